@@ -1,0 +1,36 @@
+# Everything starts from a bare Python 3.11 or later; the first command makes .venv and fills it.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.PHONY: test lint format bench soak reproduce clean
+
+test: $(INSTALLED)
+	$(BIN)/pytest -n auto
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+reproduce: $(INSTALLED)
+	$(BIN)/dbcare reproduce --out out
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/engines.py --out out/benchmarks
+
+soak: $(INSTALLED)
+	$(BIN)/pytest -n auto -m soak
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis

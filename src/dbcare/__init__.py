@@ -1,0 +1,71 @@
+"""dbcare: find the best of K options when every observation costs money, and stop when more is not worth its price.
+
+Public names load when they are first used, so that `import dbcare` costs next to nothing.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbcare.bandit import Bandit as Bandit
+    from dbcare.engines.evaluate import evaluate as evaluate
+    from dbcare.engines.grid import evaluate_grid as evaluate_grid
+    from dbcare.errors import DbcareError as DbcareError
+    from dbcare.policies.dbcare import DBCARE as DBCARE
+    from dbcare.policies.fixed import Guess as Guess
+    from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
+    from dbcare.policies.fixed import Uniform as Uniform
+    from dbcare.policies.halving import SequentialHalving as SequentialHalving
+    from dbcare.policies.halving import SuccessiveRejects as SuccessiveRejects
+    from dbcare.policies.policy import CustomPolicy as CustomPolicy
+    from dbcare.policies.policy import Policy as Policy
+    from dbcare.policies.racing import Racing as Racing
+    from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
+    from dbcare.policies.rule import Rule as Rule
+    from dbcare.rewards import Bernoulli as Bernoulli
+    from dbcare.rewards import Categorical as Categorical
+    from dbcare.rewards import Empirical as Empirical
+    from dbcare.rewards import Gaussian as Gaussian
+    from dbcare.risk import Loss as Loss
+    from dbcare.risk import Risk as Risk
+
+_HOME = {
+    "Bandit": "bandit",
+    "DbcareError": "errors",
+    "evaluate": "engines.evaluate",
+    "evaluate_grid": "engines.grid",
+    "DBCARE": "policies.dbcare",
+    "Guess": "policies.fixed",
+    "KnownGapOracle": "policies.fixed",
+    "Uniform": "policies.fixed",
+    "SequentialHalving": "policies.halving",
+    "SuccessiveRejects": "policies.halving",
+    "CustomPolicy": "policies.policy",
+    "Policy": "policies.policy",
+    "Racing": "policies.racing",
+    "TwoArmConfidence": "policies.racing",
+    "Rule": "policies.rule",
+    "Bernoulli": "rewards",
+    "Categorical": "rewards",
+    "Empirical": "rewards",
+    "Gaussian": "rewards",
+    "Loss": "risk",
+    "Risk": "risk",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604  # the names are literal strings, in the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("dbcare")
+    if name not in _HOME:
+        raise AttributeError(f"module 'dbcare' has no attribute {name!r}")
+    found = getattr(import_module(f"dbcare.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,155 @@
+"""The truth that a simulation draws from: K arms with known reward distributions.
+
+Policies never see a bandit. Gaps are Delta_k = best mean - mean_k, complexity is H = sum over k >= 2 of
+Delta_k^-2 (Section 3 of the paper).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dbcare import datasets, validation
+from dbcare.errors import InvalidValueError
+from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
+
+
+@dataclass(frozen=True)
+class Bandit:
+    """K arms; `bound`, if stated, is the B of the paper: no two means differ by more."""
+
+    arms: tuple[Reward, ...]
+    names: tuple[str, ...] | None = None
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        arms = tuple(self.arms)
+        if len(arms) < 2:
+            raise InvalidValueError(f"`arms` must be at least 2 but got {len(arms)}.")
+        for index, arm in enumerate(arms):
+            if not isinstance(arm, Reward):
+                raise InvalidValueError(f"`arms[{index}]` must be a reward family but got {arm!r}.")
+        object.__setattr__(self, "arms", arms)
+        if self.names is not None:
+            names = tuple(self.names)
+            if len(names) != len(arms) or len(set(names)) != len(names):
+                raise InvalidValueError(f"`names` must be {len(arms)} distinct names but got {names}.")
+            object.__setattr__(self, "names", names)
+        if self.bound is not None:
+            object.__setattr__(self, "bound", validation.positive("bound", self.bound))
+            self.require_bound(self.bound)
+
+    @classmethod
+    def gaussian(
+        cls, means: Iterable[float], sigma: float | Iterable[float] = 1.0, *, bound: float | None = None
+    ) -> Bandit:
+        """Normal arms; one `sigma` for all or one for each."""
+        listed = list(means)
+        sigmas = list(sigma) if isinstance(sigma, Iterable) else [sigma] * len(listed)
+        if len(sigmas) != len(listed):
+            raise InvalidValueError(f"`sigma` must be one number or {len(listed)} of them but got {len(sigmas)}.")
+        return cls(tuple(Gaussian(mean, each) for mean, each in zip(listed, sigmas, strict=True)), bound=bound)
+
+    @classmethod
+    def bernoulli(cls, means: Iterable[float], *, bound: float | None = None) -> Bandit:
+        """Arms that yield 1 with the given probabilities, else 0."""
+        return cls(tuple(Bernoulli(mean) for mean in means), bound=bound)
+
+    @classmethod
+    def categorical(
+        cls, values: Sequence[float], probabilities: Iterable[Sequence[float]], *, bound: float | None = None
+    ) -> Bandit:
+        """Arms over the same `values`, one row of probabilities an arm."""
+        return cls(tuple(Categorical(tuple(values), tuple(row)) for row in probabilities), bound=bound)
+
+    @classmethod
+    def empirical(cls, data: Iterable[Sequence[float]], *, bound: float | None = None) -> Bandit:
+        """Arms that resample observed rewards, one sequence an arm."""
+        return cls(tuple(Empirical(tuple(each)) for each in data), bound=bound)
+
+    @classmethod
+    def two_arm(cls, gap: float, sigma: float = 1.0) -> Bandit:
+        """Gaussian means +-gap/2 (Section 4 of the paper)."""
+        half = validation.non_negative("gap", gap) / 2.0
+        return cls.gaussian((half, -half), sigma)
+
+    @classmethod
+    def two_arm_bernoulli(cls, gap: float) -> Bandit:
+        """Bernoulli means 1/2 +- gap/2 (Section 4 of the paper)."""
+        half = validation.unit("gap", gap) / 2.0
+        return cls.bernoulli((0.5 + half, 0.5 - half))
+
+    @classmethod
+    def one_sparse(cls, arms: int, gap: float, sigma: float = 1.0) -> Bandit:
+        """One arm of mean `gap`, the others of mean 0 (appendix on experiments): H = (K-1)/gap^2."""
+        count = validation.whole("arms", arms, at_least=2)
+        return cls.gaussian([validation.non_negative("gap", gap)] + [0.0] * (count - 1), sigma)
+
+    @classmethod
+    def linear_decay(cls, arms: int, gap: float, sigma: float = 1.0) -> Bandit:
+        """Gaps that grow linearly from `gap` to 2*gap (appendix on experiments).
+
+        mean_1 = gap, mean_k = -gap * (k-2)/(K-2) for k = 2..K; needs at least 3 arms.
+        """
+        count = validation.whole("arms", arms, at_least=3)
+        smallest = validation.non_negative("gap", gap)
+        others = [-smallest * rank / (count - 2) for rank in range(count - 1)]
+        return cls.gaussian([smallest, *others], sigma)
+
+    @classmethod
+    def drug_binary(cls) -> Bandit:
+        """The drug trial's five treatments, reward 1 for a patient who responds (see `datasets`)."""
+        return cls(datasets.drug_binary(), names=datasets.NAMES)
+
+    @classmethod
+    def drug_leveled(cls, reading: str = "exclusive") -> Bandit:
+        """The drug trial's five treatments, reward by level of response (see `datasets`)."""
+        return cls(datasets.drug_leveled(reading), names=datasets.NAMES)
+
+    @cached_property
+    def means(self) -> tuple[float, ...]:
+        """Expected reward of each arm."""
+        return tuple(arm.mean for arm in self.arms)
+
+    @property
+    def sigma(self) -> float:
+        """The largest sub-Gaussian sigma of the arms."""
+        return max(arm.sigma for arm in self.arms)
+
+    @property
+    def best_mean(self) -> float:
+        """The largest expected reward."""
+        return max(self.means)
+
+    @property
+    def best_arms(self) -> tuple[int, ...]:
+        """Every arm whose mean ties the best: recommending any of them is no error."""
+        best = self.best_mean
+        return tuple(arm for arm, mean in enumerate(self.means) if mean == best)
+
+    @property
+    def gaps(self) -> tuple[float, ...]:
+        """Delta of each arm, 0 for the best, in the order of the arms."""
+        best = self.best_mean
+        return tuple(best - mean for mean in self.means)
+
+    @property
+    def smallest_gap(self) -> float:
+        """Delta_2: the gap of the second-best arm, 0 where the best is tied."""
+        return sorted(self.gaps)[1]
+
+    @property
+    def complexity(self) -> float:
+        """H: the sum of Delta_k^-2 over all arms but one best; infinite where the best is tied."""
+        others = sorted(self.gaps)[1:]
+        return math.inf if others[0] == 0.0 else math.fsum(gap**-2 for gap in others)
+
+    def require_bound(self, bound: float) -> None:
+        """Refuse means that differ by more than `bound` (only differences matter, not their level)."""
+        spread = self.best_mean - min(self.means)
+        if spread > bound * (1.0 + 1e-12):
+            raise InvalidValueError(
+                f"`bound` must be at least the largest difference of the means, {spread:g}, but got {bound:g}."
+            )

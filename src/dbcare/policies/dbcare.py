@@ -1,0 +1,93 @@
+"""DBCARE: Dynamically Budgeted Cost-Adapted Risk-minimizing Elimination (Algorithm 1 of the paper)."""
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dbcare import validation
+from dbcare.errors import GuessingIsBestWarning, InvalidValueError
+from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
+from dbcare.policies.rule import State
+from dbcare.risk import Loss, Risk
+from dbcare.theory import budgets, pulls
+
+
+@dataclass(frozen=True)
+class DBCARE(EliminationPolicy):
+    """Elimination whose epochs are limited by what they cost.
+
+    While |S| > 1 and n <= N*(|S|): n += 1, pull every survivor once, drop those whose mean is more than
+    e_n = sqrt(4 sigma^2/n * ln(K n / delta)) below the best. N* and delta come from the risk (`theory.budgets`).
+    The test n <= N* precedes the increment, so the last epoch with k survivors is floor(N*(k)) + 1; N* grows as
+    arms are dropped.
+
+    `sigma` is the rewards' sub-Gaussian parameter, `bound` the largest difference of two means (it enters delta for
+    simple regret only), `confidence` the preset for delta: "paper", "theorem" or "corrected".
+    """
+
+    risk: Risk
+    arms: int
+    sigma: float = 1.0
+    bound: float = 1.0
+    confidence: str = "paper"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.risk, Risk):
+            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        validation.settle(
+            self,
+            arms=validation.whole("arms", self.arms, at_least=2),
+            sigma=validation.positive("sigma", self.sigma),
+            bound=validation.positive("bound", self.bound),
+        )
+        self.risk.costs(self.arms)
+        validation.one_of("confidence", self.confidence, budgets.PRESETS)
+        check_length(float(budgets.epoch_budget(self.risk.loss, 2, self.cost, self.sigma)), "cost")
+        self._warn_if_guessing_is_best()
+
+    @property
+    def cost(self) -> float:
+        """The cost of a pull, the same for all arms."""
+        return self.risk.single_cost
+
+    @property
+    def delta(self) -> float:
+        """The confidence parameter."""
+        return float(
+            budgets.confidence(self.risk.loss, self.arms, self.cost, self.sigma, self.bound, preset=self.confidence)
+        )
+
+    def epoch_limit(self, survivors: int) -> int:
+        """The last epoch while `survivors` arms are left: floor(N*) + 1."""
+        return int(budgets.last_epoch(self.risk.loss, survivors, self.cost, self.sigma))
+
+    @cached_property
+    def tables(self) -> EliminationTables:
+        epochs = np.arange(self.epoch_limit(2) + 1)
+        limits = [0, 0, *(self.epoch_limit(survivors) for survivors in range(2, self.arms + 1))]
+        return EliminationTables(
+            boundary=hoeffding(epochs, self.sigma, self.arms, self.delta),
+            row=np.zeros(self.arms + 1, dtype=np.int64),
+            last_epoch=np.asarray(limits, dtype=np.int64),
+            max_pulls=NO_CAP,
+        )
+
+    @property
+    def max_pulls(self) -> int:
+        return int(pulls.most_pulls(self.risk.loss, self.arms, self.cost, self.sigma))
+
+    def why_limited(self, state: State, survivors: int) -> str:
+        return f"{survivors} arms are left and epoch {self.epoch_limit(survivors)} is the last that can pay for itself"
+
+    def _warn_if_guessing_is_best(self) -> None:
+        budget = float(budgets.epoch_budget(self.risk.loss, self.arms, self.cost, self.sigma))
+        hopeless = self.risk.loss is Loss.MISIDENTIFICATION and self.cost >= 0.25
+        if hopeless or budget < 1.0:
+            warnings.warn(
+                f"A pull costs {self.cost:g}, so much that choosing one of {self.arms} arms without data is at least "
+                f"as good in the worst case (N* = {budget:.3g} epochs); the policy still makes one epoch.",
+                GuessingIsBestWarning,
+                stacklevel=4,
+            )

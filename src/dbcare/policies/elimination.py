@@ -1,0 +1,124 @@
+"""The rule that DBCARE, racing and the two-arm confidence rule share; they differ in its tables only.
+
+An epoch pulls every survivor once. At the end of epoch n, drop each survivor whose sum of rewards lies more than
+b(n) = n*e_n below the largest (that is, whose mean lies more than e_n below the best). Go on while more than one
+survives, the last epoch allowed for that many survivors has not been reached, and one more epoch stays within
+`max_pulls`.
+"""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.errors import InvalidValueError
+from dbcare.policies.policy import RoundPolicy
+from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, arms_offset, drop, round_rule
+from dbcare.policies.rule import State
+
+# A table of 400 MB; beyond it the cost or the cap is surely a slip.
+LONGEST_TABLE = 50_000_000
+NO_CAP = 2**62
+
+
+class EliminationTables(NamedTuple):
+    """What makes an elimination policy.
+
+    boundary[row[k] + n] is b(n) while k arms survive; last_epoch[k] the last epoch allowed for k survivors.
+    """
+
+    boundary: npt.NDArray[np.float64]
+    row: npt.NDArray[np.int64]
+    last_epoch: npt.NDArray[np.int64]
+    max_pulls: int
+
+
+def decide(state: State, tables: EliminationTables) -> None:
+    """End an epoch: drop who is clearly behind, then go on or stop."""
+    epoch = int(state[ROUND])
+    alive = int(state[ALIVE])
+    boundary = tables.boundary[tables.row[alive] + epoch]
+    best = state[HIGH]
+    if best - state[LOW] > boundary:
+        for slot in range(alive - 1, -1, -1):
+            if best - state[SUMS + slot] > boundary:
+                drop(state, slot)
+        set_limit(state, tables)
+    elif epoch == 0:
+        set_limit(state, tables)
+    state[EACH] = 1 if epoch < state[LIMIT] else 0
+
+
+def set_limit(state: State, tables: EliminationTables) -> None:
+    """The last epoch while the present survivors stay; the present one if a single arm survives."""
+    epoch = int(state[ROUND])
+    alive = int(state[ALIVE])
+    if alive == 1:
+        state[LIMIT] = epoch
+    else:
+        affordable = epoch + (tables.max_pulls - int(state[PULLS])) // alive
+        state[LIMIT] = min(affordable, int(tables.last_epoch[alive]))
+
+
+RULE = round_rule(decide)
+
+
+def check_length(epochs: float, cause: str) -> None:
+    """Refuse tables too long to be meant, before they are made."""
+    if epochs > LONGEST_TABLE:
+        raise InvalidValueError(
+            f"`{cause}` must allow at most {LONGEST_TABLE} epochs but got a value that allows {epochs:.10g}."
+        )
+
+
+def most_epochs(arms: int, max_pulls: int) -> int:
+    """The most epochs that `max_pulls` allow: all but two arms dropped after the first."""
+    return max(1, (max_pulls - arms) // 2 + 1)
+
+
+def hoeffding(epochs: npt.NDArray[np.int64], sigma: float, arms: int, delta: float) -> npt.NDArray[np.float64]:
+    """n*e_n for e_n = sqrt(4 sigma^2/n * ln(K n / delta)), with 0 at epoch 0 (Algorithm 1 of the paper)."""
+    return from_rate(epochs, sigma, np.log(arms * np.maximum(epochs, 1) / delta))
+
+
+def from_rate(epochs: npt.NDArray[np.int64], sigma: float, rate: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """n*e_n for e_n = sqrt(4 sigma^2/n * rate)."""
+    return 2.0 * sigma * np.sqrt(epochs * np.maximum(rate, 0.0))
+
+
+class EliminationPolicy(RoundPolicy):
+    """A policy of this rule, with its explanations."""
+
+    rule = RULE
+
+    @property
+    @abstractmethod
+    def tables(self) -> EliminationTables:
+        """The boundary, the limits on epochs and the cap on pulls."""
+
+    def radius(self, epoch: int, survivors: int) -> float:
+        """e_n: how far behind the best a mean may lie at the end of `epoch` and survive."""
+        return float(self.tables.boundary[self.tables.row[survivors] + epoch]) / epoch
+
+    def why_dropped(self, state: State, slot: int, survivors: int) -> str:
+        epoch = int(state[ROUND])
+        best = max(state[SUMS + place] for place in range(int(state[ALIVE])))
+        behind = (best - state[SUMS + slot]) / epoch
+        radius = self.radius(epoch, survivors)
+        return f"dropped at epoch {epoch}: its mean is {behind:.4g} below the best, the radius is {radius:.4g}"
+
+    def why_stopped(self, state: State) -> str:
+        survivors = int(state[ALIVE])
+        if survivors == 1:
+            return f"arm {int(state[arms_offset(state)])} alone is left"
+        if state[ROUND] >= self.tables.last_epoch[survivors]:
+            return self.why_limited(state, survivors)
+        return f"{survivors} arms are left and another epoch would exceed the cap of {self.max_pulls} pulls"
+
+    def why_limited(self, state: State, survivors: int) -> str:
+        """In one clause, what the limit on epochs means."""
+        return f"{survivors} arms are left and epoch {int(state[ROUND])} is the last allowed"
+
+    def progress(self, state: State) -> str:
+        return f"epoch {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"

@@ -1,0 +1,85 @@
+"""Fixed budget: Sequential Halving and Successive Rejects."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.policies.schedule import SchedulePolicy
+
+RANKINGS = ("round", "all")
+
+
+@dataclass(frozen=True)
+class SequentialHalving(SchedulePolicy):
+    """Sequential Halving (Karnin, Koren and Somekh 2013).
+
+    R = ceil(log2 K) rounds; each pulls every survivor floor(budget/(|S| R)) times and keeps the best ceil(|S|/2).
+    The ranking uses the round's own rewards ("round", the original) or all of an arm's rewards so far ("all").
+    The pulls really made may be fewer than the budget: 19 for K = 5 and budget 25.
+    """
+
+    arms: int
+    budget: int
+    ranking: str = "round"
+    risk = None
+
+    def __post_init__(self) -> None:
+        validation.settle(self, arms=validation.whole("arms", self.arms, at_least=2))
+        validation.settle(self, budget=validation.whole("budget", self.budget, at_least=0))
+        validation.one_of("ranking", self.ranking, RANKINGS)
+        least = self.arms * self.rounds
+        if self.budget < least:
+            raise InvalidValueError(
+                f"`budget` must be at least {least}, one pull of each of {self.arms} arms in the first of "
+                f"{self.rounds} rounds, but got {self.budget}."
+            )
+
+    @property
+    def rounds(self) -> int:
+        """ceil(log2 K), in whole numbers."""
+        return (self.arms - 1).bit_length()
+
+    @property
+    def fresh(self) -> bool:
+        return self.ranking == "round"
+
+    @property
+    def schedule(self) -> list[tuple[int, int]]:
+        steps = []
+        survivors = self.arms
+        for _ in range(self.rounds):
+            each = self.budget // (survivors * self.rounds)
+            survivors = math.ceil(survivors / 2)
+            steps.append((each, survivors))
+        return steps
+
+
+@dataclass(frozen=True)
+class SuccessiveRejects(SchedulePolicy):
+    """Successive Rejects (Audibert, Bubeck and Munos 2010).
+
+    With L = 1/2 + sum over i = 2..K of 1/i, phase k = 1..K-1 brings every survivor to
+    n_k = ceil((budget - K) / (L * (K + 1 - k))) pulls and drops the worst by the mean of all its rewards.
+    """
+
+    arms: int
+    budget: int
+    risk = None
+
+    def __post_init__(self) -> None:
+        arms = validation.whole("arms", self.arms, at_least=2)
+        # Below K + 1 the first phase would have no pull in it.
+        validation.settle(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
+
+    @property
+    def schedule(self) -> list[tuple[int, int]]:
+        scale = Fraction(1, 2) + sum(Fraction(1, rank) for rank in range(2, self.arms + 1))
+        steps = []
+        before = 0
+        for phase in range(1, self.arms):
+            pulls = math.ceil((self.budget - self.arms) / (scale * (self.arms + 1 - phase)))
+            steps.append((pulls - before, self.arms - phase))
+            before = pulls
+        return steps

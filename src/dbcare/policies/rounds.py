@@ -1,0 +1,160 @@
+"""Policies that work in rounds: pull every survivor equally often, then decide who stays.
+
+All that distinguishes such a policy is `decide(state, tables)`. It is called before the first round and at the
+end of each: it may drop survivors, and sets EACH, the pulls of every survivor in the next round, or 0 to stop.
+Within a round the survivors take turns, so that an outside drift hits all alike.
+
+State: a header, then the sums of rewards, then the arms. Both are ordered by slot: slots 0..ALIVE-1 hold the
+survivors, the slots behind them the dropped arms, the latest first.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dbcare.policies.rule import STOP, Rule, State, next_tie, pick
+
+ROUND = 0  # rounds completed
+ALIVE = 1  # survivors
+EACH = 2  # pulls of every survivor in this round; 0 = stopped
+SLOT = 3  # whose turn it is
+TURN = 4  # full turns made in this round
+COUNT = 5  # pulls behind every survivor's sum when this round began
+PULLS = 6  # pulls in completed rounds
+TIE = 7  # state of the tie-breaking generator
+HIGH = 8  # largest sum among the survivors who had their turn since slot 0
+LOW = 9  # smallest sum among them
+LIMIT = 10  # the last round that `decide` allows while nobody is dropped
+SUMS = 11
+
+
+@dataclass(frozen=True)
+class RoundRule(Rule):
+    """A rule in rounds; `decide` is all that is its own."""
+
+    decide: Callable[[State, Any], None]
+
+
+def arms_offset(state: State) -> int:
+    """Where the arms begin, behind the sums."""
+    return SUMS + (len(state) - SUMS) // 2
+
+
+def state_size(arms: int) -> int:
+    """How many numbers a state holds."""
+    return SUMS + 2 * arms
+
+
+def drop(state: State, slot: int) -> None:
+    """Take the survivor at `slot` out; the last survivor takes its place."""
+    arms = arms_offset(state)
+    last = int(state[ALIVE]) - 1
+    dropped_sum = state[SUMS + slot]
+    dropped_arm = state[arms + slot]
+    state[SUMS + slot] = state[SUMS + last]
+    state[arms + slot] = state[arms + last]
+    state[SUMS + last] = dropped_sum
+    state[arms + last] = dropped_arm
+    state[ALIVE] = last
+
+
+def drop_worst(state: State) -> None:
+    """Take out the survivor with the smallest sum, one of them at random where several tie."""
+    alive = int(state[ALIVE])
+    worst = state[SUMS]
+    ties = 0
+    for slot in range(alive):
+        total = state[SUMS + slot]
+        if total < worst:
+            worst = total
+            ties = 1
+        elif total == worst:
+            ties += 1
+    chosen = 0
+    if ties > 1:
+        state[TIE] = next_tie(state[TIE])
+        chosen = pick(state[TIE], ties)
+    for slot in range(alive):
+        if state[SUMS + slot] == worst:
+            if chosen == 0:
+                drop(state, slot)
+                break
+            chosen -= 1
+
+
+def end_round(state: State) -> None:
+    """Book the round's pulls; `decide` comes next."""
+    each = state[EACH]
+    state[PULLS] += each * state[ALIVE]
+    state[COUNT] += each
+    state[ROUND] += 1
+
+
+def ask(state: State, tables: Any) -> int:
+    """The survivor whose turn it is."""
+    if state[EACH] == 0:
+        return STOP
+    return int(state[arms_offset(state) + int(state[SLOT])])
+
+
+def recommend(state: State, tables: Any) -> int:
+    """The survivor with the largest mean, one of them at random where several tie.
+
+    A survivor without a pull behind its sum counts only if none has one.
+    """
+    alive = int(state[ALIVE])
+    best = 0.0
+    ties = 0
+    for slot in range(alive):
+        count = state[COUNT] + state[TURN] + (1 if slot < state[SLOT] else 0)
+        if count == 0:
+            continue
+        mean = state[SUMS + slot] / count
+        if ties == 0 or mean > best:
+            best = mean
+            ties = 1
+        elif mean == best:
+            ties += 1
+    arms = arms_offset(state)
+    if ties == 0:
+        return int(state[arms + pick(next_tie(state[TIE]), alive)])
+    chosen = pick(next_tie(state[TIE]), ties)
+    for slot in range(alive):
+        count = state[COUNT] + state[TURN] + (1 if slot < state[SLOT] else 0)
+        if count > 0 and state[SUMS + slot] / count == best:
+            if chosen == 0:
+                return int(state[arms + slot])
+            chosen -= 1
+    return STOP
+
+
+def round_rule(decide: Callable[[State, Any], None]) -> RoundRule:
+    """The four functions of a policy in rounds, around its own `decide`."""
+
+    def init(state: State, tables: Any, tie: int) -> None:
+        arms = arms_offset(state)
+        for index in range(SUMS):
+            state[index] = 0
+        state[ALIVE] = arms - SUMS
+        state[TIE] = tie
+        for arm in range(arms - SUMS):
+            state[SUMS + arm] = 0.0
+            state[arms + arm] = arm
+        decide(state, tables)
+
+    def tell(state: State, tables: Any, arm: int, reward: float) -> None:
+        slot = int(state[SLOT])
+        total = state[SUMS + slot] + reward
+        state[SUMS + slot] = total
+        state[HIGH] = total if slot == 0 else max(state[HIGH], total)
+        state[LOW] = total if slot == 0 else min(state[LOW], total)
+        state[SLOT] = slot + 1
+        if state[SLOT] == state[ALIVE]:
+            state[SLOT] = 0
+            state[TURN] += 1
+            if state[TURN] == state[EACH]:
+                state[TURN] = 0
+                end_round(state)
+                decide(state, tables)
+
+    return RoundRule(init, ask, tell, recommend, decide)

@@ -1,0 +1,118 @@
+"""One run of a policy, stepped by hand: ask which arm to pull, tell its reward, read the recommendation.
+
+run = policy.start(seed=1)
+while (arm := run.ask()) is not None:
+    run.tell(pull(arm))
+print(run.recommendation(), run.why())
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
+from dbcare.policies.rule import STOP
+
+if TYPE_CHECKING:
+    from dbcare.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to an arm; `text` follows its name: "dropped at epoch 41: ..."."""
+
+    arm: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"arm {self.arm} {self.text}"
+
+
+class Run:
+    """A policy in progress; make one with `Policy.start`."""
+
+    def __init__(self, policy: Policy, state: list[Any], pulls: int, events: list[Event]) -> None:
+        self.policy = policy
+        self.state = state
+        self.pulls = pulls
+        self.events = events
+
+    @classmethod
+    def fresh(cls, policy: Policy, tie: int) -> Run:
+        """A run with no pull made; `tie` as in `Rule.init`."""
+        state: list[Any] = [0.0] * policy.state_size
+        policy.rule.init(state, policy.tables, tie)
+        return cls(policy, state, 0, [])
+
+    @classmethod
+    def restored(cls, policy: Policy, snapshot: dict[str, Any]) -> Run:
+        """The run that `snapshot` described, for the same policy."""
+        missing = {"state", "pulls", "events"} - snapshot.keys()
+        if missing:
+            raise InvalidValueError(
+                f"`snapshot` must be of a run of this policy but got one without {', '.join(sorted(missing))}."
+            )
+        state = list(snapshot["state"])
+        if len(state) != policy.state_size:
+            raise InvalidValueError(
+                f"`snapshot` must be of a run of this policy, with {policy.state_size} numbers of state, "
+                f"but got {len(state)}."
+            )
+        return cls(policy, state, int(snapshot["pulls"]), [Event(**event) for event in snapshot["events"]])
+
+    def snapshot(self) -> dict[str, Any]:
+        """All there is to know of the run, ready for JSON; `Policy.resume` takes it back."""
+        return {
+            "state": list(self.state),
+            "pulls": self.pulls,
+            "events": [asdict(event) for event in self.events],
+        }
+
+    def ask(self) -> int | None:
+        """The arm to pull next, or None once the policy has stopped; asking again changes nothing."""
+        arm = self.policy.rule.ask(self.state, self.policy.tables)
+        return None if arm == STOP else int(arm)
+
+    def tell(self, reward: float, arm: int | None = None) -> None:
+        """Count the reward of the arm asked for; name the `arm` to have that checked."""
+        asked = self.ask()
+        if asked is None:
+            raise StoppedError(
+                f"A reward must be told before the policy stops but got {reward!r} after {self.pulls} pulls."
+            )
+        if arm is not None and arm != asked:
+            raise NotAskedError(f"`arm` must be {asked}, the arm asked for, but got {arm!r}.")
+        counted = self._finite(reward, asked)
+        before = list(self.state)
+        self.policy.rule.tell(self.state, self.policy.tables, asked, counted)
+        self.pulls += 1
+        self.events += self.policy.events(before, self.state)
+
+    def recommendation(self) -> int:
+        """The arm to choose if nothing more is pulled."""
+        return int(self.policy.rule.recommend(self.state, self.policy.tables))
+
+    def why(self) -> str:
+        """In one sentence, why the run stopped or what it is waiting for."""
+        asked = self.ask()
+        if asked is not None:
+            return f"waiting for pull {self.pulls + 1}, of arm {asked} ({self.policy.progress(self.state)})"
+        reason = f"stopped after {self.pulls} pulls: {self.policy.why_stopped(self.state)}"
+        return f"{reason}; {self.events[-1]}" if self.events else reason
+
+    def _finite(self, reward: Any, arm: int) -> float:
+        if isinstance(reward, numbers.Real | np.bool_):
+            try:
+                number = float(reward)
+            except OverflowError:
+                number = math.inf
+            if math.isfinite(number):
+                return number
+        raise InvalidRewardError(
+            f"`reward` of arm {arm} must be a finite number but got {reward!r} for pull {self.pulls + 1}."
+        )

@@ -1,0 +1,152 @@
+"""Reward families: what one pull of an arm can yield.
+
+Each family knows its mean, its sub-Gaussian sigma, and how to sample. Bounded families report
+sigma = (largest - smallest) / 2 (Hoeffding's lemma), which is what the paper uses for Bernoulli (1/2).
+Families with finitely many outcomes expose them as `outcomes`, so that engines treat them alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+
+Array = npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class Reward(Protocol):
+    """What a bandit needs to know of an arm."""
+
+    @property
+    def mean(self) -> float:
+        """Expected reward of a pull."""
+
+    @property
+    def sigma(self) -> float:
+        """Sub-Gaussian parameter: E exp(t(X - mean)) <= exp(t^2 sigma^2 / 2) for every t."""
+
+    def sample(self, generator: np.random.Generator, size: int) -> Array:
+        """`size` independent rewards."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal rewards with standard deviation `sigma`."""
+
+    mean: float
+    sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", validation.real("mean", self.mean))
+        object.__setattr__(self, "sigma", validation.positive("sigma", self.sigma))
+
+    def sample(self, generator: np.random.Generator, size: int) -> Array:
+        return generator.normal(self.mean, self.sigma, size)
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Finitely many values with their probabilities."""
+
+    values: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        values = _numbers("values", self.values)
+        probabilities = _numbers("probabilities", self.probabilities)
+        if len(values) != len(probabilities):
+            raise InvalidValueError(
+                f"`probabilities` must be as many as `values` ({len(values)}) but got {len(probabilities)}."
+            )
+        for index, probability in enumerate(probabilities):
+            validation.unit(f"probabilities[{index}]", probability)
+        total = math.fsum(probabilities)
+        if abs(total - 1.0) > 1e-9:
+            raise InvalidValueError(f"`probabilities` must sum to 1 but got {total}.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "probabilities", tuple(p / total for p in probabilities))
+
+    @cached_property
+    def mean(self) -> float:
+        return math.fsum(v * p for v, p in zip(self.values, self.probabilities, strict=True))
+
+    @property
+    def sigma(self) -> float:
+        return _half_range(self.values)
+
+    @property
+    def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Values and probabilities."""
+        return self.values, self.probabilities
+
+    def sample(self, generator: np.random.Generator, size: int) -> Array:
+        return generator.choice(np.asarray(self.values), size, p=np.asarray(self.probabilities))
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Reward 1 with probability `mean`, else 0."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", validation.unit("mean", self.mean))
+
+    @property
+    def sigma(self) -> float:
+        return 0.5
+
+    @property
+    def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Values and probabilities."""
+        return (0.0, 1.0), (1.0 - self.mean, self.mean)
+
+    def sample(self, generator: np.random.Generator, size: int) -> Array:
+        return (generator.random(size) < self.mean).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Empirical:
+    """Rewards drawn with replacement from observed `data`."""
+
+    data: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", _numbers("data", self.data))
+
+    @cached_property
+    def mean(self) -> float:
+        return math.fsum(self.data) / len(self.data)
+
+    @property
+    def sigma(self) -> float:
+        return _half_range(self.data)
+
+    @cached_property
+    def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Distinct values and how often each was seen, as a share."""
+        values, counts = np.unique(np.asarray(self.data), return_counts=True)
+        return tuple(values.tolist()), tuple((counts / len(self.data)).tolist())
+
+    def sample(self, generator: np.random.Generator, size: int) -> Array:
+        return generator.choice(np.asarray(self.data), size)
+
+
+def _numbers(name: str, given: Sequence[Any]) -> tuple[float, ...]:
+    numbers = tuple(validation.real(f"{name}[{index}]", each) for index, each in enumerate(given))
+    if not numbers:
+        raise InvalidValueError(f"`{name}` must not be empty but got {given!r}.")
+    return numbers
+
+
+def _half_range(values: tuple[float, ...]) -> float:
+    return (max(values) - min(values)) / 2.0

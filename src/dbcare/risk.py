@@ -1,0 +1,111 @@
+"""The price of a decision: what a wrong choice costs plus what the data cost.
+
+misidentification   R_MI = P(recommended mean < best mean) + E[cost of all pulls]
+simple regret       R_SR = E[best mean - recommended mean] + E[cost of all pulls]
+
+(Section 1.1 of the paper.) Costs are in units of the loss. In money, a pull has a `price` and one unit of
+loss a `value`; the cost is price / value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+
+
+class Loss(StrEnum):
+    """What a wrong recommendation costs: 1 for any error, or the gap in means."""
+
+    MISIDENTIFICATION = "misidentification"
+    SIMPLE_REGRET = "simple_regret"
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A loss and the cost of a pull; make one with `Risk.misidentification` or `Risk.simple_regret`."""
+
+    loss: Loss
+    cost: float | tuple[float, ...]
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loss", Loss(validation.one_of("loss", self.loss, list(Loss))))
+        object.__setattr__(self, "cost", _per_pull("cost", self.cost))
+        if self.value is not None:
+            object.__setattr__(self, "value", validation.positive("value", self.value))
+
+    @classmethod
+    def misidentification(
+        cls,
+        cost: float | Sequence[float] | None = None,
+        *,
+        price: float | Sequence[float] | None = None,
+        value: float | None = None,
+    ) -> Risk:
+        """Loss 1 for recommending any arm below the best; `value` is what that costs in money."""
+        return _made(Loss.MISIDENTIFICATION, cost, price, value)
+
+    @classmethod
+    def simple_regret(
+        cls,
+        cost: float | Sequence[float] | None = None,
+        *,
+        price: float | Sequence[float] | None = None,
+        value: float | None = None,
+    ) -> Risk:
+        """Loss = best mean - recommended mean; `value` is the money that one unit of reward is worth."""
+        return _made(Loss.SIMPLE_REGRET, cost, price, value)
+
+    @property
+    def single_cost(self) -> float:
+        """The cost of a pull where all arms cost the same; an error where they do not."""
+        if isinstance(self.cost, float):
+            return self.cost
+        if len(set(self.cost)) == 1:
+            return self.cost[0]
+        raise InvalidValueError(f"`cost` must be the same for all arms here but got {self.cost}.")
+
+    def costs(self, arms: int) -> tuple[float, ...]:
+        """The cost of a pull of each of `arms` arms."""
+        if isinstance(self.cost, float):
+            return (self.cost,) * arms
+        if len(self.cost) != arms:
+            raise InvalidValueError(f"`cost` must have one entry for each of the {arms} arms but got {len(self.cost)}.")
+        return self.cost
+
+    def in_money(self, amount: float) -> float:
+        """An amount of loss or cost in money; needs a risk made from `price` and `value`."""
+        if self.value is None:
+            raise InvalidValueError("`value` must be given to speak of money but got None.")
+        return amount * self.value
+
+
+def _made(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
+    if cost is not None:
+        if price is not None or value is not None:
+            raise InvalidValueError("`cost` must stand alone but got a `price` or a `value` beside it.")
+        return Risk(loss, cost)
+    if price is None or value is None:
+        raise InvalidValueError(
+            f"`cost`, or both `price` and `value`, must be given but got price={price}, value={value}."
+        )
+    prices = _per_pull("price", price)
+    worth = validation.positive("value", value)
+    cost = prices / worth if isinstance(prices, float) else tuple(each / worth for each in prices)
+    return Risk(loss, cost, worth)
+
+
+def _per_pull(name: str, amount: Any) -> float | tuple[float, ...]:
+    if isinstance(amount, Iterable) and not isinstance(amount, str):
+        each_arm = tuple(validation.positive(f"{name}[{arm}]", each) for arm, each in enumerate(amount))
+        if len(each_arm) < 2:
+            raise InvalidValueError(
+                f"`{name}` must be one number or one for each of 2 or more arms but got {each_arm}."
+            )
+        return each_arm
+    return validation.positive(name, amount)

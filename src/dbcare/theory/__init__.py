@@ -1,0 +1,29 @@
+"""The theory of the paper as functions: budgets, confidence, pull bounds, lower and upper bounds on the risk.
+
+Statement of the paper (Harding & Kandasamy, NeurIPS 2025)         function
+-----------------------------------------------------------------  ------------------------------------
+Theorem 1 (Section 3.1), any policy, misidentification             lower.misidentification
+Theorem 2 (Section 3.1), DBCARE, misidentification                 upper.misidentification
+Theorem 3 (Section 3.2), any policy, simple regret                 lower.simple_regret
+    its minimax part                                               lower.simple_regret_minimax
+Theorem 4 (Section 3.2), DBCARE, simple regret                     upper.simple_regret
+    its minimax part                                               upper.simple_regret_minimax
+Corollaries of Theorems 1 and 3 (Sections 2.1, 2.2), two arms      lower.two_arm
+Corollaries of Theorems 2 and 4 (Sections 2.1, 2.2), two arms      upper.two_arm, upper.two_arm_minimax
+    the piecewise bounds in their proofs (Appendix D)              upper.two_arm_curve
+    the gap where the pieces meet                                  upper.transition_gap
+Propositions 1 and 2 (Sections 2.1, 2.2), the oracle's pulls       budgets.oracle_pulls
+    the oracle's bounds                                            upper.oracle, upper.oracle_minimax
+N* and delta of Theorems 2 and 4 and their corollaries             budgets.epoch_budget, .confidence
+Algorithm 1, the last epoch and the most pulls                     budgets.last_epoch, pulls.most_pulls
+Lemma 4 (Appendix D), total number of pulls                        pulls.expected_pulls
+Guessing without data, the figure of bounds (Section 2)            upper.guess, upper.two_arm_guess
+
+The LaTeX source numbers nothing by hand: theorems, propositions and lemmas are counted in their order, the
+corollaries are called after their theorems.
+
+Import the modules by name: `from dbcare.theory import lower, upper`. Arguments broadcast as in NumPy;
+scalars give scalars. Units: `gap`, `sigma` and `bound` are in units of reward, `complexity` in 1/reward^2,
+`cost` in units of the loss a pull (a probability for misidentification, reward for simple regret). Every
+risk is in units of the loss.
+"""

@@ -1,0 +1,58 @@
+"""Checks of arguments that may be arrays: the counterpart of `dbcare.validation`, with the same messages."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.risk import Loss
+
+Floats: TypeAlias = NDArray[np.float64]
+FloatOrFloats: TypeAlias = np.float64 | NDArray[np.float64]
+IntOrInts: TypeAlias = np.int64 | NDArray[np.int64]
+
+
+def loss(value: Any) -> Loss:
+    """A loss, given as such or by its name."""
+    return Loss(validation.one_of("loss", value, list(Loss)))
+
+
+def positive(name: str, value: ArrayLike, *, infinite: bool = False) -> Floats:
+    """Numbers above zero, finite unless `infinite` allows otherwise."""
+    numbers = _real(name, value, infinite)
+    _require(numbers > 0.0, name, "be positive", numbers)
+    return numbers
+
+
+def non_negative(name: str, value: ArrayLike) -> Floats:
+    """Finite numbers, zero or above."""
+    numbers = _real(name, value, infinite=False)
+    _require(numbers >= 0.0, name, "not be negative", numbers)
+    return numbers
+
+
+def whole(name: str, value: ArrayLike, *, at_least: int) -> Floats:
+    """Whole numbers no smaller than `at_least`, as floats: they enter formulas."""
+    numbers = _real(name, value, infinite=False)
+    _require(numbers == np.floor(numbers), name, "be a whole number", numbers)
+    _require(numbers >= at_least, name, f"be at least {at_least}", numbers.astype(np.int64))
+    return numbers
+
+
+def _real(name: str, value: ArrayLike, infinite: bool) -> Floats:
+    try:
+        given = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        given = np.asarray(None)
+    if given.dtype.kind not in "iuf":
+        raise InvalidValueError(f"`{name}` must be a real number but got {value!r}.")
+    numbers = given.astype(np.float64)
+    _require(~np.isnan(numbers) if infinite else np.isfinite(numbers), name, "be finite", numbers)
+    return numbers
+
+
+def _require(holds: Any, name: str, condition: str, numbers: NDArray[Any]) -> None:
+    if not np.all(holds):
+        raise InvalidValueError(f"`{name}` must {condition} but got {numbers[~np.asarray(holds)][0]}.")

@@ -1,0 +1,100 @@
+"""How long DBCARE and the oracle sample: epoch budgets N*, confidence delta, the oracle's pulls."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dbcare import validation
+from dbcare.risk import Loss
+from dbcare.theory import arguments
+from dbcare.theory.arguments import FloatOrFloats, IntOrInts
+
+PRESETS = ("paper", "theorem", "corrected")
+
+
+def epoch_budget(loss: Loss, survivors: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
+    """N*(k): how many epochs DBCARE may begin to count on while k arms survive.
+
+    misidentification   N*(k) = 1 / (k e c)
+    simple regret       N*(k) = (3 / 2e) (sigma / ((k-1) c))^(2/3)
+
+    Theorems 2 and 4; for k = 2 it is the most that the oracle pulls each arm for any gap, before rounding up.
+    In epochs, a real number; Algorithm 1 stops after `last_epoch`.
+    """
+    survivors = arguments.whole("survivors", survivors, at_least=2)
+    cost = arguments.positive("cost", cost)
+    sigma = arguments.positive("sigma", sigma)
+    with np.errstate(over="ignore"):  # infinite at the smallest costs
+        if arguments.loss(loss) is Loss.MISIDENTIFICATION:
+            return 1.0 / (survivors * math.e * cost)
+        return 1.5 / math.e * (sigma / ((survivors - 1.0) * cost)) ** (2.0 / 3.0)
+
+
+def last_epoch(loss: Loss, survivors: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
+    """floor(N*(k)) + 1: the last epoch that DBCARE runs while k arms survive.
+
+    Algorithm 1 tests n <= N*(k) before it counts the epoch up. In epochs; never falls as arms are dropped.
+    """
+    return np.floor(epoch_budget(loss, survivors, cost, sigma)).astype(np.int64) + 1
+
+
+def confidence(
+    loss: Loss,
+    arms: ArrayLike,
+    cost: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    bound: ArrayLike = 1.0,
+    *,
+    preset: str = "paper",
+) -> FloatOrFloats:
+    """delta: the chance of a wrong elimination that DBCARE's radius is made for.
+
+    delta = c / (w + x), with w = 1 for misidentification, w = B for simple regret, and x
+
+                        two arms      K arms as printed          K arms corrected
+    misidentification   2 c N*(2)     2 c ln K N*(2)             4 c ln K N*(2)
+    simple regret       2 c N*(2)     e K^(1/3) ln K N*(2)       c e K^(1/3) ln K N*(2)
+
+    Two arms: corollaries of Theorems 2 and 4. K arms: the theorems. Corrected: what their proofs need, namely
+    delta (w + c E[pulls]) <= c by Lemma 4; the print lacks a c (simple regret, which only makes it more
+    cautious) and a factor 2 (misidentification, where the exact sum of budgets exceeds c by at most 9%).
+
+    Presets: "paper" takes two arms for K = 2, else the print; "theorem" the print for any K; "corrected" two
+    arms for K = 2, else the correction. A probability for every sensible cost: it is below cost / w.
+    """
+    validation.one_of("preset", preset, PRESETS)
+    arms = arguments.whole("arms", arms, at_least=2)
+    cost = arguments.positive("cost", cost)
+    bound = arguments.positive("bound", bound)
+    budget = epoch_budget(loss, 2, cost, sigma)
+    if arguments.loss(loss) is Loss.MISIDENTIFICATION:
+        worst = np.ones_like(bound)
+        printed = 2.0 * cost * np.log(arms) * budget
+        corrected = 2.0 * printed
+    else:
+        worst = bound
+        printed = math.e * np.cbrt(arms) * np.log(arms) * budget
+        corrected = cost * printed
+    spent = corrected if preset == "corrected" else printed
+    if preset != "theorem":
+        spent = np.where(arms == 2, 2.0 * cost * budget, spent)
+    return cost / (worst + spent)
+
+
+def oracle_pulls(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
+    """Pulls of each of two arms by the oracle, which knows the gap but not which arm is better.
+
+    max(0, ceil(4 sigma^2 / Delta^2 * ln x)), x = Delta^2 / (8 sigma^2 c) for misidentification,
+    x = Delta^3 / (8 sigma^2 c) for simple regret
+
+    Propositions 1 and 2. In pulls of one arm; 0 where guessing is best, a gap of 0 included. At most
+    ceil(N*(2)).
+    """
+    gap = arguments.non_negative("gap", gap)
+    cost = arguments.positive("cost", cost)
+    sigma = arguments.positive("sigma", sigma)
+    power = 2 if arguments.loss(loss) is Loss.MISIDENTIFICATION else 3
+    ratio = gap**power / (8.0 * sigma**2 * cost)
+    squared_gap = np.where(ratio > 1.0, gap**2, 1.0)
+    return np.ceil(4.0 * sigma**2 / squared_gap * np.log(np.maximum(ratio, 1.0))).astype(np.int64)

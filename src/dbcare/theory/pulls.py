@@ -1,0 +1,46 @@
+"""How many pulls DBCARE makes: in expectation by the paper's lemma, and at most."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dbcare import validation
+from dbcare.risk import Loss
+from dbcare.theory import arguments
+from dbcare.theory.arguments import FloatOrFloats, IntOrInts
+from dbcare.theory.budgets import last_epoch
+
+
+def expected_pulls(loss: Loss, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
+    """A bound on the expected number of DBCARE's pulls on any instance.
+
+    misidentification   2 ln K / (e c)
+    simple regret       3 ln K (K sigma^2)^(1/3) / (2 c^(2/3))
+
+    Lemma 4. In pulls of all arms; it counts N* as a real number, so that whole epochs can add one pull for
+    each arm: `most_pulls` <= `expected_pulls` + `arms`.
+    """
+    arms = arguments.whole("arms", arms, at_least=2)
+    cost = arguments.positive("cost", cost)
+    sigma = arguments.positive("sigma", sigma)
+    if arguments.loss(loss) is Loss.MISIDENTIFICATION:
+        return 2.0 * np.log(arms) / (math.e * cost)
+    return 1.5 * np.log(arms) * np.cbrt(arms * sigma**2 / cost**2)
+
+
+def most_pulls(loss: Loss, arms: int, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
+    """The largest number of pulls that DBCARE can make, whatever the rewards.
+
+    last(2) + sum over k = 2..K of last(k), last(k) = floor(N*(k)) + 1
+
+    Algorithm 1: the arm dropped when k are left has at most last(k) pulls, the last one standing at most
+    last(2), and all of these are reached together if each arm is dropped as late as it can be. In pulls of
+    all arms; tight, no pull can be saved for every sequence of eliminations.
+    """
+    survivors = np.arange(2, validation.whole("arms", arms, at_least=2) + 1)
+    cost = arguments.positive("cost", cost)[..., np.newaxis]
+    sigma = arguments.positive("sigma", sigma)[..., np.newaxis]
+    last = np.asarray(last_epoch(loss, survivors, cost, sigma))
+    total: IntOrInts = last[..., 0] + last.sum(axis=-1)
+    return total

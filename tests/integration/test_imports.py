@@ -1,0 +1,154 @@
+"""What importing loads, and who may import whom (DESIGN.md, "Packages and who may import whom")."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dbcare
+
+PACKAGE = Path(dbcare.__file__).parent
+HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
+
+# Each layer may import those above it and itself; `engines` and `live`, `lab` and `server` are apart.
+BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk"}
+LAYERS: dict[str, set[str]] = {
+    **{part: set() for part in BASE},
+    "theory": set(),
+    "policies": {"theory"},
+    "testing": {"theory", "policies"},
+    "engines": {"theory", "policies"},
+    "live": {"theory", "policies"},
+    "lab": {"theory", "policies", "engines", "live"},
+    "server": {"theory", "policies", "engines", "live"},
+    "cli": {"theory", "policies", "engines", "live", "lab", "server"},
+}
+
+
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE.parent)}
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True, env=environment)
+
+
+def loaded_by(code: str) -> set[str]:
+    """The packages that are loaded once `code` has run."""
+    ran = python("-c", f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})")
+    return set(ran.stdout.splitlines()[-1].split())
+
+
+def test_import_time_of_the_package_itself() -> None:
+    """`python -X importtime -c "import dbcare"` names every module it loads."""
+    lines = python("-X", "importtime", "-c", "import dbcare").stderr.splitlines()
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if line.startswith("import time:")}
+    assert {"dbcare", "site"} <= loaded
+    assert not loaded & (HEAVY | {"numpy"})
+
+
+def test_stepping_by_hand_needs_only_numpy() -> None:
+    """All policies imported, all shipped rules stepped, and the conformance suite: nothing heavy, and no pytest."""
+    code = """
+import importlib, pkgutil
+import dbcare, dbcare.policies, dbcare.testing
+for found in pkgutil.iter_modules(dbcare.policies.__path__):
+    importlib.import_module(f"dbcare.policies.{found.name}")
+risk = dbcare.Risk.simple_regret(0.01)
+for policy in (
+    dbcare.DBCARE(risk, arms=3),
+    dbcare.Racing(arms=3, delta=0.1, max_pulls=30),
+    dbcare.TwoArmConfidence(delta=0.1, max_pulls=30),
+    dbcare.SequentialHalving(arms=4, budget=20),
+    dbcare.SuccessiveRejects(arms=4, budget=20),
+    dbcare.Uniform(arms=2, pulls=3),
+    dbcare.KnownGapOracle(risk, gap=0.5),
+    dbcare.Guess(arms=2),
+):
+    run = policy.start(seed=1)
+    while (arm := run.ask()) is not None:
+        run.tell(float(arm))
+    run.why(), run.recommendation()
+dbcare.testing.PolicySuite().test_stops_within_its_bound(policy)
+"""
+    loaded = loaded_by(code)
+    assert {"dbcare", "numpy"} <= loaded
+    assert not loaded & (HEAVY | {"pytest"})
+
+
+def test_every_public_name_loads() -> None:
+    """And only when asked for: each is in dir() before it is loaded, and an unknown one is an AttributeError."""
+    for name in dbcare.__all__:
+        if name != "__version__":
+            assert getattr(dbcare, name).__name__ == name
+    assert set(dbcare.__all__) <= set(dir(dbcare))
+    with pytest.raises(AttributeError, match="module 'dbcare' has no attribute 'nonsense'"):
+        _ = dbcare.nonsense
+
+
+def _parts() -> set[str]:
+    """The modules and packages directly below dbcare."""
+    found = {each.stem for each in PACKAGE.glob("*.py")} | {each.parent.name for each in PACKAGE.glob("*/__init__.py")}
+    return found - {"__init__", "__main__"}
+
+
+@pytest.mark.parametrize("part", sorted(_parts() & {"live", "cli"}))
+def test_live_and_cli_start_light(part: str) -> None:
+    unwanted = {"live": {"numba", "scipy", "matplotlib"}, "cli": HEAVY | {"numpy"}}
+    loaded = loaded_by(f"import dbcare.{part}")
+    assert "dbcare" in loaded
+    assert not loaded & unwanted[part]
+
+
+def _imports(file: Path) -> set[str]:
+    """The parts of dbcare that a file imports: at the top, within functions, and for type checking alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative imports hide the direction"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    inner = {name.split(".")[1] for name in found if name.startswith("dbcare.")}
+    return {dbcare._HOME.get(name, name).partition(".")[0] for name in inner} & _parts()
+
+
+def test_every_part_has_its_place() -> None:
+    """A new module or package takes its place in LAYERS, and in DESIGN.md, before it is imported."""
+    assert _parts() <= LAYERS.keys()
+    assert BASE | {"theory", "policies", "testing"} <= _parts()
+
+
+@pytest.mark.parametrize("part", sorted(_parts()))
+def test_imports_go_one_way(part: str) -> None:
+    files = sorted((PACKAGE / part).rglob("*.py")) or [PACKAGE / f"{part}.py"]
+    for file in files:
+        imported = _imports(file)
+        assert imported <= BASE | LAYERS[part] | {part}, f"{file.relative_to(PACKAGE)} imports {sorted(imported)}"
+
+
+def test_the_base_is_no_circle() -> None:
+    """Within the base each module can be imported before those that import it."""
+    waiting = {part: _imports(PACKAGE / f"{part}.py") - {part} for part in BASE}
+    while waiting:
+        ready = {part for part, needs in waiting.items() if not needs & waiting.keys()}
+        assert ready, f"a circle among {sorted(waiting)}"
+        waiting = {part: needs for part, needs in waiting.items() if part not in ready}
+
+
+def test_the_package_itself_imports_nothing_at_once() -> None:
+    """Public names load when first used: no import of dbcare's own parts outside `if TYPE_CHECKING`."""
+    body = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body
+    at_once = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert at_once
+    assert not [node for node in at_once if ast.unparse(node).startswith(("from dbcare", "import dbcare"))]
+
+
+def test_the_check_of_imports_sees_what_it_should(tmp_path: Path) -> None:
+    """Negative control: imports of all forms are seen, also by a public name; those from elsewhere are not."""
+    file = tmp_path / "wrong.py"
+    file.write_text(
+        "import dbcare.policies.dbcare\nfrom dbcare import risk, Bandit\n"
+        "def late():\n    from dbcare.theory.budgets import confidence\nimport numpy\n"
+    )
+    assert _imports(file) == {"policies", "risk", "bandit", "theory"}

@@ -1,0 +1,138 @@
+"""Bandits: gaps, complexity, the paper's named instances and the drug data."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dbcare.bandit import Bandit
+from dbcare.errors import InvalidValueError
+from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
+
+
+def test_gaps_and_complexity_by_hand() -> None:
+    """Best 0.5; gaps 0.5, 0, 0.25 in the order of the arms; H = 1/0.25 + 1/0.0625 = 4 + 16."""
+    bandit = Bandit.gaussian([0.0, 0.5, 0.25], sigma=[1.0, 2.0, 0.5])
+    assert bandit.means == (0.0, 0.5, 0.25)
+    assert bandit.best_mean == 0.5
+    assert bandit.best_arms == (1,)
+    assert bandit.gaps == (0.5, 0.0, 0.25)
+    assert bandit.smallest_gap == 0.25
+    assert bandit.complexity == 20.0
+    assert bandit.sigma == 2.0
+
+
+def test_tied_best_arms() -> None:
+    bandit = Bandit.bernoulli([0.5, 0.2, 0.5])
+    assert bandit.best_arms == (0, 2)
+    assert bandit.smallest_gap == 0.0
+    assert bandit.complexity == math.inf
+
+
+@pytest.mark.parametrize(
+    ("bandit", "means", "complexity"),
+    [
+        (Bandit.two_arm(0.5), (0.25, -0.25), 4.0),
+        (Bandit.two_arm_bernoulli(0.5), (0.75, 0.25), 4.0),
+        # (K-1) / gap^2 = 3 / 0.25
+        (Bandit.one_sparse(4, 0.5), (0.5, 0.0, 0.0, 0.0), 12.0),
+        # K = 4: mean_k = -gap (k-2)/2 for k = 2, 3, 4; gaps 1, 1.5, 2: 1 + 4/9 + 1/4
+        (Bandit.linear_decay(4, 1.0), (1.0, 0.0, -0.5, -1.0), 61 / 36),
+        # K = 3: gaps 1 and 2
+        (Bandit.linear_decay(3, 1.0), (1.0, 0.0, -1.0), 1.25),
+    ],
+)
+def test_named_instances(bandit: Bandit, means: tuple[float, ...], complexity: float) -> None:
+    assert bandit.means == means
+    assert bandit.best_arms == (0,)
+    assert bandit.complexity == pytest.approx(complexity, rel=1e-14)
+
+
+def test_named_instances_take_a_sigma() -> None:
+    for bandit in (Bandit.two_arm(1.0, 0.7), Bandit.one_sparse(3, 1.0, 0.7), Bandit.linear_decay(3, 1.0, 0.7)):
+        assert {arm.sigma for arm in bandit.arms} == {0.7}
+
+
+def test_families() -> None:
+    assert Bandit.gaussian([0, 1], 2).arms == (Gaussian(0, 2), Gaussian(1, 2))
+    assert Bandit.bernoulli([0, 1]).arms == (Bernoulli(0), Bernoulli(1))
+    assert Bandit.categorical([0, 1], [[0.5, 0.5], [1, 0]]).arms == (
+        Categorical((0, 1), (0.5, 0.5)),
+        Categorical((0, 1), (1, 0)),
+    )
+    assert Bandit.empirical([[1, 2], [3]]).arms == (Empirical((1, 2)), Empirical((3,)))
+
+
+# PAPER.md: the published means of the drug trial, 300, 75, 150 mg, placebo, 25 mg
+BINARY = (0.537, 0.469, 0.465, 0.360, 0.340)
+EXCLUSIVE = (0.227, 0.200, 0.230, 0.102, 0.196)
+NESTED = (0.168, 0.153, 0.165, 0.090, 0.128)
+
+
+@pytest.mark.parametrize(
+    ("bandit", "means", "best", "sigma"),
+    [
+        (Bandit.drug_binary(), BINARY, "300 mg", 0.5),
+        (Bandit.drug_leveled(), EXCLUSIVE, "150 mg", 0.35),
+        (Bandit.drug_leveled("exclusive"), EXCLUSIVE, "150 mg", 0.35),
+        (Bandit.drug_leveled("nested"), NESTED, "300 mg", 0.35),
+    ],
+)
+def test_drug_data_give_the_published_means(bandit: Bandit, means: tuple[float, ...], best: str, sigma: float) -> None:
+    assert bandit.means == pytest.approx(means, abs=5.1e-4)
+    assert bandit.names == ("300 mg", "75 mg", "150 mg", "placebo", "25 mg")
+    assert [bandit.names[arm] for arm in bandit.best_arms] == [best]
+    assert bandit.sigma == pytest.approx(sigma, abs=1e-15)
+
+
+def test_only_differences_of_means_matter_to_the_bound() -> None:
+    assert Bandit.two_arm(1.0).means == (0.5, -0.5)
+    Bandit.gaussian([0.5, -0.5], bound=1.0)
+    Bandit.gaussian([100.0, 101.0], bound=1.0)
+    Bandit.bernoulli([0.1, 0.4], bound=0.3)  # 0.4 - 0.1 = 0.30000000000000004
+    Bandit.two_arm(1.0).require_bound(1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Bandit.gaussian([1.0]), "`arms` must be at least 2 but got 1."),
+        (lambda: Bandit(()), "`arms` must be at least 2 but got 0."),
+        (lambda: Bandit.one_sparse(1, 0.5), "`arms` must be at least 2 but got 1."),
+        (lambda: Bandit.linear_decay(2, 0.5), "`arms` must be at least 3 but got 2."),
+        (lambda: Bandit.one_sparse(4, -0.5), "`gap` must not be negative but got -0.5."),
+        (lambda: Bandit.two_arm_bernoulli(1.5), "`gap` must lie between 0 and 1 but got 1.5."),
+        (lambda: Bandit.two_arm(1.0, sigma=0.0), "`sigma` must be positive but got 0.0."),
+        (lambda: Bandit.gaussian([0, 1], [1.0]), "`sigma` must be one number or 2 of them but got 1."),
+        (lambda: Bandit.gaussian([0, math.inf]), "`mean` must be finite but got inf."),
+        (lambda: Bandit.bernoulli([0.5, 1.5]), "`mean` must lie between 0 and 1 but got 1.5."),
+        (lambda: Bandit.categorical([0, 1], [[0.5, 0.5], [0.5, 0.6]]), "`probabilities` must sum to 1 but got 1.1."),
+        (lambda: Bandit.drug_leveled("best"), "`reading` must be one of exclusive, nested but got 'best'."),
+        (lambda: Bandit((Bernoulli(0.5), 0.5)), "`arms[1]` must be a reward family but got 0.5."),  # type: ignore[arg-type]
+        (
+            lambda: Bandit((Bernoulli(0.5), Bernoulli(0.1)), names=("a", "a")),
+            "`names` must be 2 distinct names but got ('a', 'a').",
+        ),
+        (
+            lambda: Bandit.gaussian([0.6, -0.5], bound=1.0),
+            "`bound` must be at least the largest difference of the means, 1.1, but got 1.",
+        ),
+        (lambda: Bandit.gaussian([0, 1], bound=0.0), "`bound` must be positive but got 0.0."),
+        (
+            lambda: Bandit.two_arm(1.0).require_bound(0.5),
+            "`bound` must be at least the largest difference of the means, 1, but got 0.5.",
+        ),
+    ],
+)
+def test_bad_input(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        make()
+    assert str(caught.value) == words
+
+
+def test_sigmas_may_be_any_sequence_of_numbers() -> None:
+    means: Any = np.array([0.0, 1.0])
+    sigmas: Any = np.array([1.0, 2.0])
+    assert Bandit.gaussian(means, sigmas) == Bandit.gaussian([0.0, 1.0], [1.0, 2.0])

@@ -1,0 +1,58 @@
+"""Every shipped policy passes the conformance suite, on Gaussian, 0/1, equal and far-apart rewards."""
+
+import inspect
+import pickle
+from collections.abc import Iterable
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from dbcare import policies
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
+from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
+from dbcare.policies.policy import CustomPolicy, Policy
+from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.risk import Risk
+from dbcare.testing import PolicySuite
+
+ARMS = (2, 3, 8, 32)
+SHIPPED: list[Policy] = [
+    *(DBCARE(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
+    *(DBCARE(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, confidence="corrected") for arms in ARMS),
+    DBCARE(Risk.misidentification(0.002), 2, sigma=0.1, confidence="theorem"),
+    *(Racing(arms, 0.1, sigma=0.5, max_pulls=5 * arms + 1) for arms in ARMS),
+    *(TwoArmConfidence(0.1, sigma=0.5, rate=rate, max_pulls=41) for rate in RATES),
+    *(SequentialHalving(arms, 8 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),
+    *(SuccessiveRejects(arms, 5 * arms) for arms in ARMS),
+    SuccessiveRejects(8, 9),
+    *(Uniform(arms, 3) for arms in ARMS),
+    *(Guess(arms) for arms in ARMS),
+    KnownGapOracle(Risk.misidentification(0.01), gap=0.5),
+    KnownGapOracle(Risk.simple_regret(0.01), gap=0.1),
+]
+
+
+class TestShippedPolicies(PolicySuite):
+    def policies(self) -> Iterable[Policy]:
+        return SHIPPED
+
+
+def test_no_shipped_policy_is_left_out() -> None:
+    """Every class of dbcare.policies that can be made, except the one that users fill in."""
+    modules = [import_module(f"{policies.__name__}.{found.name}") for found in iter_modules(policies.__path__)]
+    classes = {each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)}
+    made = {each for each in classes if issubclass(each, Policy) and not inspect.isabstract(each)}
+    named = {each for each in made if "__init__" in vars(each)}  # the bases of a family are not made
+    assert named == {type(policy) for policy in SHIPPED} | {CustomPolicy}
+
+
+@pytest.mark.parametrize("policy", SHIPPED, ids=str)
+def test_a_policy_is_a_value(policy: Policy) -> None:
+    """It prints as what makes it, and a copy taken to another process is equal."""
+    assert repr(policy).startswith(f"{type(policy).__name__}(")
+    copied = pickle.loads(pickle.dumps(policy))
+    assert copied is not policy
+    assert copied == policy
+    assert hash(copied) == hash(policy)

@@ -1,0 +1,310 @@
+"""The conformance suite can fail: every fault below is caught, by the right checks and by no others."""
+
+import contextlib
+import inspect
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dbcare.errors import InvalidRewardError, StoppedError
+from dbcare.policies.policy import CustomPolicy
+from dbcare.policies.rule import STOP, Rule, State, pick
+from dbcare.policies.run import Run
+from dbcare.testing import PolicySuite, policy_suite
+
+ARMS = 3
+PULLS, TIE, SPARE, SUMS = 0, 1, 2, 3
+
+
+def init(state: State, tables: Any, tie: int) -> None:
+    for index in range(len(state)):
+        state[index] = 0.0
+    state[TIE] = tie
+
+
+def ask(state: State, tables: Any) -> int:
+    return int(state[PULLS]) % ARMS if state[PULLS] < tables[0] else STOP
+
+
+def tell(state: State, tables: Any, arm: int, reward: float) -> None:
+    if arm < ARMS:
+        state[SUMS + arm] += reward
+    state[PULLS] += 1
+
+
+def tied(state: State) -> list[int]:
+    best = max(state[SUMS + arm] for arm in range(ARMS))
+    return [arm for arm in range(ARMS) if state[SUMS + arm] == best]
+
+
+def recommend(state: State, tables: Any) -> int:
+    best = tied(state)
+    return best[pick(state[TIE], len(best))]
+
+
+SOUND = Rule(init, ask, tell, recommend)
+
+
+def policy(rule: Rule = SOUND, max_pulls: int = 9) -> CustomPolicy:
+    return CustomPolicy(ARMS, rule, tables=[9, 0], state_size=SUMS + ARMS, max_pulls=max_pulls)
+
+
+def ask_that_counts(state: State, tables: Any) -> int:
+    state[SPARE] += 1
+    return ask(state, tables)
+
+
+def ask_outside(state: State, tables: Any) -> int:
+    return ARMS if state[PULLS] == 1 else ask(state, tables)
+
+
+def ask_forever(state: State, tables: Any) -> int:
+    return int(state[PULLS]) % ARMS
+
+
+def ask_by_parity(state: State, tables: Any) -> int:
+    arm = ask(state, tables)
+    return ARMS - 1 - arm if arm != STOP and int(state[SPARE]) % 2 else arm
+
+
+def init_beyond_float(state: State, tables: Any, tie: int) -> None:
+    init(state, tables, tie)
+    state[SPARE] = 2**60 + 1  # exact in a list, 2^60 in a float64 array
+
+
+def recommend_outside(state: State, tables: Any) -> int:
+    return ARMS if state[PULLS] == 1 else recommend(state, tables)
+
+
+def recommend_first(state: State, tables: Any) -> int:
+    return tied(state)[0]
+
+
+def recommend_last_twice_as_often(state: State, tables: Any) -> int:
+    best = tied(state)
+    return best[min(pick(state[TIE], len(best) + 1), len(best) - 1)]
+
+
+def recommend_first_of_two(state: State, tables: Any) -> int:
+    return tied(state)[0] if len(tied(state)) == 2 else recommend(state, tables)
+
+
+def tell_with_numpy_integer(state: State, tables: Any, arm: int, reward: float) -> None:
+    tell(state, tables, arm, reward)
+    state[SPARE] = np.int64(arm)
+
+
+def tell_with_infinity(state: State, tables: Any, arm: int, reward: float) -> None:
+    tell(state, tables, arm, reward)
+    state[SPARE] = float("inf")
+
+
+def tell_that_writes_tables(state: State, tables: Any, arm: int, reward: float) -> None:
+    tell(state, tables, arm, reward)
+    tables[1] += 1
+
+
+def noisy() -> Rule:
+    generator = np.random.default_rng(1)
+
+    def tell_with_noise(state: State, tables: Any, arm: int, reward: float) -> None:
+        tell(state, tables, arm, reward + 1e-3 * generator.normal())
+
+    return replace(SOUND, tell=tell_with_noise)
+
+
+def hidden_memory() -> Rule:
+    hidden = [0]
+
+    def init_hidden(state: State, tables: Any, tie: int) -> None:
+        init(state, tables, tie)
+        hidden[0] = 0
+
+    def ask_hidden(state: State, tables: Any) -> int:
+        return hidden[0] % ARMS if state[PULLS] < tables[0] else STOP
+
+    def tell_hidden(state: State, tables: Any, arm: int, reward: float) -> None:
+        tell(state, tables, arm, reward)
+        hidden[0] += 1
+
+    return Rule(init_hidden, ask_hidden, tell_hidden, recommend)
+
+
+class AcceptsNan(Run):
+    def tell(self, reward: Any, arm: int | None = None) -> None:
+        super().tell(reward if isinstance(reward, float) and np.isfinite(reward) else 0.0, arm)
+
+
+class RefusesNanTooLate(Run):
+    def tell(self, reward: Any, arm: int | None = None) -> None:
+        try:
+            super().tell(reward, arm)
+        except InvalidRewardError:
+            super().tell(0.0)
+            raise
+
+
+class RefusesNanByTypeError(Run):
+    def tell(self, reward: Any, arm: int | None = None) -> None:
+        try:
+            super().tell(reward, arm)
+        except InvalidRewardError as error:
+            raise TypeError from error
+
+
+class AcceptsAnyArm(Run):
+    def tell(self, reward: Any, arm: int | None = None) -> None:
+        super().tell(reward)
+
+
+class AcceptsAfterStop(Run):
+    def tell(self, reward: Any, arm: int | None = None) -> None:
+        with contextlib.suppress(StoppedError):
+            super().tell(reward, arm)
+
+
+def with_run(run: type[Run]) -> CustomPolicy:
+    class Lax(CustomPolicy):
+        def start(self, seed: int = 0) -> Run:
+            sound = super().start(seed)
+            return run(self, sound.state, sound.pulls, sound.events)
+
+    return Lax(ARMS, SOUND, tables=[9, 0], state_size=SUMS + ARMS, max_pulls=9)
+
+
+ASK, LEGAL, STOPS, TIES = (
+    "ask_changes_nothing",
+    "asks_only_legal_arms",
+    "stops_within_its_bound",
+    "breaks_ties_uniformly",
+)
+SAME, ALONE, JSON, ARRAYS = (
+    "is_deterministic",
+    "runs_are_independent",
+    "state_survives_json",
+    "lists_and_arrays_agree",
+)
+TABLES, BAD, OTHER, LATE = (
+    "leaves_its_tables_alone",
+    "refuses_bad_rewards",
+    "refuses_another_arm",
+    "refuses_rewards_after_the_stop",
+)
+
+# name: the policy, and for each check that fails, words of its message
+FAULTS: dict[str, tuple[Callable[[], CustomPolicy], dict[str, str]]] = {
+    "none": (policy, {}),
+    "ask mutates": (
+        lambda: policy(replace(SOUND, ask=ask_that_counts)),
+        {ASK: "`ask` changed the run", BAD: "has changed", OTHER: "has changed", LATE: "has changed"},
+    ),
+    "asks an arm that is none": (lambda: policy(replace(SOUND, ask=ask_outside)), {LEGAL: "asked for arm 3 of 3"}),
+    "recommends an arm that is none": (
+        lambda: policy(replace(SOUND, recommend=recommend_outside)),
+        {LEGAL: "recommended arm 3 of 3"},
+    ),
+    "never stops": (lambda: policy(replace(SOUND, ask=ask_forever)), {STOPS: "still asks after max_pulls = 9"}),
+    "exceeds its bound": (lambda: policy(max_pulls=6), {STOPS: "still asks after max_pulls = 6"}),
+    "first of tied arms": (lambda: policy(replace(SOUND, recommend=recommend_first)), {TIES: "arm 0 in 400 of 400"}),
+    "unequal ties": (
+        lambda: policy(replace(SOUND, recommend=recommend_last_twice_as_often)),
+        {TIES: "with all rewards equal"},
+    ),
+    "unequal ties of two": (
+        lambda: policy(replace(SOUND, recommend=recommend_first_of_two)),
+        {TIES: "arm 0 in 400 runs, the tied arm 2 in 0"},
+    ),
+    "state with a numpy integer": (
+        lambda: policy(replace(SOUND, tell=tell_with_numpy_integer)),
+        {JSON: "no JSON after 1 pulls"},
+    ),
+    "state with infinity": (
+        lambda: policy(replace(SOUND, tell=tell_with_infinity)),
+        {JSON: "no JSON after 1 pulls"},
+    ),
+    "state beyond float64": (
+        lambda: policy(replace(SOUND, init=init_beyond_float, ask=ask_by_parity)),
+        {ARRAYS: "on a list but"},
+    ),
+    "randomness of its own": (
+        lambda: policy(noisy()),
+        {SAME: "two different runs", ALONE: "disturb", JSON: "round trip", ARRAYS: "on a list but"},
+    ),
+    "memory outside the state": (
+        lambda: policy(hidden_memory()),
+        {ALONE: "disturb", JSON: "round trip"},
+    ),
+    "writes its tables": (
+        lambda: policy(replace(SOUND, tell=tell_that_writes_tables)),
+        {TABLES: "changed its tables"},
+    ),
+    "accepts NaN": (lambda: with_run(AcceptsNan), {BAD: "accepted nan"}),
+    "refuses NaN too late": (lambda: with_run(RefusesNanTooLate), {BAD: "has changed"}),
+    "refuses NaN by a foreign error": (lambda: with_run(RefusesNanByTypeError), {BAD: "not InvalidRewardError"}),
+    "accepts any arm": (lambda: with_run(AcceptsAnyArm), {OTHER: "accepted 1.0 for arm -1"}),
+    "accepts after the stop": (lambda: with_run(AcceptsAfterStop), {LATE: "accepted 1.0"}),
+}
+
+
+def failures(given: CustomPolicy) -> dict[str, str]:
+    """The checks that `given` fails, without "test_", and what they say."""
+    failed = {}
+    for name, check in inspect.getmembers(PolicySuite(), inspect.ismethod):
+        if name.startswith("test_"):
+            try:
+                check(given)
+            except AssertionError as error:
+                failed[name.removeprefix("test_")] = str(error)
+    return failed
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_caught_by_the_right_checks(fault: str) -> None:
+    make, expected = FAULTS[fault]
+    found = failures(make())
+    assert found.keys() == expected.keys()
+    for check, words in expected.items():
+        assert words in found[check]
+
+
+def test_every_check_has_a_fault_that_it_catches() -> None:
+    checks = {name.removeprefix("test_") for name in vars(PolicySuite) if name.startswith("test_")}
+    assert checks == {check for _, expected in FAULTS.values() for check in expected}
+
+
+@pytest.mark.parametrize(
+    ("count", "trials", "chance", "lower", "upper"),
+    [
+        # P(X <= 0) = 2^-10, P(X >= 0) = 1
+        (0, 10, 0.5, 2.0**-10, 1.0),
+        # P(X >= 3) = 3^-3, P(X <= 3) = 1
+        (3, 3, 1 / 3, 1.0, 1 / 27),
+        # P(X <= 1) = (27 + 27)/64, P(X >= 1) = 37/64
+        (1, 3, 0.25, 54 / 64, 37 / 64),
+        (0, 0, 0.5, 1.0, 1.0),
+    ],
+)
+def test_binomial_tails(count: int, trials: int, chance: float, lower: float, upper: float) -> None:
+    smaller = min(lower, upper)
+    assert policy_suite._plausible(count, trials, chance, smaller * (1 - 1e-9))
+    assert not policy_suite._plausible(count, trials, chance, smaller * (1 + 1e-9))
+
+
+def test_example_of_the_docstring_runs(tmp_path: Path) -> None:
+    """12 checks of 2 policies, collected by pytest from the example as printed."""
+    documentation = inspect.getdoc(policy_suite)
+    assert documentation is not None
+    lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
+    example = tmp_path / "test_example.py"
+    example.write_text(textwrap.dedent("\n".join(lines)))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "24 passed" in ran.stdout

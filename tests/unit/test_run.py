@@ -1,0 +1,141 @@
+"""A run stepped by hand: the protocol, what it refuses, and what survives JSON."""
+
+import json
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, ProtocolError, StoppedError
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.fixed import Uniform
+from dbcare.policies.racing import Racing
+from dbcare.policies.run import Event
+from dbcare.risk import Risk
+
+
+def test_protocol() -> None:
+    run = Uniform(2, pulls=1).start(seed=3)
+    assert (run.ask(), run.ask(), run.pulls) == (0, 0, 0)
+    assert run.why() == "waiting for pull 1, of arm 0 (round 1, 2 of 2 arms left)"
+    run.tell(1.0)
+    assert (run.ask(), run.pulls) == (1, 1)
+    run.tell(2.0, arm=1)
+    assert (run.ask(), run.pulls, run.recommendation()) == (None, 2, 1)
+
+
+def test_why_while_waiting_names_epoch_and_survivors() -> None:
+    run = Racing(3, delta=0.1).start()
+    for reward in (10.0, 0.0, 10.0, 9.0):
+        run.tell(reward)
+    assert run.why() == "waiting for pull 5, of arm 2 (epoch 2, 2 of 3 arms left)"
+
+
+def test_recommendation_at_any_moment() -> None:
+    """The largest mean so far, an arm without a pull counting only if none has one."""
+    run = Uniform(3, pulls=2).start()
+    assert run.recommendation() in range(3)
+    # Means after the fourth pull -1.5, -2, 0; after the sixth -1.5, 3, 2.5.
+    for reward, best in ((-1.0, 0), (-2.0, 0), (0.0, 2), (-2.0, 2), (8.0, 1), (5.0, 1)):
+        run.tell(reward)
+        assert run.recommendation() == best
+
+
+@pytest.mark.parametrize(
+    "reward", [1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1), np.True_, Fraction(1)], ids=repr
+)
+def test_every_real_number_is_a_reward(reward: Any) -> None:
+    run = Uniform(2, pulls=1).start()
+    run.tell(reward)
+    run.tell(0.5)
+    assert run.recommendation() == 0
+    assert json.loads(json.dumps(run.snapshot())) == run.snapshot()
+
+
+@pytest.mark.parametrize(
+    "reward", [math.nan, math.inf, -math.inf, np.nan, None, "1", 1j, [1.0], 10**400], ids=lambda x: repr(x)[:8]
+)
+def test_bad_rewards_name_arm_and_pull_and_change_nothing(reward: Any) -> None:
+    run = Uniform(3, pulls=1).start()
+    run.tell(1.0)
+    before = run.snapshot()
+    with pytest.raises(InvalidRewardError, match=r"`reward` of arm 1 must be a finite number but got .* for pull 2\."):
+        run.tell(reward)
+    assert run.snapshot() == before
+    run.tell(2.0)
+    run.tell(0.0)
+    assert run.recommendation() == 1
+
+
+def test_telling_another_arm() -> None:
+    run = Uniform(2, pulls=1).start()
+    with pytest.raises(NotAskedError, match=r"`arm` must be 0, the arm asked for, but got 1\."):
+        run.tell(1.0, arm=1)
+    assert run.pulls == 0
+    assert issubclass(NotAskedError, ProtocolError)
+
+
+def test_telling_after_the_stop() -> None:
+    run = Uniform(2, pulls=1).start()
+    run.tell(0.0)
+    run.tell(1.0)
+    before = run.snapshot()
+    with pytest.raises(StoppedError, match=r"before the policy stops but got 7\.0 after 2 pulls\."):
+        run.tell(7.0)
+    with pytest.raises(StoppedError):
+        run.tell(math.nan, arm=0)
+    assert run.snapshot() == before
+
+
+@pytest.mark.parametrize(("seed", "words"), [(-1, "at least 0"), (1.5, "a whole number"), ("1", "a real number")])
+def test_bad_seeds(seed: Any, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"`seed` must be {words} but got"):
+        Uniform(2, pulls=1).start(seed=seed)
+
+
+def test_a_whole_seed_in_any_type() -> None:
+    """1e5 counts as whole, as everywhere."""
+    policy = Uniform(2, pulls=1)
+    seeds: list[Any] = [100_000, 1e5, np.int64(100_000)]
+    states = [policy.start(seed=seed).snapshot() for seed in seeds]
+    assert states[0] == states[1] == states[2]
+    assert policy.start(seed=2**100).ask() == 0
+
+
+def test_events_survive_json() -> None:
+    policy = DBCARE(Risk.misidentification(0.02), arms=4, sigma=0.1)
+    run = policy.start()
+    for reward in (1.0, 1.0, 0.0, 1.0, 0.9):
+        run.tell(reward)
+    again = policy.resume(json.loads(json.dumps(run.snapshot())))
+    assert again.events == run.events == [Event(2, run.events[0].text)]
+    assert str(again.events[0]).startswith("arm 2 dropped at epoch 1: its mean is 1 below the best")
+    assert (again.ask(), again.pulls, again.why()) == (run.ask(), 5, run.why())
+
+
+def test_a_resumed_run_is_its_own() -> None:
+    policy = Uniform(2, pulls=2)
+    run = policy.start()
+    snapshot = run.snapshot()
+    resumed = policy.resume(snapshot)
+    resumed.tell(1.0)
+    assert (run.pulls, resumed.pulls) == (0, 1)
+    assert run.snapshot() == snapshot == policy.start().snapshot()
+
+
+def test_a_snapshot_of_another_policy_is_refused() -> None:
+    policy = Uniform(3, pulls=1)
+    words = f"`snapshot` must be of a run of this policy, with {policy.state_size} numbers of state, but got"
+    with pytest.raises(InvalidValueError, match=words):
+        policy.resume(Uniform(2, pulls=1).start().snapshot())
+
+
+@pytest.mark.parametrize("missing", ["state", "pulls", "events"])
+def test_what_is_no_snapshot_is_refused(missing: str) -> None:
+    policy = Uniform(2, pulls=1)
+    snapshot = policy.start().snapshot()
+    del snapshot[missing]
+    with pytest.raises(InvalidValueError, match="`snapshot` must be of a run of this policy"):
+        policy.resume(snapshot)
