@@ -25,7 +25,7 @@ class Loss(StrEnum):
     SIMPLE_REGRET = "simple_regret"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Risk:
     """A loss and the cost of a pull; make one with `Risk.misidentification` or `Risk.simple_regret`."""
 
@@ -38,6 +38,12 @@ class Risk:
         object.__setattr__(self, "cost", _per_pull("cost", self.cost))
         if self.value is not None:
             object.__setattr__(self, "value", validation.positive("value", self.value))
+
+    def __repr__(self) -> str:
+        if self.value is None:
+            return f"Risk.{self.loss}(cost={self.cost})"
+        price = self.cost * self.value if isinstance(self.cost, float) else tuple(c * self.value for c in self.cost)
+        return f"Risk.{self.loss}(price={price}, value={self.value})"
 
     @classmethod
     def misidentification(

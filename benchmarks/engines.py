@@ -1,0 +1,214 @@
+"""Speed of the engines, as ratios within one run: `make bench`, or `python benchmarks/engines.py [--out DIR]`.
+
+All contenders of a comparison take turns, several rounds of them, and each counts with its best time, so that a busy
+machine hurts them alike. Prints a table of ratios with the bar that each has to clear, and writes them as JSON.
+"""
+
+import argparse
+import json
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+from numpy_batch import race
+
+import dbcare
+from dbcare import (
+    DBCARE,
+    Bandit,
+    KnownGapOracle,
+    Policy,
+    Racing,
+    Risk,
+    SequentialHalving,
+    TwoArmConfidence,
+    evaluate,
+    evaluate_grid,
+)
+from dbcare.engines.rng import normal, stream
+
+ERROR = Risk.misidentification(1e-4)
+REGRET = Risk.simple_regret(1e-4)
+ROUNDS = 7
+
+
+@numba.njit(error_model="numpy", nogil=True)
+def bare(seed, count):
+    """Draw and add up so many Gaussians: what the generator can do if nothing else is asked."""
+    s0, s1, s2, s3 = stream(seed, 0)
+    total = 0.0
+    for _ in range(count):
+        z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+        total += z
+    return total
+
+
+def best_times(contenders: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Seconds of each, the best of `rounds` turns."""
+    times = dict.fromkeys(contenders, float("inf"))
+    for call in contenders.values():
+        call()  # compile, load, fill caches
+    for _ in range(rounds):
+        for name, call in contenders.items():
+            began = time.perf_counter()
+            call()
+            times[name] = min(times[name], time.perf_counter() - began)
+    return times
+
+
+def one(policy: Policy, bandit: Bandit, runs: int, engine: str, threads: int = 1) -> Callable[[], Any]:
+    return lambda: evaluate(policy, bandit, ERROR, runs=runs, seed=1, engine=engine, threads=threads)
+
+
+def direct_over_bare(arms: int) -> dict[str, float]:
+    """(a), (b): pulls a second of the direct engine over Gaussians a second of the generator."""
+    policy, bandit, runs = Racing(arms, 0.1), Bandit.one_sparse(arms, 0.5), 60_000 // arms
+    pulls = one(policy, bandit, runs, "direct")().pulls_simulated
+    times = best_times({"bare": lambda: bare(1, 10_000_000), "direct": one(policy, bandit, runs, "direct")})
+    gaussians = 10_000_000 / times["bare"]
+    return {"ratio": pulls / times["direct"] / gaussians, "gaussians_per_second": gaussians,
+            "pulls_per_second": pulls / times["direct"]}  # fmt: skip
+
+
+def direct_over_numpy() -> dict[str, float]:
+    """(b): the same work, a batch of 1e4 runs."""
+    bandit = Bandit.one_sparse(8, 0.5)
+    means = np.array(bandit.means)
+    batch = partial(race, means, 1.0, 0.1, 100_000, 10_000, 1)
+    direct = one(Racing(8, 0.1), bandit, 10_000, "direct")
+    theirs, ours = int(batch()[1].sum()), direct().pulls_simulated
+    times = best_times({"numpy": batch, "direct": direct}, rounds=3)
+    return {
+        "ratio": (ours / times["direct"]) / (theirs / times["numpy"]),
+        "numpy_pulls_per_second": theirs / times["numpy"],
+    }
+
+
+def skip_over_direct(arms: int, runs: int) -> dict[str, float]:
+    """(c): the same runs, time over time."""
+    policy = Racing(arms, 0.01, max_pulls=100_000)
+    bandit = Bandit.two_arm(0.05) if arms == 2 else Bandit.one_sparse(arms, 0.05)
+    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip")}, rounds=3)
+    return {"ratio": times["direct"] / times["skip"]}
+
+
+SETTINGS: dict[str, tuple[Policy, Bandit]] = {
+    f"{type(policy).__name__} {shape} K={arms} gap={gap}": (policy, make(arms, gap))
+    for arms in (8, 32)
+    for shape, make in (("sparse", Bandit.one_sparse), ("linear", Bandit.linear_decay))
+    for policy, gap in ((Racing(arms, 0.1), 0.05), (Racing(arms, 0.1), 0.8), (DBCARE(ERROR, arms, bound=3.0), 0.3))
+}
+
+
+def auto_over_best(policy: Policy, bandit: Bandit) -> dict[str, float]:
+    """(c): the engine that `auto` takes, its pilot included, against the better of the two."""
+    probe = one(policy, bandit, 200, "direct")().pulls.mean
+    runs = int(min(10_000, max(500, 3e8 / probe)))
+    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip", "auto")}, rounds=3)
+    return {
+        "ratio": min(times["direct"], times["skip"]) / times["auto"],
+        "skip_over_direct": times["direct"] / times["skip"],
+    }
+
+
+def paper_curves() -> None:
+    """(d): every two-arm curve of the paper, both families, 40 gaps each."""
+    for family, sigma, gaps in (
+        ("gaussian", 1.0, np.geomspace(0.05, 2.0, 40)),
+        ("bernoulli", 0.5, np.geomspace(0.01, 0.95, 40)),
+    ):
+        for policy in (
+            DBCARE(ERROR, 2, sigma=sigma),
+            DBCARE(REGRET, 2, sigma=sigma, bound=2.0),
+            TwoArmConfidence(0.1, sigma=sigma),
+            TwoArmConfidence(0.01, sigma=sigma),
+            SequentialHalving(2, 10),
+            SequentialHalving(2, 500),
+        ):
+            evaluate_grid(policy, gaps, family, sigma)
+        for risk in (ERROR, REGRET):
+            evaluate_grid(lambda gap, risk=risk, sigma=sigma: KnownGapOracle(risk, gap, sigma), gaps, family, sigma)
+
+
+def exact_over_skip() -> dict[str, float]:
+    """(d): one exact risk against skip run long enough for a standard error of 1e-4 of it (exact: below 1e-8)."""
+    policy, bandit = DBCARE(ERROR, 2), Bandit.two_arm(0.2)
+    found = one(policy, bandit, 100_000, "skip", threads=2)()
+    times = best_times(
+        {"skip": one(policy, bandit, 100_000, "skip"), "exact": one(policy, bandit, 1, "exact")}, rounds=3
+    )
+    wanted = 100_000 * (found.standard_error / (1e-4 * found.risk)) ** 2
+    return {"ratio": times["skip"] * wanted / 100_000 / times["exact"], "exact_seconds": times["exact"]}
+
+
+def two_threads_over_one() -> dict[str, float]:
+    """(e)"""
+    policy, bandit = Racing(8, 0.1), Bandit.one_sparse(8, 0.5)
+    times = best_times({str(n): one(policy, bandit, 60_000, "direct", threads=n) for n in (1, 2)}, rounds=5)
+    return {"ratio": times["1"] / times["2"]}
+
+
+MEMORY = """
+import resource
+from dbcare import Bandit, DBCARE, Risk, evaluate
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+policy, bandit = DBCARE(Risk.misidentification(1e-2), 32), Bandit.one_sparse(32, 0.5)
+evaluate(policy, bandit, runs=100, engine="direct")
+before = peak()
+evaluate(policy, bandit, runs=1_000_000, engine="direct")
+print(peak() - before)
+"""
+
+
+def extra_memory() -> dict[str, float]:
+    """(f): peak memory of 1e6 runs over that of 100, in a process of its own, in MB."""
+    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, check=True)
+    return {"megabytes": float(answer.stdout)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
+    folder: Path = parser.parse_args().out
+    results: dict[str, dict[str, float]] = {}
+
+    def report(name: str, found: dict[str, float], key: str, bar: float, at_least: bool = True) -> None:
+        results[name] = {**found, "bar": bar}
+        met = found[key] >= bar if at_least else found[key] <= bar
+        print(
+            f"{name:<52} {found[key]:>9.3g}   {'>=' if at_least else '<='} {bar:<5g} {'met' if met else 'MISSED'}",
+            flush=True,
+        )
+
+    for arms in (8, 32):
+        report(f"direct / bare generator, K={arms}", direct_over_bare(arms), "ratio", 0.7)
+    report("direct / NumPy batch, K=8", direct_over_numpy(), "ratio", 8.0)
+    report("skip / direct, K=2", skip_over_direct(2, 4_000), "ratio", 40.0)
+    report("skip / direct, K=32", skip_over_direct(32, 300), "ratio", 10.0)
+    for name, (policy, bandit) in SETTINGS.items():
+        report(f"auto / better: {name}", auto_over_best(policy, bandit), "ratio", 0.85)
+    seconds = best_times({"curves": paper_curves}, rounds=3)["curves"]
+    report("exact, all two-arm curves of the paper, seconds", {"seconds": seconds}, "seconds", 2.0, at_least=False)
+    report("exact / skip at a standard error of 1e-4", exact_over_skip(), "ratio", 1.0)
+    report("2 threads / 1", two_threads_over_one(), "ratio", 1.8)
+    report("extra memory of 1e6 runs, K=32, MB", extra_memory(), "megabytes", 64.0, at_least=False)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    machine = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(),
+               "numba": numba.__version__, "dbcare": dbcare.__version__,
+               "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}  # fmt: skip
+    path = folder / "engines.json"
+    path.write_text(json.dumps({**machine, "results": results}, indent=2))
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Gaussian walks between two known points, and lines they may touch: what both skip-ahead engines stand on.
+
+Known at two epochs, a Gaussian walk is between them a Brownian bridge looked at in whole epochs. Let `spread` be the
+variance that it gathers from one end to the other. A bridge whose ends lie g_a and g_b > 0 below a straight line
+touches the line with probability exp(-2 g_a g_b / spread). Mirrored in the line from its first touch on, it is a bridge
+that ends g_b *above* the line, and every such bridge touches: that is the law of a point in between, given a touch.
+
+The boundary b(n) of an elimination rule is concave, so it lies above its chord over any interval: what does not touch
+the chord does not cross the boundary.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dbcare.engines.rng import INLINE, normal, uniform
+from dbcare.policies.elimination import EliminationTables
+
+DEPTH = 32  # an interval can be halved this often: more than enough for the longest table
+
+
+@njit(error_model="numpy")
+def touch(start, end, spread):
+    """P(a bridge touches a line), `start` and `end` being its ends' distances to the line, negative beyond it."""
+    if start <= 0.0 or end <= 0.0:
+        return 1.0
+    return math.exp(-2.0 * start * end / spread)
+
+
+@njit(**INLINE)
+def between(start, end, spread, fraction, s0, s1, s2, s3):
+    """A bridge's value `fraction` of the way from `start` to `end`."""
+    z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+    return start + fraction * (end - start) + math.sqrt(spread * fraction * (1.0 - fraction)) * z, s0, s1, s2, s3
+
+
+@njit(error_model="numpy")
+def between_touching(start, end, spread, fraction, s0, s1, s2, s3):
+    """Given that a bridge touches a line: its distance to the line `fraction` of the way, negative beyond it."""
+    mirrored, s0, s1, s2, s3 = between(start, -end, spread, fraction, s0, s1, s2, s3)
+    if mirrored < 0.0:
+        return -mirrored, s0, s1, s2, s3
+    u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+    if u < touch(start, mirrored, spread * fraction):
+        return -mirrored, s0, s1, s2, s3
+    return mirrored, s0, s1, s2, s3
+
+
+def is_concave(tables: EliminationTables, arms: int) -> bool:
+    """Whether b(n) is concave from n = 1 on, up to rounding, for every number of survivors that `arms` can come to.
+
+    Second differences are taken over strides 1, 2, 4, ..., so that no slow bend hides in the rounding of the first.
+    """
+    survivors = range(2, arms + 1)
+    starts = {int(tables.row[alive]) for alive in survivors}
+    for start in starts:
+        last = max(int(tables.last_epoch[alive]) for alive in survivors if int(tables.row[alive]) == start)
+        line = tables.boundary[start + 1 : start + last + 1]
+        while len(line) > 2:
+            if not np.all(np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])):
+                return False
+            line = line[::2]
+    return True

@@ -1,0 +1,115 @@
+"""The direct engine: draws every pull, for any policy and any family of rewards.
+
+Loops with holes for a policy's functions and for the drawing of a reward. `any_loop` steps a policy pull by pull;
+`round_loop` does the same for policies in rounds without asking before each pull. Both use the random numbers of a run
+in the same order, so that they agree to the bit with each other and with a run stepped by hand.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dbcare.engines.control import Watch
+from dbcare.engines.draws import Drawing
+from dbcare.engines.rng import next_word, stream
+from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_round
+from dbcare.policies.rule import STOP, TIE_MODULUS, Rule
+
+ILLEGAL = -2  # recommended where a policy asked for, or recommended, an arm that does not exist
+
+
+def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
+    """The loop for any policy; a run is cut after `max_pulls`."""
+    init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
+    settle, draw = drawing
+
+    def simulate_any(first, seed, arms, count, tables, state, work, max_pulls, recommended, pulls, undecided):
+        for arm in range(count):
+            settle(arms, work, arm, arm)
+        for place in range(len(pulls)):
+            s0, s1, s2, s3 = stream(seed, first + place)
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            made = 0
+            arm = ask(state, tables)
+            while made < max_pulls and 0 <= arm < count:
+                reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
+                tell(state, tables, arm, reward)
+                made += 1
+                arm = ask(state, tables)
+            choice = recommend(state, tables)
+            legal = 0 <= choice < count and (arm == STOP or 0 <= arm < count)
+            recommended[place] = choice if legal else ILLEGAL
+            pulls[place] = made
+            undecided[place] = arm != STOP
+
+    return simulate_any
+
+
+def trace_loop(rule: Rule, drawing: Drawing) -> Callable[..., int]:
+    """`any_loop` for a single run, with each pull written down."""
+    init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
+    settle, draw = drawing
+
+    def trace_any(run, seed, arms, count, tables, state, work, pulled, rewards):
+        for arm in range(count):
+            settle(arms, work, arm, arm)
+        s0, s1, s2, s3 = stream(seed, run)
+        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+        tie = 1 + int(word % np.uint64(TIE_MODULUS - 1))
+        init(state, tables, tie)
+        made = 0
+        arm = ask(state, tables)
+        while made < len(pulled) and 0 <= arm < count:
+            reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
+            tell(state, tables, arm, reward)
+            pulled[made] = arm
+            rewards[made] = reward
+            made += 1
+            arm = ask(state, tables)
+        return tie, made, recommend(state, tables)
+
+    return trace_any
+
+
+def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
+    """The loop for policies in rounds; `watch` sees to the control variate at `checkpoint`, where there is one."""
+    init, decide, recommend = rule.init, rule.decide, rule.recommend
+    settle, draw = drawing
+    after_round, after_run = watch
+
+    def simulate_rounds(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+        arm_at = arms_offset(state)
+        for place in range(len(pulls)):
+            s0, s1, s2, s3 = stream(seed, first + place)
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            settled = 0
+            while state[EACH] > 0:
+                alive = int(state[ALIVE])
+                if alive != settled:
+                    for slot in range(alive):
+                        settle(arms, work, slot, int(state[arm_at + slot]))
+                    settled = alive
+                high = 0.0
+                low = 0.0
+                for _ in range(int(state[EACH])):
+                    high = -np.inf
+                    low = np.inf
+                    for slot in range(alive):
+                        reward, s0, s1, s2, s3 = draw(arms, work, slot, s0, s1, s2, s3)
+                        total = state[SUMS + slot] + reward
+                        state[SUMS + slot] = total
+                        high = max(high, total)
+                        low = min(low, total)
+                state[HIGH] = high
+                state[LOW] = low
+                end_round(state)
+                decide(state, tables)
+                after_round(checkpoint, state, work, alive)
+            recommended[place] = recommend(state, tables)
+            pulls[place] = int(state[PULLS])
+            undecided[place] = state[ALIVE] > 1
+            after_run(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3)
+
+    return simulate_rounds

@@ -1,0 +1,124 @@
+"""The answer to "how good is this policy here", with how it was obtained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dbcare.engines.summary import Estimate
+from dbcare.risk import Loss
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """Pulls of a run: mean, its standard error, and quantiles by level."""
+
+    mean: float
+    standard_error: float
+    quantiles: dict[float, float]
+
+
+@dataclass(frozen=True)
+class ControlVariate:
+    """How the control variate was used.
+
+    Its arm is the one that leads at `checkpoint` pulls of each; `known_error` is the probability that this one is
+    wrong, `coefficient` how much of it entered the risk, `disagreements` in how many runs the policy chose another.
+    """
+
+    checkpoint: int
+    known_error: float
+    coefficient: float
+    disagreements: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Risk of a policy on a bandit; every standard error is 0 where the engine is exact."""
+
+    policy: str
+    loss: Loss
+    cost: float
+    risks: dict[Loss, Estimate]
+    losses: dict[Loss, Estimate]
+    error_interval: tuple[float, float]
+    pulls: Pulls
+    capped: float  # share of runs that stopped with more than one arm left: at their budget or their cap on pulls
+    runs: int
+    engine: str
+    guarantee: str
+    control: ControlVariate | None
+    seconds: float
+    pulls_simulated: int
+    seed: int
+    version: str
+
+    @property
+    def risk(self) -> float:
+        """E[loss] + cost * E[pulls], for the risk asked for."""
+        return self.risks[self.loss].value
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the risk."""
+        return self.risks[self.loss].standard_error
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Risk -+ 2 standard errors, as the paper's figures show it."""
+        return self.risk - 2.0 * self.standard_error, self.risk + 2.0 * self.standard_error
+
+    @property
+    def error(self) -> float:
+        """P(an arm below the best is recommended); `error_interval` is the exact 95% interval from the count."""
+        return self.losses[Loss.MISIDENTIFICATION].value
+
+    @property
+    def simple_regret(self) -> float:
+        """E[best mean - recommended mean]."""
+        return self.losses[Loss.SIMPLE_REGRET].value
+
+    def to_dict(self) -> dict[str, Any]:
+        """All figures as plain numbers, texts, lists and dictionaries, ready for JSON."""
+        plain = asdict(self)
+        plain["loss"] = str(self.loss)
+        for name in ("risks", "losses"):
+            plain[name] = {str(loss): asdict(estimate) for loss, estimate in getattr(self, name).items()}
+        plain["error_interval"] = list(self.error_interval)
+        plain["pulls"]["quantiles"] = {str(level): value for level, value in self.pulls.quantiles.items()}
+        return {**plain, "risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
+
+    def __str__(self) -> str:
+        other = next(loss for loss in Loss if loss is not self.loss)
+        quantiles = "  ".join(f"{100 * level:g}%: {value:g}" for level, value in self.pulls.quantiles.items())
+        rows = [
+            (f"risk ({_words(self.loss)})", _estimate(self.risks[self.loss])),
+            (f"risk ({_words(other)})", _estimate(self.risks[other])),
+            ("error", f"{_estimate(self.losses[Loss.MISIDENTIFICATION])}{self._interval()}"),
+            ("simple regret", _estimate(self.losses[Loss.SIMPLE_REGRET])),
+            ("pulls", _estimate(Estimate(self.pulls.mean, self.pulls.standard_error))),
+            ("", quantiles),
+            ("stopped at a limit", f"{100 * self.capped:.3g}% of the runs"),
+            ("engine", f"{self.engine}: {self.guarantee}" + (f", {self.runs:,} runs" if self.runs else "")),
+        ]
+        if self.control is not None:
+            known, seen = self.control.known_error, self.control.disagreements
+            rows.append(("control variate", f"error {known:.6g} known, {seen:,} runs disagreed"))
+        rows.append(("", f"seed {self.seed}, {self.seconds:.3g} s, version {self.version}"))
+        width = max(len(name) for name, _ in rows)
+        title = f"{self.policy}, cost {self.cost:g}"
+        return "\n".join([title, "-" * len(title), *(f"{name:<{width}}  {text}" for name, text in rows)])
+
+    def _interval(self) -> str:
+        low, high = self.error_interval
+        return "" if low == high else f", 95% by count: {low:.4g} to {high:.4g}"
+
+
+def _words(loss: Loss) -> str:
+    return str(loss).replace("_", " ")
+
+
+def _estimate(estimate: Estimate) -> str:
+    if estimate.standard_error == 0.0:
+        return f"{estimate.value:.6g}"
+    return f"{estimate.value:.6g} \N{PLUS-MINUS SIGN} {2.0 * estimate.standard_error:.2g} (2 s.e.)"

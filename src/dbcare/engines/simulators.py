@@ -1,0 +1,237 @@
+"""Ready-to-run simulators: a policy and a bandit bound to a compiled kernel, with scratch memory for each thread."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.errors import NumbaError
+
+from dbcare.engines import direct, skip_many, skip_two, statistics
+from dbcare.engines.compile import kernel as kernel_of
+from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law
+from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, drawing_of
+from dbcare.engines.pool import Block, Outcomes
+from dbcare.engines.rng import next_word, stream
+from dbcare.engines.summary import Control
+from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.policy import Policy, RoundPolicy
+from dbcare.policies.rounds import RoundRule
+from dbcare.policies.rule import STOP, TIE_MODULUS, Rule
+from dbcare.policies.schedule import SchedulePolicy
+
+
+class KernelBlock:
+    """Runs of a compiled kernel, with scratch memory of its own, for one thread."""
+
+    def __init__(self, policy: Policy, scratch: int, run: Callable[..., None]) -> None:
+        self.state, self.work = np.zeros(policy.state_size), np.zeros(scratch)
+        self.run = run
+
+    def __call__(self, outcomes: Outcomes, first: int) -> None:
+        """Fill all of `outcomes`, beginning with run number `first`."""
+        self.run(first, self.state, self.work, outcomes)
+
+    @property
+    def effort(self) -> float:
+        """Work done so far, where the kernel counts it."""
+        return float(self.work[-1])
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """An engine bound to a question; `block()` gives a filler of outcomes for one thread."""
+
+    engine: str
+    block: Callable[[], Any]
+    guarantee: str
+    checkpoint: int = 0
+    parallel: bool = True
+
+
+def checkpoint_of(policy: Policy, arms: Arms) -> int:
+    """N0 where the control variate applies (DBCARE, K > 2, Gaussian arms of equal sigma), else 0."""
+    if isinstance(policy, DBCARE) and policy.arms > 2 and equal_sigmas(arms):
+        return policy.epoch_limit(policy.arms)
+    return 0
+
+
+def equal_sigmas(arms: Arms) -> bool:
+    """Whether all arms are Gaussian with the same standard deviation."""
+    return isinstance(arms, GaussianArms) and bool(np.all(arms.sigma == arms.sigma[0]))
+
+
+def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
+    """Every pull drawn; any policy."""
+    drawing = drawing_of(arms)
+    if isinstance(policy, RoundPolicy):
+        checkpoint = checkpoint_of(policy, arms)
+        kernel = _round_kernel(policy.rule, drawing, WATCH if checkpoint else NO_WATCH)
+        run = _in_rounds(kernel, policy, arms, seed, checkpoint)
+        return Simulator("direct", partial(KernelBlock, policy, 4 * policy.arms, run), "every pull drawn", checkpoint)
+    return _any_simulator(policy, arms, drawing, seed)
+
+
+def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
+    """Pulls drawn in large steps; raises EngineError where that cannot be done."""
+    if isinstance(policy, SchedulePolicy):
+        return _statistics_simulator(policy, arms, seed)
+    if not isinstance(policy, EliminationPolicy):
+        raise EngineError(
+            f"The skip engine needs an elimination policy or one planned in advance but got {type(policy).__name__}; "
+            "the direct engine takes any."
+        )
+    if not isinstance(arms, GaussianArms) or (policy.arms > 2 and not equal_sigmas(arms)):
+        raise EngineError(
+            "The skip engine needs Gaussian rewards, of equal sigma if there are more than two arms; "
+            "the direct engine takes any."
+        )
+    module = skip_two if policy.arms == 2 else skip_many
+    if not module.is_concave(policy.tables, policy.arms):
+        raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; the direct engine takes any.")
+    checkpoint = checkpoint_of(policy, arms)
+    run = _in_rounds(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
+    block = partial(KernelBlock, policy, module.work_size(policy.arms, policy.tables), run)
+    exact = "the law of the discrete walk, exactly"
+    guarantee = exact if policy.arms == 2 else f"each jump certified to {skip_many.EPSILON:g}"
+    return Simulator("skip", block, guarantee, checkpoint)
+
+
+def _in_rounds(kernel: Any, policy: RoundPolicy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
+    """A kernel of the signature that policies in rounds share, bound to its question."""
+
+    def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
+        results = (out.recommended, out.pulls, out.undecided, out.leader)
+        kernel(first, seed, arms, policy.tables, state, work, checkpoint, *results)
+
+    return run
+
+
+def _statistics_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
+    kernel = _statistics_kernel(policy.rule, statistics.sum_of(arms))
+
+    def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
+        kernel(first, seed, arms, policy.tables, state, out.recommended, out.pulls, out.undecided)
+
+    return Simulator("skip", partial(KernelBlock, policy, 1, run), "one draw for each arm and round, exactly")
+
+
+def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int) -> Simulator:
+    kernel = _any_kernel(policy.rule, drawing)
+
+    def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
+        results = (out.recommended, out.pulls, out.undecided)
+        kernel(first, seed, arms, policy.arms, policy.tables, state, work, policy.max_pulls, *results)
+        if np.any(out.recommended == direct.ILLEGAL):
+            raise InvalidValueError(
+                f"A policy must ask for and recommend arms 0 to {policy.arms - 1}, but this one chose another."
+            )
+
+    block = partial(KernelBlock, policy, 2 * policy.arms, run)
+    simulator = Simulator("direct", block, "every pull drawn")
+    try:
+        simulator.block()(Outcomes.empty(0, control=False), 0)
+    except NumbaError as failure:
+        reason = str(failure).strip().splitlines()[0]
+        warnings.warn(
+            f"The policy could not be compiled and runs interpreted, some hundred times slower: {reason}",
+            NotCompiledWarning,
+            stacklevel=5,
+        )
+        return Simulator("direct", lambda: _interpreted(policy, arms, seed), "every pull drawn", parallel=False)
+    return simulator
+
+
+def _interpreted(policy: Policy, arms: Arms, seed: int) -> Block:
+    """The same runs, with the policy's functions as plain Python and only the rewards drawn by compiled code."""
+    begin, reward_of = _reward_kernel(drawing_of(arms))
+    rule, tables = policy.rule, policy.tables
+
+    def fill(out: Outcomes, first: int) -> None:
+        words, work = np.zeros(4, np.uint64), np.zeros(2 * policy.arms)
+        for place in range(len(out.pulls)):
+            state: list[Any] = [0.0] * policy.state_size
+            rule.init(state, tables, begin(seed, first + place, arms, work, words))
+            made = 0
+            while (arm := rule.ask(state, tables)) != STOP and made < policy.max_pulls:
+                rule.tell(state, tables, arm, reward_of(arms, work, arm, words))
+                made += 1
+            out.recommended[place] = rule.recommend(state, tables)
+            out.pulls[place] = made
+            out.undecided[place] = arm != STOP
+
+    return fill
+
+
+@lru_cache(maxsize=64)
+def _round_kernel(rule: RoundRule, drawing: Drawing, watch: Watch) -> Any:
+    return kernel_of(direct.round_loop(rule, drawing, watch), "a simulator of policies in rounds")
+
+
+@lru_cache(maxsize=64)
+def _any_kernel(rule: Rule, drawing: Drawing) -> Any:
+    return kernel_of(direct.any_loop(rule, drawing), "a simulator of your policy")
+
+
+@lru_cache(maxsize=64)
+def _trace_kernel(rule: Rule, drawing: Drawing) -> Any:
+    return kernel_of(direct.trace_loop(rule, drawing), "a tracer of single runs")
+
+
+@lru_cache(maxsize=64)
+def _statistics_kernel(rule: RoundRule, draw_sum: Any) -> Any:
+    return kernel_of(statistics.statistics_loop(rule, draw_sum), "a simulator of planned rounds")
+
+
+@lru_cache(maxsize=64)
+def _skip_kernel(rule: RoundRule, two_arms: bool) -> Any:
+    return kernel_of((skip_two if two_arms else skip_many).skip_loop(rule), "the skip-ahead simulator")
+
+
+@lru_cache(maxsize=8)
+def _reward_kernel(drawing: Drawing) -> Any:
+    """The start of a run's stream, and its next reward, for callers that are not compiled."""
+    settle, draw = drawing
+
+    def begin(seed, run, arms, work, words):
+        for arm in range(len(work) // 2):
+            settle(arms, work, arm, arm)
+        words[0], words[1], words[2], words[3] = stream(seed, run)
+        word, words[0], words[1], words[2], words[3] = next_word(words[0], words[1], words[2], words[3])
+        return 1 + int(word % np.uint64(TIE_MODULUS - 1))
+
+    def reward_of(arms, work, arm, words):
+        reward, words[0], words[1], words[2], words[3] = draw(arms, work, arm, words[0], words[1], words[2], words[3])
+        return reward
+
+    return njit(error_model="numpy")(begin), njit(error_model="numpy")(reward_of)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One compiled run: the seed of its ties, the arm and the reward of each pull, and its recommendation."""
+
+    tie: int
+    pulls: list[tuple[int, float]]
+    recommended: int
+
+
+def trace(policy: Policy, arms: Arms, seed: int, run: int) -> Trace:
+    """Follow run number `run` of the direct engine."""
+    follow = _trace_kernel(policy.rule, drawing_of(arms))
+    pulled, rewards = np.empty(policy.max_pulls, np.int64), np.empty(policy.max_pulls)
+    state, work = np.zeros(policy.state_size), np.zeros(2 * policy.arms)
+    tie, made, choice = follow(run, seed, arms, policy.arms, policy.tables, state, work, pulled, rewards)
+    return Trace(tie, list(zip(pulled[:made].tolist(), rewards[:made].tolist(), strict=True)), choice)
+
+
+def control_at(arms: Arms, checkpoint: int) -> Control | None:
+    """The control variate at `checkpoint`, if there is one."""
+    if checkpoint == 0 or not isinstance(arms, GaussianArms):
+        return None
+    return Control(checkpoint, leader_law(arms, checkpoint))

@@ -1,0 +1,154 @@
+"""The skip-ahead engine for two Gaussian arms: many epochs at once, with exactly the law of drawing them all.
+
+The difference D of the two sums is a Gaussian walk; the rule stops when |D_n| > b(n), at the latest at epoch LIMIT.
+Jump from (n, x) to (n+m, y). A crossing strictly inside touches the upper or the lower chord of the concave boundary,
+so it has probability at most B, the sum of the two touching probabilities. Draw U: if U >= B, nothing was crossed.
+If y is outside or B >= 1, U says nothing: draw the midpoint and judge each half anew (it is *fresh*). Else, if U < B,
+the interval is *pending*: it holds a crossing with probability P(crossing)/B.
+
+Pending: propose a midpoint z given that the chord is touched, on a side chosen in proportion to its term of B. Against
+the plain bridge z then has the density (p_u + p_l)/B, p_side being the probability that the parts left and right of z
+touch that chord. Wanted is P/B, where P = 1 if z is outside or a half's bound is 1 or more, else B_1 + B_2 - B_1 B_2
+with the halves' bounds against their own chords. These lie higher, so P <= p_u + p_l, and z is kept with probability
+P/(p_u + p_l). Refused: nothing was crossed. Kept: both halves are fresh if P = 1; else with probability B_1/P the left
+one is pending and the right one fresh, otherwise the left one is free of crossings and the right one pending.
+By induction over the length of intervals, the stopping epoch and the sign of D have exactly the law of the walk.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+from dbcare.engines.bridge import DEPTH, between, between_touching, is_concave, touch
+from dbcare.engines.compile import OPTIONS
+from dbcare.engines.rng import next_word, normal, stream, uniform
+from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
+from dbcare.policies.rule import TIE_MODULUS
+
+__all__ = ["cross", "is_concave", "skip_loop", "work_size"]
+
+FRESH, PENDING, FREE = 0, 1, 2
+
+
+@njit(error_model="numpy")
+def crossing_bound(x, y, left, right, spread, length):
+    """B for a walk from x to y under a boundary with values `left` and `right` there; 0 if no epoch lies inside."""
+    if length == 1:
+        return 0.0
+    return touch(left - x, right - y, spread) + touch(left + x, right + y, spread)
+
+
+@njit(**OPTIONS)
+def cross(boundary, variance, epoch, x, end, y, work, s0, s1, s2, s3):
+    """Where a walk from (epoch, x) to (end, y) is first outside the boundary, or (end, y) if nowhere.
+
+    `work` holds a stack of intervals, the leftmost on top: the end of each, the walk there, and what is known of it.
+    """
+    ends, values, marks = work[:DEPTH], work[DEPTH : 2 * DEPTH], work[2 * DEPTH : 3 * DEPTH]
+    ends[0], values[0], marks[0] = end, y, FRESH
+    top = 0
+    while top >= 0:
+        end = int(ends[top])
+        y = values[top]
+        mark = marks[top]
+        length = end - epoch
+        left = boundary[epoch]
+        right = boundary[end]
+        spread = variance * length
+        if mark == FRESH and length > 1 and abs(y) <= right:
+            bound = crossing_bound(x, y, left, right, spread, length)
+            if bound < 1.0:
+                u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                mark = PENDING if u < bound else FREE
+        if mark == FREE or length == 1:
+            epoch = end
+            x = y
+            if abs(x) > right:
+                break
+            top -= 1
+            continue
+        half = length // 2
+        fraction = half / length
+        middle = epoch + half
+        if mark == FRESH:
+            z, s0, s1, s2, s3 = between(x, y, spread, fraction, s0, s1, s2, s3)
+            top += 1
+            ends[top], values[top], marks[top] = middle, z, FRESH
+            continue
+        upper = touch(left - x, right - y, spread)
+        lower = touch(left + x, right + y, spread)
+        u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+        side = 1.0 if u * (upper + lower) < upper else -1.0
+        away, s0, s1, s2, s3 = between_touching(left - side * x, right - side * y, spread, fraction, s0, s1, s2, s3)
+        chord = left + fraction * (right - left)
+        z = side * (chord - away)
+        spread_1 = spread * fraction
+        spread_2 = spread - spread_1
+        upper_1, upper_2 = touch(left - x, chord - z, spread_1), touch(chord - z, right - y, spread_2)
+        lower_1, lower_2 = touch(left + x, chord + z, spread_1), touch(chord + z, right + y, spread_2)
+        proposed = upper_1 + upper_2 - upper_1 * upper_2 + lower_1 + lower_2 - lower_1 * lower_2
+        bound_1 = crossing_bound(x, z, left, boundary[middle], spread_1, half)
+        bound_2 = crossing_bound(z, y, boundary[middle], right, spread_2, length - half)
+        blunt = abs(z) > boundary[middle] or bound_1 >= 1.0 or bound_2 >= 1.0
+        wanted = 1.0 if blunt else bound_1 + bound_2 - bound_1 * bound_2
+        u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+        u *= proposed
+        if u >= wanted:
+            marks[top] = FREE
+            continue
+        top += 1
+        ends[top], values[top] = middle, z
+        if blunt:
+            marks[top], marks[top - 1] = FRESH, FRESH
+        elif u < bound_1:
+            marks[top], marks[top - 1] = PENDING, FRESH
+        else:
+            marks[top], marks[top - 1] = FREE, PENDING
+    return epoch, x, s0, s1, s2, s3
+
+
+def work_size(arms: int, tables: EliminationTables) -> int:
+    """How many numbers of scratch memory the loop needs."""
+    return 3 * DEPTH
+
+
+def skip_loop(rule: RoundRule) -> Callable[..., None]:
+    """The loop for elimination between two Gaussian arms, which may differ in sigma; it keeps no control variate."""
+    init, decide, recommend = rule.init, rule.decide, rule.recommend
+
+    def simulate_skip_two(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+        drift = arms.mean[0] - arms.mean[1]
+        variance = arms.sigma[0] ** 2 + arms.sigma[1] ** 2
+        boundary = tables.boundary[tables.row[2] :]
+        for place in range(len(pulls)):
+            s0, s1, s2, s3 = stream(seed, first + place)
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            limit = int(state[LIMIT]) if state[EACH] > 0 else 0
+            epoch = int(state[ROUND])
+            x = 0.0
+            inside = True
+            while inside and epoch < limit:
+                gap = boundary[epoch] - abs(x) if epoch > 0 else 0.0
+                length = int(min(max(gap * gap / variance, 1.0), limit - epoch))
+                z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+                y = x + length * drift + math.sqrt(length * variance) * z
+                epoch, x, s0, s1, s2, s3 = cross(boundary, variance, epoch, x, epoch + length, y, work, s0, s1, s2, s3)
+                inside = abs(x) <= boundary[epoch]
+            if epoch > 0:
+                state[SUMS] = x
+                state[SUMS + 1] = 0.0
+                state[HIGH] = max(x, 0.0)
+                state[LOW] = min(x, 0.0)
+                state[ROUND] = epoch
+                state[COUNT] = epoch
+                state[PULLS] = 2 * epoch
+                decide(state, tables)
+            recommended[place] = recommend(state, tables)
+            pulls[place] = int(state[PULLS])
+            undecided[place] = state[ALIVE] > 1
+
+    return simulate_skip_two

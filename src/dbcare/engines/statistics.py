@@ -1,0 +1,78 @@
+"""Skipping ahead where the pulls of a round are fixed: one draw for the sum of all rewards of an arm in a round.
+
+The sum of m Gaussian rewards is Gaussian; the outcomes of m rewards with finitely many values are multinomial, drawn as
+a chain of binomials. Exact, and the work does not grow with the number of pulls.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dbcare.engines.binomial import binomial
+from dbcare.engines.draws import Arms, GaussianArms
+from dbcare.engines.rng import INLINE, next_word, normal, stream
+from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_round
+from dbcare.policies.rule import TIE_MODULUS
+
+
+@njit(**INLINE)
+def sum_gaussian(arms, arm, pulls, s0, s1, s2, s3):
+    """The sum of `pulls` Gaussian rewards."""
+    z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+    return pulls * arms.mean[arm] + math.sqrt(pulls) * arms.sigma[arm] * z, s0, s1, s2, s3
+
+
+@njit(error_model="numpy", _nrt=False)
+def sum_finite(arms, arm, pulls, s0, s1, s2, s3):
+    """The sum of `pulls` rewards with finitely many outcomes."""
+    total = 0.0
+    left = pulls
+    chance_left = 1.0
+    last = arms.first[arm + 1] - 1
+    for index in range(arms.first[arm], last):
+        if left > 0:
+            chance = min(1.0, arms.probability[index] / chance_left) if chance_left > 0.0 else 0.0
+            count, s0, s1, s2, s3 = binomial(left, chance, s0, s1, s2, s3)
+            total += count * arms.value[index]
+            left -= count
+            chance_left -= arms.probability[index]
+    return total + left * arms.value[last], s0, s1, s2, s3
+
+
+def sum_of(arms: Arms) -> Callable[..., Any]:
+    """How to draw sums from such arms."""
+    return sum_gaussian if isinstance(arms, GaussianArms) else sum_finite
+
+
+def statistics_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
+    """The loop for policies whose rounds are planned in advance."""
+    init, decide, recommend = rule.init, rule.decide, rule.recommend
+
+    def simulate_sums(first, seed, arms, tables, state, recommended, pulls, undecided):
+        arm_at = arms_offset(state)
+        for place in range(len(pulls)):
+            s0, s1, s2, s3 = stream(seed, first + place)
+            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            while state[EACH] > 0:
+                high = -np.inf
+                low = np.inf
+                for slot in range(int(state[ALIVE])):
+                    arm = int(state[arm_at + slot])
+                    gained, s0, s1, s2, s3 = draw_sum(arms, arm, int(state[EACH]), s0, s1, s2, s3)
+                    total = state[SUMS + slot] + gained
+                    state[SUMS + slot] = total
+                    high = max(high, total)
+                    low = min(low, total)
+                state[HIGH] = high
+                state[LOW] = low
+                end_round(state)
+                decide(state, tables)
+            recommended[place] = recommend(state, tables)
+            pulls[place] = int(state[PULLS])
+            undecided[place] = state[ALIVE] > 1
+
+    return simulate_sums

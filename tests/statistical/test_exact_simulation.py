@@ -1,0 +1,131 @@
+"""The exact engine against Monte Carlo, in part by policies stepped by hand, so that the rule itself is compared.
+
+A sample is compared in four ways: error and capped runs by Chernoff's bound, the distribution of pulls by the bound of
+Dvoretzky, Kiefer and Wolfowitz, each at 1e-7, the mean of pulls by a z test at 5.5 standard deviations. The error rate
+of a test is below 4e-7. The negative control applies the same comparison to laws that are a little wrong.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dbcare.bandit import Bandit
+from dbcare.engines.exact import two_arm_law
+from dbcare.engines.exact_law import TwoArmLaw
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.risk import Risk
+
+RATE = 1e-7
+LEVELS = tuple(np.linspace(0.05, 0.95, 19).tolist())
+
+
+@dataclass(frozen=True)
+class Sample:
+    wrong: npt.NDArray[np.bool_]
+    pulls: npt.NDArray[np.int64]
+    capped: npt.NDArray[np.bool_]
+
+
+def stepped(policy: EliminationPolicy, bandit: Bandit, runs: int, seed: int) -> Sample:
+    """Runs of the policy itself; the best arm is the second."""
+    generator = np.random.default_rng(seed)
+    rewards = [arm.sample(generator, runs * (policy.max_pulls // 2)).reshape(runs, -1) for arm in bandit.arms]
+    wrong, pulls, capped = [], [], []
+    for each in range(runs):
+        run = policy.start(seed=int(generator.integers(2**31)))
+        while (arm := run.ask()) is not None:
+            run.tell(float(rewards[arm][each, run.pulls // 2]))
+        wrong.append(run.recommendation() == 0)
+        pulls.append(run.pulls)
+        capped.append(not run.events)
+    return Sample(np.array(wrong), np.array(pulls), np.array(capped))
+
+
+def walked(policy: EliminationPolicy, gap: float, sigma: float, runs: int, seed: int) -> Sample:
+    """Gaussian runs by walking the difference of the sums, chunk by chunk."""
+    generator = np.random.default_rng(seed)
+    boundary = policy.tables.boundary[1:]
+    lead = np.zeros(runs)
+    stop = np.zeros(runs, dtype=np.int64)
+    for start in range(0, boundary.size, 256):
+        limits = boundary[start : start + 256]
+        running = np.flatnonzero(stop == 0)
+        steps = generator.normal(gap, math.sqrt(2.0) * sigma, (running.size, limits.size))
+        paths = lead[running, None] + np.cumsum(steps, axis=1)
+        out = np.abs(paths) > limits
+        first = np.where(out.any(axis=1), out.argmax(axis=1), limits.size - 1)
+        lead[running] = paths[np.arange(running.size), first]
+        stop[running[out.any(axis=1)]] = start + 1 + first[out.any(axis=1)]
+    capped = stop == 0
+    return Sample(lead < 0.0, 2 * np.where(capped, boundary.size, stop), capped)
+
+
+def divergence(share: float, chance: float) -> float:
+    """Kullback-Leibler: P(a share at least this far from its chance) <= 2 exp(-runs * divergence), by Chernoff."""
+    parts = ((share, chance), (1.0 - share, 1.0 - chance))
+    return math.fsum(p * math.log(p / q) if q > 0.0 else math.inf for p, q in parts if p > 0.0)
+
+
+def disagreements(law: TwoArmLaw, sample: Sample) -> list[str]:
+    """What the sample says against the law."""
+    runs = sample.pulls.size
+    most = math.log(2.0 / RATE) / runs
+    found = []
+    for name, seen, chance in (("error", sample.wrong, law.error[0]), ("capped", sample.capped, law.capped[0])):
+        if divergence(float(seen.mean()), float(chance)) > most:
+            found.append(f"{name} {seen.mean()} against {chance}")
+    if abs(sample.pulls.mean() - law.mean_pulls[0]) > 5.5 * law.deviation_pulls[0] / math.sqrt(runs):
+        found.append(f"pulls {sample.pulls.mean()} against {law.mean_pulls[0]}")
+    band = math.sqrt(most / 2.0)
+    for level, quantile in zip(law.levels, law.quantiles[0], strict=True):
+        if not (sample.pulls < quantile).mean() - band <= level <= (sample.pulls <= quantile).mean() + band:
+            found.append(f"quantile {quantile} at {level}")
+    return found
+
+
+STEPPED = {
+    "dbcare, Gaussian": (DBCARE(Risk.misidentification(0.004), arms=2), Bandit.gaussian([0.0, 0.6])),
+    "dbcare, other sigmas": (DBCARE(Risk.simple_regret(0.004), arms=2), Bandit.gaussian([0.2, 0.6], sigma=[0.4, 1.1])),
+    "racing, Gaussian": (Racing(2, 0.2, max_pulls=90), Bandit.gaussian([0.0, 1.0])),
+    "dbcare, Bernoulli": (DBCARE(Risk.misidentification(0.004), arms=2, sigma=0.5), Bandit.bernoulli([0.5, 0.8])),
+    "racing, Bernoulli": (Racing(2, 0.2, sigma=0.3, max_pulls=61), Bandit.bernoulli([0.05, 0.3])),
+}
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_policies_stepped_by_hand(name: str) -> None:
+    policy, bandit = STEPPED[name]
+    sample = stepped(policy, bandit, runs=6000, seed=20_251)
+    assert disagreements(two_arm_law(policy, bandit, levels=LEVELS), sample) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "gap", "sigma"),
+    [
+        (TwoArmConfidence(0.1, max_pulls=10_000), 0.1, 1.0),
+        (TwoArmConfidence(0.01, rate="heuristic", max_pulls=6_000), 0.12, 1.0),
+        (DBCARE(Risk.misidentification(1e-4), arms=2), 0.15, 1.0),
+        (DBCARE(Risk.misidentification(1e-4), arms=2, sigma=0.3), 0.1, 0.6),
+    ],
+)
+def test_long_runs(policy: EliminationPolicy, gap: float, sigma: float) -> None:
+    law = two_arm_law(policy, Bandit.two_arm(gap, sigma), levels=LEVELS)
+    assert disagreements(law, walked(policy, gap, sigma, runs=10_000, seed=20_252)) == []
+
+
+def test_a_law_a_little_wrong_is_noticed() -> None:
+    """Each part of the comparison can fail."""
+    policy = TwoArmConfidence(0.1, rate="heuristic", max_pulls=2_000)
+    sample = walked(policy, 0.1, 1.0, runs=10_000, seed=20_253)
+    assert disagreements(two_arm_law(policy, Bandit.two_arm(0.1), levels=LEVELS), sample) == []
+    found = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.115), levels=LEVELS), sample))
+    assert "pulls" in found
+    assert "capped" in found
+    assert "quantile" in found
+    found = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.08), levels=LEVELS), sample))
+    assert "error" in found

@@ -1,0 +1,461 @@
+"""The skip-ahead kernels against laws computed, and against runs drawn, by code that shares nothing with them.
+
+Two arms: the law of (stopping epoch, side) by quadrature (`TwoArmLaw`), and the exact engine for long runs. More arms:
+`drawn`, which draws every pull and knows the elimination rule as typed here.
+
+Error rate: each comparison fails for a right kernel with probability at most ALPHA = 1e-8 over the choice of the seeds,
+which are fixed; there are fewer than 95, so less than 1e-6 in all.
+- Shares: exact binomial tails against a known probability, Fisher's exact test between two samples.
+- Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) against a known law (Massart) and 2 exp(-N t^2)
+  between two samples of N >= 458 each (Wei and Dudley 2012).
+- Means of pulls: Bernstein's inequality where the law is known, and else, on both sides, its empirical form
+  sqrt(2 V ln(3/a) / N) + 3 M ln(3/a) / N, exceeded with probability a (Audibert, Munos and Szepesvari 2009), M being
+  the largest number of pulls and V the sample variance.
+- Standard normal numbers: Massart's bound, and the chi-square law of the sum of squares.
+- Stopping epoch and side jointly: Pearson's statistic over cells of at least 200 expected runs, whose tail at ALPHA is
+  that of the chi-square law nearly enough.
+Negative controls: kernels whose check for crossings is blinded, and laws that are slightly wrong.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from numba import njit
+from scipy.stats import binom, chi2, fisher_exact, norm
+
+from dbcare.engines import skip_many, skip_two
+from dbcare.engines.compile import kernel
+from dbcare.engines.draws import GaussianArms
+from dbcare.engines.exact_gaussian import two_arm_gaussian
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables
+from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.rounds import SUMS, arms_offset, state_size
+from dbcare.risk import Risk
+
+ALPHA = 1e-8
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What each of many runs came to."""
+
+    recommended: npt.NDArray[np.int32]
+    pulls: npt.NDArray[np.int64]
+    undecided: npt.NDArray[np.bool_]
+    leader: npt.NDArray[np.int32]
+
+
+def arms_of(means: Any, sigmas: Any = 1.0) -> GaussianArms:
+    mean = np.asarray(means, dtype=np.float64)
+    return GaussianArms(mean, np.broadcast_to(np.asarray(sigmas, dtype=np.float64), mean.shape).copy())
+
+
+@cache
+def skip_kernel(module: ModuleType) -> Any:
+    return kernel(module.skip_loop(RULE), "the skip-ahead simulator")
+
+
+def skipped(
+    tables: EliminationTables,
+    arms: GaussianArms,
+    runs: int,
+    *,
+    seed: int = 1,
+    first: int = 0,
+    checkpoint: int = 0,
+    simulate: Any = None,
+    state: Floats | None = None,
+) -> Runs:
+    """Runs of the skip-ahead kernels; `state` is left as the last one ends."""
+    count = len(arms.mean)
+    module = skip_two if count == 2 else skip_many
+    found = Runs(*(np.empty(runs, dtype) for dtype in (np.int32, np.int64, np.bool_, np.int32)))
+    state = np.zeros(state_size(count)) if state is None else state
+    work = np.zeros(module.work_size(count, tables))
+    (simulate or skip_kernel(module))(
+        first,
+        seed,
+        arms,
+        tables,
+        state,
+        work,
+        checkpoint,
+        found.recommended,
+        found.pulls,
+        found.undecided,
+        found.leader,
+    )
+    return found
+
+
+def blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, caller: str, check: str, blind: Any) -> Any:
+    """The module's kernel, compiled with another function in place of the `check` that `caller` makes."""
+    original = getattr(module, caller).py_func
+    changed = FunctionType(original.__code__, {**original.__globals__, check: njit(blind)}, caller)
+    monkeypatch.setattr(module, caller, njit(error_model="numpy")(changed))
+    return kernel(module.skip_loop(RULE), "a blinded simulator")
+
+
+class TwoArmLaw:
+    """When, and on which side, a Gaussian walk leaves |x| <= b(n), and on which side of 0 it ends if it does not.
+
+    The density of those still inside is carried from one epoch to the next at the nodes of Gauss-Legendre quadrature.
+    """
+
+    def __init__(self, tables: EliminationTables, arms: GaussianArms) -> None:
+        drift = arms.mean[0] - arms.mean[1]
+        scale = math.hypot(*arms.sigma)
+        self.last = min(int(tables.last_epoch[2]), tables.max_pulls // 2)
+        boundary = tables.boundary[tables.row[2] :]
+        nodes, weights = np.polynomial.legendre.leggauss(40 + int(3.0 * boundary[self.last] / scale))
+        self.stopped = np.zeros((self.last + 1, 2))  # by epoch and side: 0 where the first arm wins
+        self.rest = np.zeros(2)
+        points, masses = np.zeros(1), np.ones(1)
+        for epoch in range(1, self.last + 1):
+            edge = boundary[epoch]
+            starts = points + drift
+            self.stopped[epoch] = masses @ norm.sf(edge, starts, scale), masses @ norm.cdf(-edge, starts, scale)
+            right_half = masses @ (norm.cdf(edge, starts, scale) - norm.cdf(0.0, starts, scale))
+            left_half = masses @ (norm.cdf(0.0, starts, scale) - norm.cdf(-edge, starts, scale))
+            self.rest[:] = right_half, left_half
+            steps = (edge * nodes[:, None] - starts[None, :]) / scale
+            density = np.exp(-0.5 * steps**2) @ masses / (scale * math.sqrt(2.0 * math.pi))
+            points, masses = edge * nodes, edge * weights * density
+        assert self.stopped.sum() + self.rest.sum() == pytest.approx(1.0, abs=1e-9)
+
+    @property
+    def second_wins(self) -> float:
+        return float(self.stopped[:, 1].sum() + self.rest[1])
+
+    @property
+    def by_epoch(self) -> Floats:
+        """P(stopped at epoch n), with those stopped by the limit in the last place."""
+        law = self.stopped.sum(axis=1)
+        law[-1] += self.rest.sum()
+        return law
+
+
+def share_fits(hits: int, runs: int, probability: float) -> bool:
+    """An exact binomial test."""
+    return bool(min(binom.cdf(hits, runs, probability), binom.sf(hits - 1, runs, probability)) > ALPHA / 2.0)
+
+
+def pearson_p(runs: Runs, law: TwoArmLaw) -> float:
+    """The tail of Pearson's statistic over cells (range of epochs, side) and those left at the limit."""
+    epochs = runs.pulls // 2
+    observed: list[float] = []
+    expected: list[float] = []
+    for side in range(2):
+        wins = runs.recommended == side
+        counts = np.bincount(epochs[wins & ~runs.undecided], minlength=law.last + 1)
+        wanted = law.stopped[:, side] * len(epochs)
+        cell = (np.cumsum(wanted) // 200.0).astype(np.int64)
+        observed += [*np.bincount(cell, counts), np.sum(wins & runs.undecided)]
+        expected += [*np.bincount(cell, wanted), law.rest[side] * len(epochs)]
+    large = np.asarray(expected) >= 100.0
+    seen, mean = np.asarray(observed)[large], np.asarray(expected)[large]
+    return float(chi2.sf(np.sum((seen - mean) ** 2 / mean), len(mean)))
+
+
+def distance_to(epochs: npt.NDArray[np.int64], law: Floats) -> float:
+    """Between the distribution function of `epochs` and that of a law over 0, 1, ..."""
+    counts = np.bincount(epochs, minlength=len(law))
+    return float(np.max(np.abs(np.cumsum(counts) / len(epochs) - np.cumsum(law))))
+
+
+def misfits(runs: Runs, law: TwoArmLaw) -> list[str]:
+    """The comparisons that fail."""
+    count = len(runs.pulls)
+    epochs = np.arange(law.last + 1)
+    mean = float(law.by_epoch @ epochs)
+    variance = float(law.by_epoch @ epochs**2) - mean**2
+    level = math.log(2.0 / ALPHA)
+    third = law.last * level / (3.0 * count)
+    allowed = third + math.sqrt(third**2 + 2.0 * variance * level / count)
+    checks = {
+        "second wins": share_fits(int(np.sum(runs.recommended == 1)), count, law.second_wins),
+        "undecided": share_fits(int(np.sum(runs.undecided)), count, float(law.rest.sum())),
+        "mean": abs(float(np.mean(runs.pulls)) / 2.0 - mean) < allowed,
+        "distribution": distance_to(runs.pulls // 2, law.by_epoch) < math.sqrt(level / (2.0 * count)),
+        "cells": pearson_p(runs, law) > ALPHA,
+    }
+    return [name for name, passed in checks.items() if not passed]
+
+
+TWO_ARM_SETTINGS: dict[str, tuple[EliminationPolicy, GaussianArms]] = {
+    "racing, gap 0.5": (Racing(arms=2, delta=0.1, max_pulls=800), arms_of([0.5, 0.0])),
+    "racing, gap 0.2, mostly capped": (Racing(arms=2, delta=0.01, max_pulls=800), arms_of([0.0, 0.2])),
+    "racing, large gap": (Racing(arms=2, delta=0.1, max_pulls=400), arms_of([2.0, 0.0])),
+    "racing, no gap, a loose boundary": (Racing(arms=2, delta=0.9, sigma=0.4, max_pulls=800), arms_of([0.0, 0.0])),
+    "kaufmann, unequal sigmas": (TwoArmConfidence(delta=0.1, max_pulls=600), arms_of([0.5, 0.1], [2.0, 0.3])),
+    "dbcare": (DBCARE(Risk.misidentification(cost=5e-4), arms=2), arms_of([0.1, 0.4])),
+    "dbcare, simple regret, wrong sigma": (DBCARE(Risk.simple_regret(cost=1e-4), arms=2), arms_of([0.3, 0.0], 2.0)),
+}
+
+
+@cache
+def law_of(name: str) -> TwoArmLaw:
+    policy, arms = TWO_ARM_SETTINGS[name]
+    return TwoArmLaw(policy.tables, arms)
+
+
+@pytest.mark.parametrize("name", TWO_ARM_SETTINGS)
+def test_two_arms_have_the_law_of_the_walk(name: str) -> None:
+    policy, arms = TWO_ARM_SETTINGS[name]
+    assert misfits(skipped(policy.tables, arms, 300_000), law_of(name)) == []
+
+
+def test_two_arms_with_blinded_check_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "racing, gap 0.5"
+    policy, arms = TWO_ARM_SETTINGS[name]
+    blind = blinded(monkeypatch, skip_two, "cross", "crossing_bound", lambda x, y, left, right, spread, length: 0.0)
+    found = misfits(skipped(policy.tables, arms, 300_000, simulate=blind), law_of(name))
+    assert {"mean", "distribution", "cells"} <= set(found)
+
+
+@pytest.mark.parametrize(
+    ("policy", "gap"),
+    [(Racing(arms=2, delta=0.01), 0.05), (DBCARE(Risk.misidentification(cost=1e-5), arms=2), 0.05)],
+    ids=["racing", "dbcare"],
+)
+def test_long_runs_of_two_arms_agree_with_the_exact_engine(policy: EliminationPolicy, gap: float) -> None:
+    count = 300_000
+    levels = np.linspace(0.02, 0.98, 49)
+    law = two_arm_gaussian(policy.tables, gap, 1.0, levels=levels)
+    runs = skipped(policy.tables, arms_of([gap, 0.0]), count)
+    assert share_fits(int(np.sum(runs.recommended == 1)), count, float(law.error[0]))
+    assert share_fits(int(np.sum(runs.undecided)), count, float(law.capped[0]))
+    below = np.mean(runs.pulls[:, None] <= law.quantiles[0], axis=0)
+    uncapped = law.quantiles[0] < policy.max_pulls
+    step = 1e-3  # P(one value) at most, by which P(pulls <= quantile) may exceed its level
+    slack = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * count))
+    assert np.all(np.abs(below - levels)[uncapped] < slack + step)
+    level = math.log(2.0 / ALPHA)
+    third = policy.max_pulls * level / (3.0 * count)
+    allowed = third + math.sqrt(third**2 + 2.0 * float(law.deviation_pulls[0]) ** 2 * level / count)
+    assert abs(float(np.mean(runs.pulls)) - float(law.mean_pulls[0])) < allowed
+
+
+def drawn_runs(
+    seed: int,
+    mean: Any,
+    sigma: Any,
+    boundary: Any,
+    row: Any,
+    last_epoch: Any,
+    max_pulls: int,
+    best: Any,
+    pulls: Any,
+    left: Any,
+) -> None:
+    """Elimination with every pull drawn."""
+    np.random.seed(seed)
+    sums, alive = np.zeros(len(mean)), np.zeros(len(mean), np.int64)
+    for run in range(len(pulls)):
+        survivors = len(mean)
+        for arm in range(survivors):
+            sums[arm], alive[arm] = 0.0, arm
+        epoch, made = 0, 0
+        while survivors > 1 and epoch < last_epoch[survivors] and made + survivors <= max_pulls:
+            epoch += 1
+            made += survivors
+            for arm in alive[:survivors]:
+                sums[arm] += mean[arm] + sigma[arm] * np.random.standard_normal()
+            threshold = sums[alive[:survivors]].max() - boundary[row[survivors] + epoch]
+            kept = 0
+            for arm in alive[:survivors]:
+                if sums[arm] >= threshold:
+                    alive[kept] = arm
+                    kept += 1
+            survivors = kept
+        best[run] = alive[np.argmax(sums[alive[:survivors]])]
+        pulls[run] = made
+        left[run] = survivors > 1
+
+
+draw_all: Any = njit(drawn_runs)
+
+
+def drawn(tables: EliminationTables, arms: GaussianArms, runs: int) -> Runs:
+    """Runs with every pull drawn."""
+    found = Runs(*(np.empty(runs, dtype) for dtype in (np.int32, np.int64, np.bool_, np.int32)))
+    draw_all(77, *arms, *tables, found.recommended, found.pulls, found.undecided)
+    return found
+
+
+def discrepancies(one: Runs, two: Runs, most: int) -> list[str]:
+    """The comparisons between two samples of equal size that fail."""
+    count = len(one.pulls)
+
+    def same_share(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> bool:
+        table = [[int(a.sum()), int((~a).sum())], [int(b.sum()), int((~b).sum())]]
+        return bool(fisher_exact(table).pvalue > ALPHA)
+
+    def margin(pulls: npt.NDArray[np.int64]) -> float:
+        level = math.log(3.0 / (ALPHA / 2.0))
+        return math.sqrt(2.0 * float(np.var(pulls)) * level / count) + 3.0 * most * level / count
+
+    top = int(max(one.pulls.max(), two.pulls.max())) + 1
+    functions = [np.cumsum(np.bincount(runs.pulls, minlength=top)) / count for runs in (one, two)]
+    checks = {
+        "error": same_share(one.recommended != 0, two.recommended != 0),
+        "undecided": same_share(one.undecided, two.undecided),
+        "mean": abs(float(np.mean(one.pulls) - np.mean(two.pulls))) < margin(one.pulls) + margin(two.pulls),
+        "distribution": float(np.max(np.abs(functions[0] - functions[1]))) < math.sqrt(math.log(2.0 / ALPHA) / count),
+    }
+    return [name for name, passed in checks.items() if not passed]
+
+
+def sparse(count: int, gap: float) -> Floats:
+    return np.array([gap] + [0.0] * (count - 1))
+
+
+def spread(count: int, gap: float) -> Floats:
+    return np.array([0.0, *(-gap * (1.0 + place) for place in range(count - 1))])
+
+
+def by_survivors(count: int, epochs: int) -> EliminationTables:
+    """A boundary and a limit on epochs of its own for each number of survivors."""
+    alive = np.arange(count + 1)
+    lines = [np.sqrt(np.arange(epochs + 1) * (4.0 + 3.0 * survivors)) for survivors in range(2, count + 1)]
+    row = np.where(alive < 2, 0, (alive - 2) * (epochs + 1))
+    return EliminationTables(np.concatenate(lines), row, np.where(alive < 2, 0, epochs - 40 * alive), 10**9)
+
+
+# Rules look at differences only, so sums far from 0 show values that belong to another epoch.
+SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
+    "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, arms_of(sparse(8, 0.2)), 5_000),
+    "K=8 racing, dense": (Racing(arms=8, delta=0.1).tables, arms_of(10.0 + sparse(8, 0.7)), 50_000),
+    "K=8 racing, arm by arm": (Racing(arms=8, delta=0.1).tables, arms_of(spread(8, 0.4)), 50_000),
+    "K=8 dbcare": (DBCARE(Risk.misidentification(cost=1e-4), arms=8).tables, arms_of(sparse(8, 0.4)), 10_000),
+    "K=32 racing, sparse": (Racing(arms=32, delta=0.5, max_pulls=20_000).tables, arms_of(sparse(32, 0.2)), 3_000),
+    "K=32 racing, dense": (Racing(arms=32, delta=0.1).tables, arms_of(10.0 + sparse(32, 0.7)), 10_000),
+    "K=32 dbcare": (DBCARE(Risk.simple_regret(cost=1e-5), arms=32).tables, arms_of(10.0 + sparse(32, 0.5)), 10_000),
+    "K=3 racing, wrong sigma": (Racing(arms=3, delta=0.1).tables, arms_of([0.5, 0.2, 0.0], 2.0), 50_000),
+    "K=5 unequal sigmas": (
+        Racing(arms=5, delta=0.1).tables,
+        arms_of(spread(5, 0.3) - 10.0, [1.0, 0.2, 1.5, 1.0, 0.5]),
+        50_000,
+    ),
+    "K=6 tables by survivors": (by_survivors(6, 1000), arms_of([0.1, 0.05, 0.0, 0.0, -0.1, -0.2]), 15_000),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
+    tables, arms, runs = SETTINGS[name]
+    one, two = skipped(tables, arms, runs), drawn(tables, arms, runs)
+    assert discrepancies(one, two, int(two.pulls.max())) == []
+
+
+@pytest.mark.parametrize("name", ["K=8 racing, arm by arm", "K=32 racing, dense"])
+def test_many_arms_with_blinded_check_are_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, arms, runs = SETTINGS[name]
+    blind = blinded(
+        monkeypatch, skip_many, "first_drop", "close_arms", lambda state, order, right, count, before, after, need: 0
+    )
+    found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
+    assert "distribution" in found
+
+
+def at_first_drop(policy: EliminationPolicy, arms: GaussianArms, runs: int) -> tuple[Floats, Floats]:
+    """Runs that end where somebody is first dropped: the epoch, and every arm's sum less its mean."""
+    count = policy.arms
+    tables = policy.tables._replace(last_epoch=np.where(np.arange(count + 1) < count, 0, policy.tables.last_epoch))
+    state = np.zeros(state_size(count))
+    epochs, noise = np.empty(runs), np.empty((runs, count))
+    for run in range(runs):
+        epochs[run] = skipped(tables, arms, 1, first=run, state=state).pulls[0] // count
+        noise[run, state[arms_offset(state) :].astype(np.int64)] = state[SUMS : SUMS + count]
+    return epochs, noise - epochs[:, None] * arms.mean
+
+
+def is_normal(values: Floats) -> bool:
+    """Whether these may be standard normal."""
+    count = len(values)
+    expected = norm.cdf(np.sort(values))
+    steps = np.arange(count + 1) / count
+    distance = max(np.max(steps[1:] - expected), np.max(expected - steps[:-1]))
+    square = np.sum(values**2)
+    return bool(
+        distance < math.sqrt(math.log(2.0 / ALPHA) / (2.0 * count))
+        and min(chi2.cdf(square, count), chi2.sf(square, count)) > ALPHA / 2.0
+    )
+
+
+@pytest.mark.parametrize("name", ["together", "arm by arm"])
+def test_the_total_of_all_sums_does_not_depend_on_the_first_drop(name: str) -> None:
+    """With equal sigmas it is independent of all differences: normal at the epoch of the drop as at any other."""
+    means = sparse(8, 0.5) if name == "together" else spread(8, 0.1)
+    epochs, noise = at_first_drop(Racing(arms=8, delta=0.1), arms_of(10.0 + means), 20_000)
+    assert is_normal(noise.sum(axis=1) / np.sqrt(8.0 * epochs))
+    assert not is_normal(noise.sum(axis=1) / np.sqrt(8.0 * (epochs + 8.0)))
+
+
+def test_an_arm_far_from_both_boundaries_does_not_depend_on_the_first_drop() -> None:
+    arms = arms_of([10.25, 9.75, 10.0], [1.0, 1.0, 0.01])
+    epochs, noise = at_first_drop(Racing(arms=3, delta=0.1), arms, 20_000)
+    assert is_normal(noise[:, 2] / (0.01 * np.sqrt(epochs)))
+    assert is_normal((noise[:, 0] + noise[:, 1]) / np.sqrt(2.0 * epochs))
+    assert not is_normal((noise[:, 0] - noise[:, 1]) / np.sqrt(2.0 * epochs))
+
+
+def leader_law(means: Floats, checkpoint: int) -> Floats:
+    """P(arm k has the largest of the sums of `checkpoint` normal rewards each), sigma = 1."""
+    grid = np.linspace(-10.0, 10.0, 4001)
+    lead = (means[:, None] - means[None, :]) * math.sqrt(checkpoint)
+    density = norm.pdf(grid) * np.prod([norm.cdf(grid[None, :] + lead[:, [j]]) for j in range(len(means))], axis=0)
+    own = norm.cdf(grid)  # the factor of an arm against itself
+    return np.asarray(np.sum(density / own, axis=1) * (grid[1] - grid[0]))
+
+
+CONTROL = DBCARE(Risk.misidentification(cost=1e-4), arms=8)
+CONTROL_ARMS = arms_of([0.35, 0.3, 0.25, 0.2, 0.0, -0.3, -0.4, -0.5])
+
+
+@pytest.fixture(scope="module")
+def watched() -> Runs:
+    return skipped(CONTROL.tables, CONTROL_ARMS, 100_000, checkpoint=CONTROL.epoch_limit(8))
+
+
+def test_the_leader_at_the_checkpoint_has_its_law(watched: Runs) -> None:
+    law = leader_law(CONTROL_ARMS.mean, CONTROL.epoch_limit(8))
+    assert law.sum() == pytest.approx(1.0, abs=1e-9)
+    counts = np.bincount(watched.leader, minlength=8)
+    assert all(share_fits(int(hits), 100_000, float(share)) for hits, share in zip(counts, law, strict=True))
+
+
+def test_a_leader_at_another_checkpoint_is_found_out(watched: Runs) -> None:
+    law = leader_law(CONTROL_ARMS.mean, CONTROL.epoch_limit(8) - 40)
+    assert not share_fits(int(np.sum(watched.leader == 0)), 100_000, float(law[0]))
+
+
+def test_watching_for_the_leader_does_not_change_the_law_of_runs(watched: Runs) -> None:
+    other = skipped(CONTROL.tables, CONTROL_ARMS, 100_000, seed=2)
+    assert discrepancies(watched, other, CONTROL.max_pulls) == []
+
+
+def test_the_leader_is_recommended_where_nobody_is_dropped() -> None:
+    arms = arms_of(sparse(8, 0.05))
+    runs = skipped(CONTROL.tables, arms, 20_000, checkpoint=CONTROL.epoch_limit(8))
+    whole = runs.undecided & (runs.pulls == 8 * CONTROL.epoch_limit(8))
+    assert whole.sum() > 15_000
+    assert np.array_equal(runs.recommended[whole], runs.leader[whole])
+
+
+@pytest.mark.parametrize("name", ["K=8 dbcare", "K=3 racing, wrong sigma"])
+def test_a_run_depends_on_its_number_only(name: str) -> None:
+    tables, arms, _ = SETTINGS[name]
+    whole = skipped(tables, arms, 300)
+    parts = [skipped(tables, arms, stop - start, first=start) for start, stop in [(0, 100), (100, 101), (101, 300)]]
+    assert np.array_equal(whole.pulls, np.concatenate([part.pulls for part in parts]))
+    assert np.array_equal(whole.recommended, np.concatenate([part.recommended for part in parts]))

@@ -1,0 +1,80 @@
+"""The compiled simulator makes the decisions of a run stepped by hand, pull by pull."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from dbcare import (
+    DBCARE,
+    Bandit,
+    Guess,
+    KnownGapOracle,
+    Policy,
+    Racing,
+    Risk,
+    SequentialHalving,
+    SuccessiveRejects,
+    TwoArmConfidence,
+    Uniform,
+)
+from dbcare.engines.draws import arms_of
+from dbcare.engines.pool import Outcomes
+from dbcare.engines.simulators import direct_simulator, trace
+from dbcare.policies.run import Run
+
+SEED = 11
+RUNS = 12
+
+
+def policies(arms: int) -> Iterator[Policy]:
+    regret, error = Risk.simple_regret(1e-3), Risk.misidentification(1e-3)
+    yield DBCARE(regret, arms)
+    yield DBCARE(error, arms, sigma=0.5)
+    yield Racing(arms, delta=0.1, sigma=0.5, max_pulls=4_000)
+    yield SequentialHalving(arms, 30 * arms)
+    yield SequentialHalving(arms, 30 * arms, ranking="all")
+    yield SuccessiveRejects(arms, 20 * arms)
+    yield Uniform(arms, 9)
+    yield Guess(arms)
+    if arms == 2:
+        yield TwoArmConfidence(0.05, sigma=0.5, max_pulls=4_000)
+        yield KnownGapOracle(regret, gap=0.3)
+        yield KnownGapOracle(error, gap=0.3)
+
+
+def bandits(arms: int) -> Iterator[Bandit]:
+    means = np.linspace(0.7, 0.2, arms).round(3).tolist()
+    yield Bandit.gaussian(means, sigma=0.6)
+    yield Bandit.bernoulli(means)
+    yield Bandit.categorical((0.0, 0.2, 0.5, 0.7), [(1.0 - mean, mean / 2, mean / 4, mean / 4) for mean in means])
+    yield Bandit.empirical([[mean, 0.5, mean + 0.25, 0.5] for mean in means])
+
+
+@pytest.mark.parametrize("arms", [2, 5, 32])
+def test_compiled_runs_are_those_stepped_by_hand(arms: int) -> None:
+    for policy in policies(arms):
+        for bandit in bandits(arms):
+            truth = arms_of(bandit)
+            outcomes = Outcomes.empty(RUNS, control=True)
+            direct_simulator(policy, truth, SEED).block()(outcomes, 0)
+            for number in range(RUNS):
+                compiled = trace(policy, truth, SEED, number)
+                run = Run.fresh(policy, compiled.tie)
+                for arm, reward in compiled.pulls:
+                    assert run.ask() == arm
+                    run.tell(reward)
+                assert run.ask() is None
+                assert run.recommendation() == compiled.recommended == outcomes.recommended[number]
+                assert run.pulls == outcomes.pulls[number]
+
+
+def test_a_changed_reward_changes_a_run() -> None:
+    """The check above can fail: it depends on every reward."""
+    policy, truth = Racing(2, 0.1, max_pulls=4_000), arms_of(Bandit.two_arm(1.0))
+    compiled = trace(policy, truth, SEED, 0)
+    run = Run.fresh(policy, compiled.tie)
+    for _, reward in compiled.pulls[:-1]:
+        run.tell(reward)
+    run.tell(compiled.pulls[-1][1] + 100.0)
+    assert (run.ask() is None, run.recommendation()) != (True, compiled.recommended)

@@ -1,0 +1,260 @@
+"""`evaluate` picks an engine, keeps its promises on seeds and threads, and refuses what cannot be meant."""
+
+import json
+import math
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dbcare import (
+    DBCARE,
+    Bandit,
+    CustomPolicy,
+    Guess,
+    Racing,
+    Risk,
+    Rule,
+    SequentialHalving,
+    TwoArmConfidence,
+    Uniform,
+    evaluate,
+)
+from dbcare.engines.draws import arms_of
+from dbcare.engines.pool import Outcomes, fill
+from dbcare.engines.simulators import Simulator, direct_simulator, skip_simulator
+from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
+from dbcare.risk import Loss
+
+REGRET = Risk.simple_regret(1e-3)
+ERROR = Risk.misidentification(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("policy", "bandit", "engine"),
+    [
+        (DBCARE(REGRET, 2), Bandit.two_arm(0.5), "exact"),
+        (DBCARE(REGRET, 2, sigma=0.5), Bandit.bernoulli([0.7, 0.2]), "exact"),
+        (TwoArmConfidence(0.1), Bandit.two_arm(0.5), "exact"),
+        (Uniform(2, 10), Bandit.two_arm(0.5), "exact"),
+        (Guess(5), Bandit.drug_binary(), "exact"),
+        (SequentialHalving(4, 100), Bandit.one_sparse(4, 0.5), "skip"),
+        (SequentialHalving(5, 100), Bandit.drug_leveled(), "skip"),
+        (DBCARE(REGRET, 5, sigma=0.5), Bandit.drug_binary(), "direct"),
+        (Racing(3, 0.01, max_pulls=100_000), Bandit.one_sparse(3, 0.05), "skip"),
+        (Racing(32, 0.1), Bandit.one_sparse(32, 3.0), "direct"),
+    ],
+)
+def test_auto_chooses_the_cheapest(policy: Racing, bandit: Bandit, engine: str) -> None:
+    assert evaluate(policy, bandit, ERROR, runs=300).engine == engine
+
+
+def test_both_risks_from_one_pass() -> None:
+    bandit = Bandit.one_sparse(3, 0.5)
+    found = evaluate(SequentialHalving(3, 60), bandit, ERROR, runs=20_000)
+    assert found.risks[Loss.MISIDENTIFICATION].value == pytest.approx(found.error + 1e-3 * found.pulls.mean)
+    assert found.risks[Loss.SIMPLE_REGRET].value == pytest.approx(found.simple_regret + 1e-3 * found.pulls.mean)
+    assert found.risk == found.risks[Loss.MISIDENTIFICATION].value
+    assert found.simple_regret == pytest.approx(0.5 * found.error)
+
+
+def outcomes_of(simulator: Simulator, threads: int, largest_block: int, runs: int = 700) -> Outcomes:
+    outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0)
+    fill(outcomes, [simulator.block() for _ in range(threads)], 0, largest_block)
+    return outcomes
+
+
+@pytest.mark.parametrize("make", [direct_simulator, skip_simulator])
+@pytest.mark.parametrize("policy", [DBCARE(REGRET, 4), Racing(4, 0.1, max_pulls=3_000), SequentialHalving(4, 100)])
+def test_same_bits_for_any_threads_and_blocks(make: Callable[..., Simulator], policy: DBCARE) -> None:
+    simulator = make(policy, arms_of(Bandit.one_sparse(4, 0.4)), 9)
+    expected = outcomes_of(simulator, 1, 65_536)
+    for threads in (1, 2, 3):
+        for largest_block in (1, 37, 65_536):
+            found = outcomes_of(simulator, threads, largest_block)
+            for mine, theirs in zip(vars(found).values(), vars(expected).values(), strict=True):
+                assert np.array_equal(mine, theirs)
+    other = outcomes_of(make(policy, arms_of(Bandit.one_sparse(4, 0.4)), 10), 1, 65_536)
+    assert not np.array_equal(other.recommended, expected.recommended)
+
+
+def test_evaluations_repeat() -> None:
+    first, second, third = (
+        evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.3), ERROR, runs=5_000, seed=seed, threads=threads).to_dict()
+        for seed, threads in ((4, 1), (4, 2), (5, 2))
+    )
+    for each in (first, second, third):
+        each.pop("seconds")
+    assert first == second
+    assert first["risk"] != third["risk"]
+
+
+def test_precision() -> None:
+    loose, tight = (
+        evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=precision) for precision in (0.05, 0.005)
+    )
+    assert loose.standard_error <= 0.05 * loose.risk
+    assert tight.standard_error <= 0.005 * tight.risk
+    assert tight.runs > loose.runs
+
+
+def test_precision_out_of_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dbcare.engines.evaluate.MOST_RUNS", 5_000)
+    with pytest.warns(PrecisionWarning, match="more than 5,000 runs"):
+        found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=1e-4)
+    assert found.runs == 5_000
+
+
+def test_pulls_and_caps() -> None:
+    found = evaluate(Racing(3, 0.1, max_pulls=60), Bandit.one_sparse(3, 0.0), ERROR, runs=2_000, engine="direct")
+    assert found.error == 0.0  # all arms tie for best
+    assert found.capped > 0.95
+    assert found.pulls.quantiles[0.5] == 60.0
+    assert found.pulls_simulated == pytest.approx(2_000 * found.pulls.mean)
+
+
+def test_prints_and_converts() -> None:
+    found = evaluate(DBCARE(REGRET, 3), Bandit.one_sparse(3, 0.5), runs=500, seed=3)
+    text = str(found)
+    assert re.search(r"risk \(simple regret\) +0\.\d+ ± ", text)
+    assert "seed 3" in text
+    plain = json.loads(json.dumps(found.to_dict()))
+    assert plain["risk"] == found.risk
+    assert plain["pulls"]["quantiles"]["0.5"] == found.pulls.quantiles[0.5]
+    assert found.control is not None
+    assert plain["control"]["checkpoint"] == found.control.checkpoint == 35  # floor(1.5/e * (1 / (2 * 1e-3))^(2/3)) + 1
+
+
+@pytest.mark.parametrize(
+    ("call", "exception", "words"),
+    [
+        (lambda: evaluate(Racing(3, 0.1), Bandit.two_arm(0.5), ERROR), InvalidValueError, "3 and 2"),
+        (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5)), InvalidValueError, "Racing"),
+        (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, runs=0), InvalidValueError, "`runs`"),
+        (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, threads=0), InvalidValueError, "`threads`"),
+        (
+            lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, engine="fast"),
+            InvalidValueError,
+            "auto, direct",
+        ),
+        (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, precision=2.0), InvalidValueError, "`precision`"),
+        (lambda: evaluate(DBCARE(REGRET, 2), Bandit.two_arm(1.5)), InvalidValueError, "`bound`"),
+        (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), ERROR, engine="exact"), EngineError, "two arms"),
+        (
+            lambda: evaluate(Racing(5, 0.1), Bandit.drug_binary(), ERROR, engine="skip"),
+            EngineError,
+            "Gaussian",
+        ),
+        (
+            lambda: evaluate(thermostat(), Bandit.two_arm(1), ERROR, engine="skip"),
+            EngineError,
+            "CustomPolicy",
+        ),
+    ],
+)
+def test_refused(call: Callable[[], object], exception: type[Exception], words: str) -> None:
+    with pytest.raises(exception, match=re.escape(words)):
+        call()
+
+
+def start(state, tables, tie):  # type: ignore[no-untyped-def]
+    for index in range(len(state)):
+        state[index] = 0.0
+
+
+def alternate(state, tables):  # type: ignore[no-untyped-def]
+    if state[2] >= 20 or abs(state[0] - state[1]) > tables[0]:
+        return -1
+    return int(state[2]) % 2
+
+
+def count(state, tables, arm, reward):  # type: ignore[no-untyped-def]
+    state[arm] += reward
+    state[2] += 1
+
+
+def larger(state, tables):  # type: ignore[no-untyped-def]
+    return 0 if state[0] >= state[1] else 1
+
+
+def thermostat(ask: Callable[..., int] = alternate, recommend: Callable[..., int] = larger) -> CustomPolicy:
+    return CustomPolicy(2, Rule(start, ask, count, recommend), tables=(4.0,), state_size=3, max_pulls=20)
+
+
+def uncompilable(state, tables):  # type: ignore[no-untyped-def]
+    return alternate(state, {"limit": tables[0], "why": None} and tables)
+
+
+def test_custom_policies_compiled_and_interpreted_agree() -> None:
+    bandit = Bandit.bernoulli([0.6, 0.3])
+    compiled = evaluate(thermostat(), bandit, ERROR, runs=2_000)
+    with pytest.warns(NotCompiledWarning, match="interpreted"):
+        interpreted = evaluate(thermostat(ask=uncompilable), bandit, ERROR, runs=2_000)
+    assert compiled.error == interpreted.error
+    assert compiled.pulls == interpreted.pulls
+    assert 0.0 < compiled.error < 0.5
+
+
+@pytest.mark.parametrize("arm", [2, -3])
+def test_illegal_arms_are_caught(arm: int) -> None:
+    def wild(state, tables):  # type: ignore[no-untyped-def]
+        return arm
+
+    for policy in (thermostat(ask=wild), thermostat(recommend=wild)):
+        with pytest.raises(InvalidValueError, match="arms 0 to 1"):
+            evaluate(policy, Bandit.two_arm(0.5), ERROR, runs=10)
+
+
+def test_a_policy_that_never_stops_is_cut_at_its_bound() -> None:
+    def forever(state, tables):  # type: ignore[no-untyped-def]
+        return 0
+
+    found = evaluate(thermostat(ask=forever), Bandit.two_arm(0.5), ERROR, runs=10)
+    assert found.pulls.mean == 20.0
+    assert found.capped == 1.0
+
+
+def test_interrupt_stops_within_a_second_and_leaves_no_thread() -> None:
+    """A real process, a real SIGINT."""
+    script = """
+import threading, time
+from dbcare import Bandit, Racing, Risk, evaluate
+evaluate(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), Risk.misidentification(1e-4), runs=10, engine="direct")
+print("ready", flush=True)
+try:
+    evaluate(Racing(4, 1e-9, max_pulls=1_000_000), Bandit.one_sparse(4, 0.0), Risk.misidentification(1e-4),
+             runs=10**9, engine="direct", threads=2)
+except KeyboardInterrupt:
+    print("stopped", threading.active_count(), flush=True)
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "stopped 1\n"
+        assert time.monotonic() - sent < 1.0
+        assert process.wait(10) == 0
+
+
+def test_a_failing_block_stops_all_threads() -> None:
+    def block(outcomes: Outcomes, first: int) -> None:
+        if first > 100:
+            raise OSError("no more")
+        outcomes.pulls[:] = 1
+
+    before = threading.active_count()
+    with pytest.raises(OSError, match="no more"):
+        fill(Outcomes.empty(10_000, control=False), [block, block], 0, largest_block=10)
+    assert threading.active_count() == before
+
+
+def test_one_run_has_no_standard_error() -> None:
+    assert evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=1).standard_error == math.inf

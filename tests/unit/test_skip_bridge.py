@@ -1,0 +1,147 @@
+"""Bridges, their midpoints given a touch, and the concavity that skip-ahead rests on.
+
+Error rate: a test on N draws allows a distance of distribution functions of sqrt(ln(2/ALPHA) / 2N), exceeded by a right
+sampler with probability at most ALPHA (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), or the exact binomial
+tails of ALPHA/2. Ten tests with ALPHA = 1e-8: below 1e-6 in all. Seeds are fixed.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from numba import njit
+from scipy.stats import binom, norm
+
+from dbcare.engines.bridge import between, between_touching, is_concave, touch
+from dbcare.engines.rng import stream
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.risk import Risk
+
+ALPHA = 1e-8
+DRAWS = 1_000_000
+
+Floats = npt.NDArray[np.float64]
+
+
+@cache
+def filler(function: Any) -> Any:
+    """A compiled loop over a sampler."""
+
+    def fill(start: float, end: float, spread: float, fraction: float, values: Any) -> None:
+        s0, s1, s2, s3 = stream(11, 0)
+        for index in range(len(values)):
+            values[index], s0, s1, s2, s3 = function(start, end, spread, fraction, s0, s1, s2, s3)
+
+    return njit(error_model="numpy")(fill)
+
+
+def sampled(function: Any, start: float, end: float, spread: float, fraction: float) -> Floats:
+    """Independent draws of a bridge's value."""
+    values = np.empty(DRAWS)
+    filler(function)(start, end, spread, fraction, values)
+    return values
+
+
+def distance(values: Floats, distribution: Callable[[Floats], Floats]) -> float:
+    """The largest difference between the empirical distribution function and the given one."""
+    expected = distribution(np.sort(values))
+    steps = np.arange(len(values) + 1) / len(values)
+    return float(max(np.max(steps[1:] - expected), np.max(expected - steps[:-1])))
+
+
+ALLOWED = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * DRAWS))
+
+
+def touching_distribution(start: float, end: float, spread: float, fraction: float) -> Callable[[Floats], Floats]:
+    """Of the distance to the line given a touch, by Bayes from the bridge's density and the touches of its parts."""
+    mean = (1.0 - fraction) * start + fraction * end
+    scale = math.sqrt(spread * fraction * (1.0 - fraction))
+    grid = np.linspace(mean - 12.0 * scale, mean + 12.0 * scale, 200_001)
+    left = np.exp(-2.0 * start * grid / (spread * fraction))
+    right = np.exp(-2.0 * grid * end / (spread * (1.0 - fraction)))
+    touched = np.where(grid <= 0.0, 1.0, left + right - left * right)
+    density = touched * norm.pdf(grid, mean, scale) / math.exp(-2.0 * start * end / spread)
+    area = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+    assert area[-1] == pytest.approx(1.0, abs=1e-5)
+    return lambda values: np.interp(values, grid, area)
+
+
+def test_touch_is_the_reflection_principle() -> None:
+    assert touch(1.0, 2.0, 8.0) == pytest.approx(math.exp(-0.5))
+    assert touch(0.0, 2.0, 8.0) == touch(1.0, -0.1, 8.0) == 1.0
+
+
+def test_plain_midpoint() -> None:
+    values = sampled(between, 1.0, 3.0, 8.0, 0.25)
+    assert distance(values, lambda x: np.asarray(norm.cdf(x, 1.5, math.sqrt(1.5)))) < ALLOWED
+
+
+@pytest.mark.parametrize(
+    "case", [(1.0, 1.0, 8.0, 0.5), (0.3, 2.0, 2.0, 0.4), (3.0, 1.0, 5.0, 0.5), (2.0, 2.0, 1.0, 0.5)]
+)
+def test_midpoint_given_a_touch(case: tuple[float, float, float, float]) -> None:
+    assert distance(sampled(between_touching, *case), touching_distribution(*case)) < ALLOWED
+
+
+def test_a_midpoint_drawn_without_regard_to_the_touch_is_found_out() -> None:
+    case = (1.0, 1.0, 8.0, 0.5)
+    assert distance(sampled(between, *case), touching_distribution(*case)) > 3.0 * ALLOWED
+
+
+def test_midpoint_beyond_the_chord() -> None:
+    """Gaps 1 and 1, sigma = 1, 4 epochs: beyond with probability e^(1/4) Phi(-1/sqrt 2) = 0.308."""
+    beyond = int(np.sum(sampled(between_touching, 1.0, 1.0, 8.0, 0.5) < 0.0))
+    expected = math.exp(0.25) * norm.cdf(-math.sqrt(0.5))
+    assert expected == pytest.approx(0.308, abs=5e-4)
+    assert min(binom.cdf(beyond, DRAWS, expected), binom.sf(beyond - 1, DRAWS, expected)) > ALPHA / 2.0
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Racing(arms=2, delta=0.01),
+        Racing(arms=32, delta=0.5, sigma=0.3, max_pulls=1_000_000),
+        DBCARE(Risk.misidentification(cost=1e-6), arms=2),
+        DBCARE(Risk.simple_regret(cost=1e-5), arms=8, sigma=2.0),
+        *(TwoArmConfidence(delta=0.1, rate=rate) for rate in RATES),
+    ],
+    ids=repr,
+)
+def test_boundaries_of_the_policies_are_concave(policy: EliminationPolicy) -> None:
+    assert is_concave(policy.tables, policy.arms)
+
+
+def tables_of(*lines: Floats) -> EliminationTables:
+    """Tables with one boundary for each number of survivors from 2 on."""
+    length = len(lines[0])
+    return EliminationTables(
+        boundary=np.concatenate(lines),
+        row=np.array([0, 0, *(length * index for index in range(len(lines)))]),
+        last_epoch=np.array([0, 0, *(length - 1 for _ in lines)]),
+        max_pulls=10**9,
+    )
+
+
+EPOCHS = np.arange(100_001, dtype=np.float64)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [EPOCHS**1.2, EPOCHS + 1e-12 * EPOCHS**2, np.where(EPOCHS < 7000, np.sqrt(EPOCHS), 84.0), np.full(9, np.nan)],
+    ids=["convex", "slightly convex", "a jump", "not a number"],
+)
+def test_other_boundaries_are_refused(line: Floats) -> None:
+    assert not is_concave(tables_of(line), 2)
+
+
+def test_every_reachable_number_of_survivors_counts() -> None:
+    tables = tables_of(np.sqrt(EPOCHS), 2.0 * np.sqrt(EPOCHS), EPOCHS**1.2)
+    assert is_concave(tables, 2)
+    assert is_concave(tables, 3)
+    assert not is_concave(tables, 4)
