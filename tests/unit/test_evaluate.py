@@ -188,7 +188,8 @@ def thermostat(ask: Callable[..., int] = alternate, recommend: Callable[..., int
 
 
 def uncompilable(state, tables):  # type: ignore[no-untyped-def]
-    return alternate(state, {"limit": tables[0], "why": None} and tables)
+    chosen: int = alternate(state, {"limit": tables[0], "why": None} and tables)  # type: ignore[no-untyped-call]
+    return chosen
 
 
 def test_custom_policies_compiled_and_interpreted_agree() -> None:

@@ -1,12 +1,14 @@
-"""Bridges, their midpoints given a touch, and the concavity that skip-ahead rests on.
+"""Bridges, their midpoints given a touch, where bridges of several arms first cross, and concavity.
 
 Error rate: a test on N draws allows a distance of distribution functions of sqrt(ln(2/ALPHA) / 2N), exceeded by a right
 sampler with probability at most ALPHA (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), or the exact binomial
-tails of ALPHA/2. Ten tests with ALPHA = 1e-8: below 1e-6 in all. Seeds are fixed.
+tails of ALPHA/2, or the chi-square law of a sum of squares. Fifteen tests with ALPHA = 1e-8: below 1e-6 in all. Seeds
+are fixed.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,13 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numba import njit
-from scipy.stats import binom, norm
+from scipy.stats import binom, chi2, norm
 
-from dbcare.engines.bridge import between, between_touching, is_concave, touch
+from dbcare.engines.bridge import DEPTH, between, between_touching, is_concave, touch
+from dbcare.engines.draws import GaussianArms
 from dbcare.engines.rng import stream
+from dbcare.engines.skip_many import first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
 from dbcare.risk import Risk
 
 ALPHA = 1e-8
@@ -100,6 +105,64 @@ def test_midpoint_beyond_the_chord() -> None:
     expected = math.exp(0.25) * norm.cdf(-math.sqrt(0.5))
     assert expected == pytest.approx(0.308, abs=5e-4)
     assert min(binom.cdf(beyond, DRAWS, expected), binom.sf(beyond - 1, DRAWS, expected)) > ALPHA / 2.0
+
+
+def is_normal(values: Floats) -> bool:
+    """Whether these may be standard normal."""
+    square = float(np.sum(values**2))
+    allowed = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * len(values)))
+    tail = min(chi2.cdf(square, len(values)), chi2.sf(square, len(values)))
+    return bool(distance(values, lambda x: np.asarray(norm.cdf(x))) < allowed and tail > ALPHA / 2.0)
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """Bridges of three arms from `start` to `end` in 100 epochs: where the first pair crosses strictly inside."""
+
+    start: Floats
+    end: Floats
+    fraction: Floats
+    sums: Floats
+
+    def scores(self, weights: Floats, sigma: Floats) -> Floats:
+        """The weighted sum of the three there, in standard deviations of its bridge."""
+        ahead = weights @ self.start + self.fraction * (weights @ (self.end - self.start))
+        scale = np.sqrt(100.0 * self.fraction * (1.0 - self.fraction) * (weights**2 @ sigma**2))
+        return np.asarray((self.sums @ weights - ahead) / scale)
+
+
+def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
+    """20 000 times from epoch 10 000, where the boundary 4 sqrt(n) is 400."""
+    arms = GaussianArms(np.zeros(3), sigma)
+    state, work = np.zeros(state_size(3)), np.zeros(work_size(3, tables_of(EPOCHS)))
+    generator, boundary = stream(5, 0), 4.0 * np.sqrt(EPOCHS)
+    epochs, sums = np.empty(20_000), np.empty((20_000, 3))
+    for run in range(20_000):
+        state[ROUND], state[ALIVE] = 10_000, 3
+        state[SUMS:] = [*start, 0, 1, 2]
+        work[18 + 6 * DEPTH : 21 + 6 * DEPTH] = end
+        epochs[run], *generator = first_drop(
+            arms, SUMS + 3, boundary, 30.0, 10_100, state, work, *(np.uint64(word) for word in generator)
+        )
+        sums[run] = state[SUMS : SUMS + 3]
+    inside = epochs < 10_100
+    assert inside.sum() > 10_000
+    return Crossings(start, end, (epochs[inside] - 10_000.0) / 100.0, sums[inside])
+
+
+def test_a_pair_crosses_beside_a_bystander() -> None:
+    sigma = np.array([1.0, 0.6, 0.8])
+    found = crossings(np.array([1395.0, 1000.0, 1200.0]), np.array([2400.0, 2003.0, 2200.0]), sigma)
+    assert is_normal(found.scores(np.array([0.0, 0.0, 1.0]), sigma))
+    assert is_normal(found.scores(np.array([0.36, 1.0, 0.0]), sigma))
+    assert not is_normal(found.scores(np.array([1.0, -1.0, 0.0]), sigma))
+
+
+def test_the_total_does_not_depend_on_where_one_of_several_pairs_crosses() -> None:
+    sigma = np.ones(3)
+    found = crossings(np.array([1395.0, 1000.0, 1003.0]), np.array([2397.0, 2001.0, 2002.0]), sigma)
+    assert is_normal(found.scores(np.ones(3), sigma))
+    assert not is_normal(found.scores(np.array([1.0, -1.0, 0.0]), sigma))
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """From plain Python rules to compiled kernels that are cached on disk.
 
-Policies are plain functions that import no numba, and engines are loops with holes for such functions. `compiled`
-turns a function and everything it calls into numba dispatchers. `kernel` does the same for a loop and caches the
-machine code: numba's own disk cache knows nothing of the functions a loop inlines, and never recognises closures, so
-the loop's source is written to a file whose name carries a digest of all code that goes into it, and numba caches that.
+Policies are plain functions that import no numba, and engines are loops with holes for such functions. `kernel` turns
+a loop and every function it calls into machine code, and keeps that on disk. Numba's own cache knows nothing of the
+functions that a loop inlines, and never recognises closures; so the loop's source is written to a file whose name
+carries a digest of all code that goes into it, and numba caches that.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-OPTIONS = {"error_model": "numpy", "nogil": True, "_nrt": False}
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
 def cache_folder() -> Path:
@@ -30,34 +30,36 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbcare"
 
 
-def compiled(function: Any) -> Any:
+# Called once a run: inlining these, and what they call, would only lengthen the compilation.
+SELDOM = ("init", "recommend")
+
+
+def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
     """A plain function as a numba dispatcher, with all plain functions that it calls compiled likewise."""
-    if not isinstance(function, FunctionType):
-        return function
-    return _dispatcher(function, {})
-
-
-def _dispatcher(function: FunctionType, done: dict[FunctionType, Any]) -> Any:
-    if function not in done:
-        used = {name: _ready(value, done) for name, value in _globals_of(function).items()}
-        cells = tuple(CellType(_ready(cell.cell_contents, done)) for cell in function.__closure__ or ())
+    key = function, inline
+    if key not in done:
+        used = {name: _ready(value, inline, done) for name, value in _globals_of(function).items()}
+        cells = tuple(CellType(_ready(cell.cell_contents, inline, done)) for cell in function.__closure__ or ())
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
-        done[function] = numba.njit(inline="always", **OPTIONS)(copy)
-    return done[function]
+        done[key] = numba.njit(inline=inline, **OPTIONS)(copy)
+    return done[key]
 
 
-def _ready(value: Any, done: dict[FunctionType, Any]) -> Any:
-    return _dispatcher(value, done) if isinstance(value, FunctionType) else value
+def _ready(value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
+    return _dispatcher(value, inline, done) if isinstance(value, FunctionType) else value
 
 
 def kernel(loop: Callable[..., Any], label: str) -> Any:
     """A loop, compiled with everything it calls, and its machine code kept on disk; `label` names it to the user."""
     assert isinstance(loop, FunctionType)
     held = dict(zip(loop.__code__.co_freevars, (cell.cell_contents for cell in loop.__closure__ or ()), strict=True))
-    done: dict[FunctionType, Any] = {}
-    names = {name: _ready(value, done) for name, value in {**_globals_of(loop), **held}.items()}
+    done: dict[tuple[FunctionType, str], Any] = {}
+    names = {
+        name: _ready(value, "never" if name in SELDOM else "always", done)
+        for name, value in {**_globals_of(loop), **held}.items()
+    }
     path = cache_folder() / f"{loop.__name__}_{digest(loop)}.py"
     source = textwrap.dedent(inspect.getsource(loop))
     kept = _keep(path, source)
@@ -91,7 +93,8 @@ def digest(function: FunctionType) -> str:
 
 def _feed(found: Any, value: Any, seen: set[int]) -> None:
     if isinstance(value, Dispatcher):
-        found.update(repr(sorted(value.targetoptions.items(), key=str)).encode())
+        for option, setting in sorted(value.targetoptions.items()):
+            found.update(f"{option}={sorted(setting) if isinstance(setting, set) else setting}".encode())
         value = value.py_func
     if isinstance(value, FunctionType):
         if id(value) in seen:

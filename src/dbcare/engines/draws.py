@@ -15,7 +15,7 @@ from numba import njit
 from dbcare.bandit import Bandit
 from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.errors import EngineError
-from dbcare.rewards import Gaussian
+from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -47,12 +47,12 @@ def arms_of(bandit: Bandit) -> Arms:
     """A bandit's arms as arrays; all Gaussian, or all with finitely many outcomes."""
     if all(isinstance(arm, Gaussian) for arm in bandit.arms):
         return GaussianArms(np.array(bandit.means), np.array([arm.sigma for arm in bandit.arms]))
-    outcomes = [getattr(arm, "outcomes", None) for arm in bandit.arms]
-    if None in outcomes:
-        kinds = sorted({type(arm).__name__ for arm in bandit.arms})
+    listed = [arm.outcomes for arm in bandit.arms if isinstance(arm, Bernoulli | Categorical | Empirical)]
+    if len(listed) < len(bandit.arms):
+        kinds = ", ".join(sorted({type(arm).__name__ for arm in bandit.arms}))
         raise EngineError(f"The arms must all be Gaussian or all have finitely many outcomes but got {kinds}.")
-    values = [np.asarray(value) for value, _ in outcomes]
-    probabilities = [np.asarray(probability) for _, probability in outcomes]
+    values = [np.asarray(value) for value, _ in listed]
+    probabilities = [np.asarray(probability) for _, probability in listed]
     tables = [_walker(probability) for probability in probabilities]
     return FiniteArms(
         first=np.cumsum([0, *(len(value) for value in values)]),

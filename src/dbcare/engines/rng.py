@@ -7,17 +7,19 @@ multiplication in 98.8% of all draws.
 """
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit, uint64
 
-INLINE = {"error_model": "numpy", "inline": "always"}
+INLINE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 
 LAYERS = 256
 TAIL = 3.6541528853610088  # where the lowest of 256 layers of equal area ends
 
 
-def _layers() -> tuple[np.ndarray, np.ndarray]:
+def _layers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     density = math.exp(-0.5 * TAIL * TAIL)
     area = TAIL * density + math.sqrt(math.pi / 2.0) * math.erfc(TAIL / math.sqrt(2.0))
     edges = [area / density, TAIL]

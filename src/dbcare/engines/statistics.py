@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from dbcare.engines.binomial import binomial
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.draws import Arms, GaussianArms
 from dbcare.engines.rng import INLINE, next_word, normal, stream
 from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_round
@@ -25,7 +26,7 @@ def sum_gaussian(arms, arm, pulls, s0, s1, s2, s3):
     return pulls * arms.mean[arm] + math.sqrt(pulls) * arms.sigma[arm] * z, s0, s1, s2, s3
 
 
-@njit(error_model="numpy", _nrt=False)
+@njit(**OPTIONS)
 def sum_finite(arms, arm, pulls, s0, s1, s2, s3):
     """The sum of `pulls` rewards with finitely many outcomes."""
     total = 0.0
@@ -42,7 +43,7 @@ def sum_finite(arms, arm, pulls, s0, s1, s2, s3):
     return total + left * arms.value[last], s0, s1, s2, s3
 
 
-def sum_of(arms: Arms) -> Callable[..., Any]:
+def sum_of(arms: Arms) -> Any:
     """How to draw sums from such arms."""
     return sum_gaussian if isinstance(arms, GaussianArms) else sum_finite
 

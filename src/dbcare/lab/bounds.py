@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from dbcare.risk import Loss
@@ -30,7 +31,7 @@ CURVES = {
 }
 
 
-def curves(loss: Loss) -> dict[str, np.ndarray]:
+def curves(loss: Loss) -> dict[str, npt.NDArray[np.float64]]:
     """Each curve's risk over GAPS."""
     return {
         "guess": np.asarray(upper.two_arm_guess(loss, GAPS)),
@@ -67,5 +68,5 @@ def draw_bounds(folder: Path) -> list[Path]:
     return written
 
 
-def _lists(found: dict[str, np.ndarray]) -> list[list[float]]:
+def _lists(found: dict[str, npt.NDArray[np.float64]]) -> list[list[float]]:
     return [found[name].tolist() for name in CURVES]

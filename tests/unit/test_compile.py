@@ -1,0 +1,81 @@
+"""Kernels are kept on disk under a digest of all code in them."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+
+from dbcare.engines.compile import cache_folder, digest, kernel
+
+SCRIPT = """
+from dbcare import Bandit, Racing, Risk, evaluate
+print(evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), Risk.misidentification(1e-3), runs=50, engine="direct").risk)
+"""
+
+
+def run_script(cache: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DBCARE_CACHE": str(cache)}
+    return subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment)
+
+
+def test_the_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path: Path) -> None:
+    first, second = run_script(tmp_path / "new"), run_script(tmp_path / "new")
+    assert first.stderr.startswith("dbcare: compiling ")
+    assert len(first.stderr.splitlines()) == 1
+    assert second.stderr == ""
+    assert first.stdout == second.stdout
+
+
+def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert run_script(tmp_path / "file").stdout == run_script(tmp_path / "other").stdout
+
+
+def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DBCARE_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/dbcare")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "dbcare"
+
+
+def outer(inner, constant):  # type: ignore[no-untyped-def]
+    def loop(values):  # type: ignore[no-untyped-def]
+        for index in range(len(values)):
+            values[index] = inner(values[index]) + constant
+
+    return loop
+
+
+def twice(x):  # type: ignore[no-untyped-def]
+    return 2.0 * x
+
+
+def thrice(x):  # type: ignore[no-untyped-def]
+    return 3.0 * x
+
+
+def test_digest_sees_inner_functions_constants_arrays_and_options() -> None:
+    jitted = [numba.njit(twice), numba.njit(fastmath=True)(twice)]
+    loops = [
+        outer(twice, 1.0),
+        outer(thrice, 1.0),
+        outer(twice, 2.0),
+        outer(twice, np.arange(3)),
+        outer(twice, np.arange(4)),
+        *(outer(each, 1.0) for each in jitted),
+    ]
+    assert len({digest(loop) for loop in loops}) == len(loops)
+    assert digest(outer(twice, 1.0)) == digest(outer(twice, 1.0))
+
+
+def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
+    for inner, expected in ((twice, 7.0), (thrice, 10.0), (twice, 7.0)):
+        values = np.full(2, 3.0)
+        kernel(outer(inner, 1.0), "a test")(values)
+        assert values.tolist() == [expected, expected]
