@@ -14,7 +14,7 @@ import pytest
 
 from dbcare.bandit import Bandit
 from dbcare.engines.exact import two_arm_law
-from dbcare.engines.exact_law import TwoArmLaw
+from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.racing import Racing, TwoArmConfidence

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dbcare import Bandit
-from dbcare.engines.binomial import binomial
 from dbcare.engines.draws import FiniteArms, arms_of, draw_finite, settle_finite
 from dbcare.engines.rng import next_word, normal, stream, uniform
-from dbcare.engines.statistics import sum_finite
+from dbcare.engines.skip.binomial import binomial
+from dbcare.engines.skip.sums import sum_finite
 
 LEVEL = 1e-6
 COUNT = 2_000_000

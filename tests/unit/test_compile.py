@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -43,7 +44,7 @@ def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_folder() == Path.home() / ".cache" / "dbcare"
 
 
-def outer(inner, constant):  # type: ignore[no-untyped-def]
+def outer(inner: Any, constant: Any) -> Any:
     def loop(values):  # type: ignore[no-untyped-def]
         for index in range(len(values)):
             values[index] = inner(values[index]) + constant

@@ -11,7 +11,7 @@ from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy
 
-# Drawing a pull costs about this share of a unit of skip's work (see `skip_many.EXAMINED`); measured, K = 3 to 100.
+# Drawing a pull costs about this share of a unit of skip's work (see `skip.many.EXAMINED`); measured, K = 3 to 100.
 PULLS_A_UNIT = 1.4
 
 

@@ -20,6 +20,8 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+import dbcare
+
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
@@ -43,7 +45,7 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
-        done[key] = numba.njit(inline=inline, **OPTIONS)(copy)
+        done[key] = numba.njit(**OPTIONS, inline=inline)(copy)
     return done[key]
 
 
@@ -86,7 +88,9 @@ def _keep(path: Path, source: str) -> bool:
 
 def digest(function: FunctionType) -> str:
     """A fingerprint of all code and constants that compiling `function` would use."""
-    found = hashlib.sha256(f"{numba.__version__} {np.__version__} {sys.version}".encode())
+    found = hashlib.sha256(
+        repr((dbcare.__version__, numba.__version__, np.__version__, sys.version, OPTIONS, SELDOM)).encode()
+    )
     _feed(found, function, set())
     return found.hexdigest()[:20]
 
@@ -100,6 +104,7 @@ def _feed(found: Any, value: Any, seen: set[int]) -> None:
         if id(value) in seen:
             return
         seen.add(id(value))
+        found.update(f"{value.__module__}.{value.__qualname__}".encode())  # where cached code looks itself up
         _feed(found, value.__code__, seen)
         for name, used in sorted(_globals_of(value).items()):
             found.update(name.encode())

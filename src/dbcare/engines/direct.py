@@ -12,7 +12,19 @@ import numpy as np
 from dbcare.engines.control import Watch
 from dbcare.engines.draws import Drawing
 from dbcare.engines.rng import next_word, stream
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_round
+from dbcare.policies.rounds import (
+    ALIVE,
+    EACH,
+    HIGH,
+    LIMIT,
+    LOW,
+    PULLS,
+    ROUND,
+    SUMS,
+    RoundRule,
+    arms_offset,
+    end_rounds,
+)
 from dbcare.policies.rule import STOP, TIE_MODULUS, Rule
 
 ILLEGAL = -2  # recommended where a policy asked for, or recommended, an arm that does not exist
@@ -74,7 +86,7 @@ def trace_loop(rule: Rule, drawing: Drawing) -> Callable[..., int]:
 
 def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
     """The loop for policies in rounds; `watch` sees to the control variate at `checkpoint`, where there is one."""
-    init, decide, recommend = rule.init, rule.decide, rule.recommend
+    init, decide, idle, recommend = rule.init, rule.decide, rule.idle, rule.recommend
     settle, draw = drawing
     after_round, after_run = watch
 
@@ -84,16 +96,18 @@ def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[...,
             s0, s1, s2, s3 = stream(seed, first + place)
             word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
             init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
-            settled = 0
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
-                if alive != settled:
-                    for slot in range(alive):
-                        settle(arms, work, slot, int(state[arm_at + slot]))
-                    settled = alive
-                high = 0.0
-                low = 0.0
-                for _ in range(int(state[EACH])):
+                each = int(state[EACH])
+                before = int(state[ROUND])
+                limit = int(state[LIMIT])
+                if before < checkpoint:
+                    limit = min(limit, checkpoint)
+                for slot in range(alive):
+                    settle(arms, work, slot, int(state[arm_at + slot]))
+                completed = before
+                turn = 0
+                while True:
                     high = -np.inf
                     low = np.inf
                     for slot in range(alive):
@@ -102,9 +116,15 @@ def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[...,
                         state[SUMS + slot] = total
                         high = max(high, total)
                         low = min(low, total)
+                    turn += 1
+                    if turn == each:
+                        turn = 0
+                        completed += 1
+                        if not idle(tables, alive, completed, limit, high, low):
+                            break
                 state[HIGH] = high
                 state[LOW] = low
-                end_round(state)
+                end_rounds(state, completed - before)
                 decide(state, tables)
                 after_round(checkpoint, state, work, alive)
             recommended[place] = recommend(state, tables)

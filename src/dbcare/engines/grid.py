@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.exact import two_arm_curve
-from dbcare.engines.exact_law import TwoArmLaw
+from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.engines.summary import QUANTILES
 from dbcare.policies.policy import Policy
 

@@ -10,12 +10,14 @@ import numpy as np
 from numba import njit
 from numba.core.errors import NumbaError
 
-from dbcare.engines import direct, skip_many, skip_two, statistics
+from dbcare.engines import direct
 from dbcare.engines.compile import kernel as kernel_of
 from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law
 from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, drawing_of
 from dbcare.engines.pool import Block, Outcomes
 from dbcare.engines.rng import next_word, stream
+from dbcare.engines.skip import many, sums, two
+from dbcare.engines.skip.bridge import is_concave
 from dbcare.engines.summary import Control
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.policies.dbcare import DBCARE
@@ -80,25 +82,24 @@ def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
 def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     """Pulls drawn in large steps; raises EngineError where that cannot be done."""
     if isinstance(policy, SchedulePolicy):
-        return _statistics_simulator(policy, arms, seed)
+        return _sums_simulator(policy, arms, seed)
     if not isinstance(policy, EliminationPolicy):
         raise EngineError(
             f"The skip engine needs an elimination policy or one planned in advance but got {type(policy).__name__}; "
             "the direct engine takes any."
         )
-    if not isinstance(arms, GaussianArms) or (policy.arms > 2 and not equal_sigmas(arms)):
+    if not isinstance(arms, GaussianArms):
         raise EngineError(
-            "The skip engine needs Gaussian rewards, of equal sigma if there are more than two arms; "
-            "the direct engine takes any."
+            "The skip engine needs Gaussian rewards for an elimination policy; the direct engine takes any."
         )
-    module = skip_two if policy.arms == 2 else skip_many
-    if not module.is_concave(policy.tables, policy.arms):
+    module = two if policy.arms == 2 else many
+    if not is_concave(policy.tables, policy.arms):
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; the direct engine takes any.")
     checkpoint = checkpoint_of(policy, arms)
     run = _in_rounds(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
     block = partial(KernelBlock, policy, module.work_size(policy.arms, policy.tables), run)
     exact = "the law of the discrete walk, exactly"
-    guarantee = exact if policy.arms == 2 else f"each jump certified to {skip_many.EPSILON:g}"
+    guarantee = exact if policy.arms == 2 else f"each jump certified to {many.EPSILON:g}"
     return Simulator("skip", block, guarantee, checkpoint)
 
 
@@ -112,8 +113,8 @@ def _in_rounds(kernel: Any, policy: RoundPolicy, arms: Arms, seed: int, checkpoi
     return run
 
 
-def _statistics_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
-    kernel = _statistics_kernel(policy.rule, statistics.sum_of(arms))
+def _sums_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
+    kernel = _sums_kernel(policy.rule, sums.sum_of(arms))
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         kernel(first, seed, arms, policy.tables, state, out.recommended, out.pulls, out.undecided)
@@ -184,13 +185,13 @@ def _trace_kernel(rule: Rule, drawing: Drawing) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _statistics_kernel(rule: RoundRule, draw_sum: Any) -> Any:
-    return kernel_of(statistics.statistics_loop(rule, draw_sum), "a simulator of planned rounds")
+def _sums_kernel(rule: RoundRule, draw_sum: Any) -> Any:
+    return kernel_of(sums.sums_loop(rule, draw_sum), "a simulator of planned rounds")
 
 
 @lru_cache(maxsize=64)
 def _skip_kernel(rule: RoundRule, two_arms: bool) -> Any:
-    return kernel_of((skip_two if two_arms else skip_many).skip_loop(rule), "the skip-ahead simulator")
+    return kernel_of((two if two_arms else many).skip_loop(rule), "the skip-ahead simulator")
 
 
 @lru_cache(maxsize=8)

@@ -34,18 +34,23 @@ class EliminationTables(NamedTuple):
     max_pulls: int
 
 
+def idle(tables: EliminationTables, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
+    """Nobody is clearly behind, and another epoch is allowed."""
+    return bool(completed < limit and high - low <= tables.boundary[tables.row[survivors] + completed])
+
+
 def decide(state: State, tables: EliminationTables) -> None:
     """End an epoch: drop who is clearly behind, then go on or stop."""
     epoch = int(state[ROUND])
     alive = int(state[ALIVE])
-    boundary = tables.boundary[tables.row[alive] + epoch]
     best = state[HIGH]
-    if best - state[LOW] > boundary:
-        for slot in range(alive - 1, -1, -1):
-            if best - state[SUMS + slot] > boundary:
-                drop(state, slot)
-        set_limit(state, tables)
-    elif epoch == 0:
+    if idle(tables, alive, epoch, int(state[LIMIT]), best, state[LOW]):
+        return
+    boundary = tables.boundary[tables.row[alive] + epoch]
+    for slot in range(alive - 1, -1, -1):
+        if best - state[SUMS + slot] > boundary:
+            drop(state, slot)
+    if epoch == 0 or state[ALIVE] < alive:
         set_limit(state, tables)
     state[EACH] = 1 if epoch < state[LIMIT] else 0
 
@@ -61,7 +66,7 @@ def set_limit(state: State, tables: EliminationTables) -> None:
         state[LIMIT] = min(affordable, int(tables.last_epoch[alive]))
 
 
-RULE = round_rule(decide)
+RULE = round_rule(decide, idle)
 
 
 def check_length(epochs: float, cause: str) -> None:

@@ -30,9 +30,14 @@ SUMS = 11
 
 @dataclass(frozen=True)
 class RoundRule(Rule):
-    """A rule in rounds; `decide` is all that is its own."""
+    """A rule in rounds: what is its own is `decide`, and the condition under which that changes nothing.
+
+    idle(tables, survivors, completed, limit, high, low): whether to go on with the same survivors and pulls, given the
+    rounds completed, LIMIT, and the largest and smallest sum. Simulators ask it before they trouble `decide`.
+    """
 
     decide: Callable[[State, Any], None]
+    idle: Callable[..., bool]
 
 
 def arms_offset(state: State) -> int:
@@ -82,12 +87,12 @@ def drop_worst(state: State) -> None:
             chosen -= 1
 
 
-def end_round(state: State) -> None:
-    """Book the round's pulls; `decide` comes next."""
-    each = state[EACH]
-    state[PULLS] += each * state[ALIVE]
-    state[COUNT] += each
-    state[ROUND] += 1
+def end_rounds(state: State, rounds: int) -> None:
+    """Book the pulls of so many rounds; `decide` comes next."""
+    pulls = rounds * state[EACH]
+    state[ROUND] += rounds
+    state[COUNT] += pulls
+    state[PULLS] += pulls * state[ALIVE]
 
 
 def ask(state: State, tables: Any) -> int:
@@ -128,7 +133,12 @@ def recommend(state: State, tables: Any) -> int:
     return STOP
 
 
-def round_rule(decide: Callable[[State, Any], None]) -> RoundRule:
+def never_idle(tables: Any, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
+    """Every round's end decides something."""
+    return False
+
+
+def round_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] = never_idle) -> RoundRule:
     """The four functions of a policy in rounds, around its own `decide`."""
 
     def init(state: State, tables: Any, tie: int) -> None:
@@ -154,7 +164,7 @@ def round_rule(decide: Callable[[State, Any], None]) -> RoundRule:
             state[TURN] += 1
             if state[TURN] == state[EACH]:
                 state[TURN] = 0
-                end_round(state)
+                end_rounds(state, 1)
                 decide(state, tables)
 
-    return RoundRule(init, ask, tell, recommend, decide)
+    return RoundRule(init, ask, tell, recommend, decide, idle)

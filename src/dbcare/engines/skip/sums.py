@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dbcare.engines.binomial import binomial
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.draws import Arms, GaussianArms
 from dbcare.engines.rng import INLINE, next_word, normal, stream
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_round
+from dbcare.engines.skip.binomial import binomial
+from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_rounds
 from dbcare.policies.rule import TIE_MODULUS
 
 
@@ -48,7 +48,7 @@ def sum_of(arms: Arms) -> Any:
     return sum_gaussian if isinstance(arms, GaussianArms) else sum_finite
 
 
-def statistics_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
+def sums_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
     """The loop for policies whose rounds are planned in advance."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
@@ -70,7 +70,7 @@ def statistics_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[.
                     low = min(low, total)
                 state[HIGH] = high
                 state[LOW] = low
-                end_round(state)
+                end_rounds(state, 1)
                 decide(state, tables)
             recommended[place] = recommend(state, tables)
             pulls[place] = int(state[PULLS])

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.engines.exact_tally import Floats
+from dbcare.engines.exact.tally import Floats
 
 
 def gaussian_error(pulls: npt.ArrayLike, gaps: npt.ArrayLike, sigma: float) -> Floats:

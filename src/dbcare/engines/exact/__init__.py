@@ -1,6 +1,6 @@
 """The exact engine: error and pulls without Monte Carlo error.
 
-Two arms, both Gaussian or both Bernoulli: elimination policies by `exact_gaussian` and `exact_bernoulli`, policies that
+Two arms, both Gaussian or both Bernoulli: elimination policies by `gaussian` and `bernoulli`, policies that
 pull each arm a fixed number of times by closed form. Any number of arms: the guess.
 """
 
@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.bandit import Bandit
-from dbcare.engines.exact_bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact_closed import bernoulli_error, gaussian_error
-from dbcare.engines.exact_gaussian import two_arm_gaussian
-from dbcare.engines.exact_law import TwoArmLaw, checked_gaps, checked_levels, fixed_law, two_arm_boundary
+from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
+from dbcare.engines.exact.closed import bernoulli_error, gaussian_error
+from dbcare.engines.exact.gaussian import two_arm_gaussian
+from dbcare.engines.exact.law import TwoArmLaw, checked_gaps, checked_levels, fixed_law, two_arm_boundary
 from dbcare.engines.summary import QUANTILES
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy

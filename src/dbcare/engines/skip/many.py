@@ -12,7 +12,7 @@ unless the product holds for it against the smallest sums at the two ends of tho
 kind is *close*. Every pair that is not of two close arms is ruled out; these are fewer than K^2, so the claim that no
 such pair crosses is wrong with probability below EPSILON, whatever is learned later about the sums in between.
 
-With fewer than two close arms the jump stands. With two, `skip_two.cross` finds without error where their difference
+With fewer than two close arms the jump stands. With two, `two.cross` finds without error where their difference
 crosses. With more, split: draw bridge midpoints of the close arms alone and treat each half likewise, down to single
 epochs, with the close arms as the only candidates. Where somebody is first to be dropped, all other arms get their
 bridge values, the rule decides, and the next jump starts: by the strong Markov property what was drawn for later may be
@@ -26,16 +26,14 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from dbcare.engines.bridge import DEPTH, between, is_concave
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.control import note_leader, note_round
 from dbcare.engines.rng import next_word, normal, stream
-from dbcare.engines.skip_two import cross
+from dbcare.engines.skip.bridge import DEPTH, between
+from dbcare.engines.skip.two import cross
 from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset
 from dbcare.policies.rule import TIE_MODULUS
-
-__all__ = ["EPSILON", "is_concave", "skip_loop", "work_size"]
 
 EPSILON = 1e-9  # the chance that an examined interval hides a drop
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dbcare.engines.exact_tally import NEGLIGIBLE, Floats, Tally, book, decide, finish, followed, inner
+from dbcare.engines.exact.tally import NEGLIGIBLE, Floats, Tally, book, decide, finish, followed, inner
 
 SPREAD = 8.3  # standard deviations of a step that count: beyond lies 5e-17
 FREE = 9.0  # standard deviations of the walk without a boundary that count

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare import validation
-from dbcare.engines.exact_tally import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Floats, Tally
+from dbcare.engines.exact.tally import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Floats, Tally
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 from dbcare.risk import Loss, Risk

@@ -1,4 +1,4 @@
-"""Two Gaussian arms, any elimination rule: the tables of the kernel in `exact_walk`, which has the mathematics."""
+"""Two Gaussian arms, any elimination rule: the tables of the kernel in `walk`, which has the mathematics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
-from dbcare.engines.exact_law import (
+from dbcare.engines.exact.law import (
     TwoArmLaw,
     assembled,
     checked_gaps,
@@ -20,8 +20,8 @@ from dbcare.engines.exact_law import (
     fixed_law,
     two_arm_boundary,
 )
-from dbcare.engines.exact_tally import Floats, Tally, fresh_tally
-from dbcare.engines.exact_walk import BLOCK, CHUNK, FASTEST_BULK, FREE, HALF, SPREAD, UNROLL, Walk, carry_density
+from dbcare.engines.exact.tally import Floats, Tally, fresh_tally
+from dbcare.engines.exact.walk import BLOCK, CHUNK, FASTEST_BULK, FREE, HALF, SPREAD, UNROLL, Walk, carry_density
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
-from dbcare.engines.exact_law import (
+from dbcare.engines.exact.law import (
     TwoArmLaw,
     assembled,
     checked_gaps,
@@ -28,7 +28,7 @@ from dbcare.engines.exact_law import (
     fixed_law,
     two_arm_boundary,
 )
-from dbcare.engines.exact_tally import NEGLIGIBLE, Floats, Tally, book, finish, followed, fresh_tally, inner
+from dbcare.engines.exact.tally import NEGLIGIBLE, Floats, Tally, book, finish, followed, fresh_tally, inner
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 

@@ -21,14 +21,12 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from dbcare.engines.bridge import DEPTH, between, between_touching, is_concave, touch
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import next_word, normal, stream, uniform
+from dbcare.engines.skip.bridge import DEPTH, between, between_touching, touch
 from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
 from dbcare.policies.rule import TIE_MODULUS
-
-__all__ = ["cross", "is_concave", "skip_loop", "work_size"]
 
 FRESH, PENDING, FREE = 0, 1, 2
 
