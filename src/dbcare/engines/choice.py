@@ -11,8 +11,8 @@ from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy
 
-# Drawing a pull costs about this share of a unit of skip's work (see `skip.many.EXAMINED`); measured, K = 3 to 100.
-PULLS_A_UNIT = 1.4
+# So many pulls cost as much to draw as a unit of skip's work (see `skip.many.EXAMINED`); measured, K = 3 to 100.
+PULLS_A_UNIT = 1.75
 
 
 def chosen_simulator(policy: Policy, arms: Arms, seed: int, runs: int) -> tuple[Simulator, Outcomes]:

@@ -45,7 +45,8 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
-        done[key] = numba.njit(**OPTIONS, inline=inline)(copy)
+        options = OPTIONS | {"inline": inline}
+        done[key] = numba.njit(**options)(copy)
     return done[key]
 
 
