@@ -62,6 +62,8 @@ def fill(outcomes: Outcomes, blocks: list[Block], first: int, largest_block: int
     runs = len(outcomes.pulls)
     lock = threading.Lock()
     stop = threading.Event()
+    # Waited for instead of the threads: a join that Ctrl-C interrupts may take a running thread for a stopped one.
+    finished = threading.Semaphore(0)
     failures: list[BaseException] = []
     taken = 0
 
@@ -82,14 +84,16 @@ def fill(outcomes: Outcomes, blocks: list[Block], first: int, largest_block: int
         except BaseException as failure:
             failures.append(failure)
             stop.set()
+        finally:
+            finished.release()
 
     threads = [threading.Thread(target=work, args=(block,), daemon=True) for block in blocks]
     try:
         for thread in threads:
             thread.start()
-        for thread in threads:
-            while thread.is_alive():
-                thread.join(0.1)
+        for _ in threads:
+            while not finished.acquire(timeout=0.1):
+                pass
     finally:
         stop.set()
         for thread in threads:
