@@ -21,10 +21,11 @@ def commands() -> None:
 def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the figures and their numbers.")] = Path("out"),
 ) -> None:
-    """Reproduce the paper's figure of bounds."""
+    """Reproduce the paper's figure of bounds and its two-arm experiments."""
     from dbcare.lab.bounds import draw_bounds  # noqa: PLC0415  # brings in the plotting library
+    from dbcare.lab.two_arm import draw_two_arm  # noqa: PLC0415  # brings in the engines
 
-    for path in draw_bounds(out):
+    for path in draw_bounds(out) + draw_two_arm(out):
         typer.echo(path)
 
 
