@@ -1,6 +1,7 @@
 """The installed command, in processes of its own."""
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from xml.etree import ElementTree
 import numpy as np
 import numpy.typing as npt
 import pytest
+
+from dbcare import DBCARE, Bandit, Racing, Risk, evaluate
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
@@ -54,6 +57,48 @@ def test_reproduce_writes_what_it_says(tmp_path: Path) -> None:
             assert lines[f"fixed confidence {delta}"][0] > 5 * lines["DBCARE"][0]
     # T = 500 makes 500 pulls; at the largest gap it does not err.
     assert found["Gaussian, simple regret"]["Sequential Halving, T = 500"][-1] == pytest.approx(0.05)
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, "simulate", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_simulate_prints_what_evaluate_says() -> None:
+    arguments = ["--policy", "dbcare", "--means", "0.5,0", "--cost", "1e-3", "--risk", "error"]
+    expected = evaluate(DBCARE(Risk.misidentification(1e-3), 2), Bandit.gaussian([0.5, 0.0]))
+    found = json.loads(simulate(*arguments, "--format", "json").stdout)
+    assert found["risk"] == expected.risk
+    assert found["engine"] == "exact"
+    assert f"risk (misidentification)  {expected.risk:.6g}" in simulate(*arguments).stdout
+
+
+def test_simulate_takes_options_of_the_policy() -> None:
+    answer = simulate(
+        "--policy", "racing", "--option", "delta=0.1", "--means", "0.6,0.3,0.3", "--family", "bernoulli",
+        "--cost", "1e-3", "--runs", "1e3", "--seed", "5", "--format", "json",
+    )  # fmt: skip
+    policy = Racing(3, 0.1, sigma=0.5, max_pulls=10_000)
+    expected = evaluate(policy, Bandit.bernoulli([0.6, 0.3, 0.3]), Risk.simple_regret(1e-3), runs=1_000, seed=5)
+    assert json.loads(answer.stdout)["risk"] == expected.risk
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--policy", "racin", "--means", "1,0"], "dbcare, racing, two-arm-confidence"),
+        (["--policy", "racing", "--means", "1,0"], "delta"),
+        (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
+        (["--policy", "dbcare", "--means", "1,x"], "'x'"),
+        (["--policy", "dbcare", "--means", "1"], "at least 2"),
+        (["--policy", "dbcare", "--means", "1,0", "--runs", "1.5"], "whole number"),
+    ],
+)
+def test_simulate_refuses_in_one_line(arguments: list[str], words: str) -> None:
+    answer = simulate(*arguments, "--cost", "1e-3")
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert words in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
 
 
 def curves(path: Path) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
