@@ -3,8 +3,8 @@
 misidentification   R_MI = P(recommended mean < best mean) + E[cost of all pulls]
 simple regret       R_SR = E[best mean - recommended mean] + E[cost of all pulls]
 
-(Section 1.1 of the paper.) Costs are in units of the loss. In money, a pull has a `price` and one unit of
-loss a `value`; the cost is price / value.
+(Section 1.1 of the paper.) Costs are in units of the loss; the policies and engines so far need the same cost for all
+arms. In money, a pull has a `price` and one unit of loss a `value`; the cost is price / value.
 """
 
 from __future__ import annotations

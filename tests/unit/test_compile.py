@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -68,10 +69,53 @@ def test_digest_sees_inner_functions_constants_arrays_and_options() -> None:
         outer(twice, 2.0),
         outer(twice, np.arange(3)),
         outer(twice, np.arange(4)),
+        outer(twice, (np.arange(5000),)),
+        outer(twice, (np.arange(5000) + (np.arange(5000) == 2500),)),
         *(outer(each, 1.0) for each in jitted),
     ]
     assert len({digest(loop) for loop in loops}) == len(loops)
     assert digest(outer(twice, 1.0)) == digest(outer(twice, 1.0))
+
+
+def nested(x):  # type: ignore[no-untyped-def]
+    def inside(y):  # type: ignore[no-untyped-def]
+        return y * FACTOR
+
+    return inside(x)  # type: ignore[no-untyped-call]
+
+
+def from_module(x):  # type: ignore[no-untyped-def]
+    return x * settings.scale
+
+
+FACTOR = 2.0
+settings = ModuleType("settings")
+settings.scale = 2.0  # type: ignore[attr-defined]
+
+
+def test_digest_sees_defaults_modules_and_nested_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(default: float) -> Any:
+        def scaled(x: float, factor: float = default, *, more: float = default) -> float:
+            return x * factor + more
+
+        return scaled
+
+    assert digest(outer(made(1.0), 0.0)) != digest(outer(made(2.0), 0.0))
+    before = digest(outer(nested, 0.0)), digest(outer(from_module, 0.0))
+    monkeypatch.setitem(nested.__globals__, "FACTOR", 3.0)
+    monkeypatch.setattr(settings, "scale", 3.0)
+    after = digest(outer(nested, 0.0)), digest(outer(from_module, 0.0))
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_a_folder_with_sources_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As numba says it: no locator, because neither the folder nor the home can be written."""
+    monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
+    values = np.full(2, 3.0)
+    kernel(outer(twice, 5.0), "a test")(values)
+    assert values.tolist() == [11.0, 11.0]
 
 
 def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from dbcare import (
     TwoArmConfidence,
     Uniform,
     evaluate,
+    evaluate_grid,
 )
 from dbcare.engines.draws import arms_of
 from dbcare.engines.pool import Outcomes, fill
@@ -34,6 +35,7 @@ from dbcare.risk import Loss
 
 REGRET = Risk.simple_regret(1e-3)
 ERROR = Risk.misidentification(1e-3)
+TWO_COSTS = Risk.misidentification((1e-3, 1e-3))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +147,11 @@ def test_prints_and_converts() -> None:
         ),
         (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, precision=2.0), InvalidValueError, "`precision`"),
         (lambda: evaluate(DBCARE(REGRET, 2), Bandit.two_arm(1.5)), InvalidValueError, "`bound`"),
+        (lambda: evaluate_grid(DBCARE(REGRET, 2), [0.5, 1.5]), InvalidValueError, "`bound`"),
+        (lambda: evaluate_grid("x", [0.5]), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
+        (lambda: evaluate("x", Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
+        (lambda: evaluate(Racing(2, 0.1), "x", ERROR), InvalidValueError, "`bandit`"),  # type: ignore[arg-type]
+        (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS), InvalidValueError, "each of the 3 arms"),
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), ERROR, engine="exact"), EngineError, "two arms"),
         (
             lambda: evaluate(Racing(5, 0.1), Bandit.drug_binary(), ERROR, engine="skip"),
@@ -192,24 +199,49 @@ def uncompilable(state, tables):  # type: ignore[no-untyped-def]
     return chosen
 
 
-def test_custom_policies_compiled_and_interpreted_agree() -> None:
+def again(state, tables, depth=1):  # type: ignore[no-untyped-def]
+    """Calls itself, which numba cannot compile without a type."""
+    return alternate(state, tables) if depth == 0 else again(state, tables, depth - 1)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("ask", [uncompilable, again])
+@pytest.mark.parametrize("engine", ["auto", "direct"])
+def test_custom_policies_compiled_and_interpreted_agree(ask: Callable[..., int], engine: str) -> None:
     bandit = Bandit.bernoulli([0.6, 0.3])
-    compiled = evaluate(thermostat(), bandit, ERROR, runs=2_000)
-    with pytest.warns(NotCompiledWarning, match="interpreted"):
-        interpreted = evaluate(thermostat(ask=uncompilable), bandit, ERROR, runs=2_000)
+    compiled = evaluate(thermostat(), bandit, ERROR, runs=500, engine=engine)
+    with pytest.warns(NotCompiledWarning, match="interpreted") as caught:
+        interpreted = evaluate(thermostat(ask=ask), bandit, ERROR, runs=500, engine=engine)
+    assert caught[0].filename == __file__
     assert compiled.error == interpreted.error
     assert compiled.pulls == interpreted.pulls
     assert 0.0 < compiled.error < 0.5
 
 
+@pytest.mark.filterwarnings("ignore::dbcare.errors.NotCompiledWarning")
 @pytest.mark.parametrize("arm", [2, -3])
-def test_illegal_arms_are_caught(arm: int) -> None:
+@pytest.mark.parametrize("compilable", [True, False])
+def test_illegal_arms_are_caught(arm: int, compilable: bool) -> None:
     def wild(state, tables):  # type: ignore[no-untyped-def]
-        return arm
+        return arm if compilable else {"arm": arm, "why": None}["arm"]
 
     for policy in (thermostat(ask=wild), thermostat(recommend=wild)):
         with pytest.raises(InvalidValueError, match="arms 0 to 1"):
             evaluate(policy, Bandit.two_arm(0.5), ERROR, runs=10)
+
+
+def test_a_changed_constant_is_a_new_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(limited.__globals__, "LONGEST", 4)
+    short = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
+    monkeypatch.setitem(limited.__globals__, "LONGEST", 8)
+    long = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
+    assert (short.pulls.mean, long.pulls.mean) == (4.0, 8.0)
+
+
+LONGEST = 0
+
+
+def limited(state, tables):  # type: ignore[no-untyped-def]
+    return -1 if state[2] >= LONGEST else int(state[2]) % 2
 
 
 def test_a_policy_that_never_stops_is_cut_at_its_bound() -> None:
@@ -258,4 +290,24 @@ def test_a_failing_block_stops_all_threads() -> None:
 
 
 def test_one_run_has_no_standard_error() -> None:
-    assert evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=1).standard_error == math.inf
+    found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=1)
+    assert found.standard_error == math.inf
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["standard_error"] is None
+
+
+def test_no_error_seen_is_no_certainty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """800 pulls each at a gap of 0.4 sigma: an error of about 2 Q(8) = 1e-15, which no run shows."""
+    monkeypatch.setattr("dbcare.engines.evaluate.MOST_RUNS", 50_000)
+    with pytest.warns(PrecisionWarning):
+        found = evaluate(
+            Uniform(3, 800), Bandit.one_sparse(3, 0.4), Risk.misidentification(1e-12), precision=0.01, threads=2
+        )
+    assert found.error == 0.0
+    assert found.standard_error == pytest.approx(1.0 / found.runs, rel=1e-3)
+
+
+def test_seeds_of_any_whole_type() -> None:
+    found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=20, seed=np.int64(3))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(found.to_dict()))["seed"] == 3
+    with pytest.raises(InvalidValueError, match="2\\^63"):
+        evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, seed=2**63)

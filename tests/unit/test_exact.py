@@ -143,10 +143,10 @@ def test_what_the_engine_can_do() -> None:
 
 def test_only_a_run_that_can_last_long_is_too_long() -> None:
     patient = TwoArmConfidence(0.1, max_pulls=2_000_000)
-    assert exact.applies(patient, Bandit.two_arm(0.05))
+    assert exact.applies(patient, Bandit.two_arm(0.1))
     assert not exact.applies(patient, Bandit.two_arm(0.01))
     assert not exact.applies(patient, Bandit.two_arm(0.0))
-    assert exact.applies(TwoArmConfidence(0.1, max_pulls=400_000), Bandit.two_arm(0.0))
+    assert exact.applies(TwoArmConfidence(0.1, max_pulls=200_000), Bandit.two_arm(0.0))
 
 
 def test_other_refusals() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import UnsupportedError
 
 import dbcare
 
@@ -35,18 +36,24 @@ def cache_folder() -> Path:
 # Called once a run: inlining these, and what they call, would only lengthen the compilation.
 SELDOM = ("init", "recommend")
 
+VERSIONED = ("math", "numpy", "numba")  # modules whose contents follow from the versions in the digest
+
 
 def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
     """A plain function as a numba dispatcher, with all plain functions that it calls compiled likewise."""
     key = function, inline
     if key not in done:
+        done[key] = None  # in the making: a function that calls itself finds this
         used = {name: _ready(value, inline, done) for name, value in _globals_of(function).items()}
         cells = tuple(CellType(_ready(cell.cell_contents, inline, done)) for cell in function.__closure__ or ())
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
+        copy.__kwdefaults__ = function.__kwdefaults__
         options = OPTIONS | {"inline": inline}
         done[key] = numba.njit(**options)(copy)
+    if done[key] is None:
+        raise UnsupportedError(f"{function.__name__} calls itself")
     return done[key]
 
 
@@ -54,23 +61,36 @@ def _ready(value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -
     return _dispatcher(value, inline, done) if isinstance(value, FunctionType) else value
 
 
-def kernel(loop: Callable[..., Any], label: str) -> Any:
-    """A loop, compiled with everything it calls, and its machine code kept on disk; `label` names it to the user."""
+def kernel(loop: Callable[..., Any], label: str, *, keep: bool = True) -> Any:
+    """A loop compiled with everything it calls; `label` names it to the user, `keep` puts the code on disk."""
     assert isinstance(loop, FunctionType)
+    code = digest(loop)
+    if code not in _LOADED:
+        _LOADED[code] = _compiled(loop, code, label, keep)
+    return _LOADED[code]
+
+
+_LOADED: dict[str, Any] = {}
+
+
+def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     held = dict(zip(loop.__code__.co_freevars, (cell.cell_contents for cell in loop.__closure__ or ()), strict=True))
     done: dict[tuple[FunctionType, str], Any] = {}
     names = {
         name: _ready(value, "never" if name in SELDOM else "always", done)
         for name, value in {**_globals_of(loop), **held}.items()
     }
-    path = cache_folder() / f"{loop.__name__}_{digest(loop)}.py"
+    path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
-    kept = _keep(path, source)
-    if not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbc")):
+    kept = keep and _keep(path, source)
+    if not kept or not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbc")):
         print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
-    exec(compile(source, str(path), "exec"), names)  # the loop's own source, with its holes filled
-    return numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
+    exec(compile(source, str(path), "exec"), names)
+    try:
+        return numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
+    except RuntimeError:  # the folder holds the source, but cannot be written
+        return numba.njit(**OPTIONS)(names[loop.__name__])
 
 
 def _keep(path: Path, source: str) -> bool:
@@ -99,32 +119,63 @@ def digest(function: FunctionType) -> str:
 def _feed(found: Any, value: Any, seen: set[int]) -> None:
     if isinstance(value, Dispatcher):
         for option, setting in sorted(value.targetoptions.items()):
-            found.update(f"{option}={sorted(setting) if isinstance(setting, set) else setting}".encode())
+            found.update(option.encode())
+            _feed(found, setting, seen)
         value = value.py_func
     if isinstance(value, FunctionType):
         if id(value) in seen:
             return
         seen.add(id(value))
         found.update(f"{value.__module__}.{value.__qualname__}".encode())  # where cached code looks itself up
-        _feed(found, value.__code__, seen)
-        for name, used in sorted(_globals_of(value).items()):
-            found.update(name.encode())
-            _feed(found, used, seen)
-        for cell in value.__closure__ or ():
-            _feed(found, cell.cell_contents, seen)
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        for part in (
+            value.__code__,
+            value.__defaults__,
+            value.__kwdefaults__,
+            _globals_of(value),
+            _attributes_of(value),
+            cells,
+        ):
+            _feed(found, part, seen)
     elif isinstance(value, CodeType):
         found.update(value.co_code)
-        found.update(repr((value.co_names, value.co_varnames)).encode())
-        for constant in value.co_consts:
-            _feed(found, constant, seen)
+        _feed(found, (value.co_names, value.co_varnames, value.co_consts), seen)
     elif isinstance(value, np.ndarray):
         found.update(repr((value.dtype, value.shape)).encode())
         found.update(value.tobytes())
     elif isinstance(value, ModuleType):
         found.update(value.__name__.encode())
+    elif isinstance(value, dict):
+        for name in sorted(value):
+            found.update(str(name).encode())
+            _feed(found, value[name], seen)
+    elif isinstance(value, set | frozenset):
+        found.update(repr(sorted(value, key=repr)).encode())
+    elif isinstance(value, tuple | list):
+        for part in value:
+            _feed(found, part, seen)
     else:
         found.update(repr(value).encode())
 
 
+def _names_in(code: CodeType) -> set[str]:
+    inner = [_names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return set(code.co_names).union(*inner)
+
+
 def _globals_of(function: FunctionType) -> dict[str, Any]:
-    return {name: function.__globals__[name] for name in function.__code__.co_names if name in function.__globals__}
+    """Global names that a function mentions, in nested functions too."""
+    names = _names_in(function.__code__)
+    return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+
+
+def _attributes_of(function: FunctionType) -> dict[str, Any]:
+    """What a function reads from modules, other than those whose versions are in the digest anyway."""
+    names = _names_in(function.__code__)
+    return {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in _globals_of(function).values()
+        if isinstance(module, ModuleType) and module.__name__ not in VERSIONED
+        for name in sorted(names)
+        if hasattr(module, name)
+    }

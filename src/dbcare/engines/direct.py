@@ -11,7 +11,7 @@ import numpy as np
 
 from dbcare.engines.control import Watch
 from dbcare.engines.draws import Drawing
-from dbcare.engines.rng import next_word, stream
+from dbcare.engines.rng import begun
 from dbcare.policies.rounds import (
     ALIVE,
     EACH,
@@ -25,28 +25,40 @@ from dbcare.policies.rounds import (
     arms_offset,
     end_rounds,
 )
-from dbcare.policies.rule import STOP, TIE_MODULUS, Rule
+from dbcare.policies.rule import STOP, Rule
 
 ILLEGAL = -2  # recommended where a policy asked for, or recommended, an arm that does not exist
 
 
-def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
-    """The loop for any policy; a run is cut after `max_pulls`."""
+def note_pull(pulled, rewards, made, arm, reward):
+    """Write a pull down."""
+    pulled[made] = arm
+    rewards[made] = reward
+
+
+def pass_pull(pulled, rewards, made, arm, reward):
+    """Nothing to note."""
+
+
+def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callable[..., None]:
+    """The loop for any policy; a run is cut after `max_pulls`. `note` sees every pull."""
     init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
     settle, draw = drawing
 
-    def simulate_any(first, seed, arms, count, tables, state, work, max_pulls, recommended, pulls, undecided):
+    def simulate_any(
+        first, seed, arms, count, tables, state, work, max_pulls, recommended, pulls, undecided, pulled, rewards
+    ):
         for arm in range(count):
             settle(arms, work, arm, arm)
         for place in range(len(pulls)):
-            s0, s1, s2, s3 = stream(seed, first + place)
-            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
             made = 0
             arm = ask(state, tables)
             while made < max_pulls and 0 <= arm < count:
                 reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
                 tell(state, tables, arm, reward)
+                note(pulled, rewards, made, arm, reward)
                 made += 1
                 arm = ask(state, tables)
             choice = recommend(state, tables)
@@ -58,32 +70,6 @@ def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
     return simulate_any
 
 
-def trace_loop(rule: Rule, drawing: Drawing) -> Callable[..., int]:
-    """`any_loop` for a single run, with each pull written down."""
-    init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
-    settle, draw = drawing
-
-    def trace_any(run, seed, arms, count, tables, state, work, pulled, rewards):
-        for arm in range(count):
-            settle(arms, work, arm, arm)
-        s0, s1, s2, s3 = stream(seed, run)
-        word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-        tie = 1 + int(word % np.uint64(TIE_MODULUS - 1))
-        init(state, tables, tie)
-        made = 0
-        arm = ask(state, tables)
-        while made < len(pulled) and 0 <= arm < count:
-            reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
-            tell(state, tables, arm, reward)
-            pulled[made] = arm
-            rewards[made] = reward
-            made += 1
-            arm = ask(state, tables)
-        return tie, made, recommend(state, tables)
-
-    return trace_any
-
-
 def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
     """The loop for policies in rounds; `watch` sees to the control variate at `checkpoint`, where there is one."""
     init, decide, idle, recommend = rule.init, rule.decide, rule.idle, rule.recommend
@@ -93,9 +79,8 @@ def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[...,
     def simulate_rounds(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
         arm_at = arms_offset(state)
         for place in range(len(pulls)):
-            s0, s1, s2, s3 = stream(seed, first + place)
-            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
                 each = int(state[EACH])

@@ -18,7 +18,8 @@ from dbcare.engines.evaluation import ControlVariate, Evaluation, Pulls
 from dbcare.engines.pool import Outcomes, available_threads, fill
 from dbcare.engines.simulators import Simulator, control_at, direct_simulator, skip_simulator
 from dbcare.engines.summary import QUANTILES, Estimate, Moments, clopper_pearson, losses_of
-from dbcare.errors import InvalidValueError, PrecisionWarning
+from dbcare.errors import InvalidValueError, NotCompiledWarning, PrecisionWarning
+from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Loss, Risk
@@ -46,10 +47,12 @@ def evaluate(
     """
     began = time.perf_counter()
     risk = _risk_of(policy, bandit, risk)
-    validation.whole("runs", runs, at_least=1)
-    validation.whole("seed", seed, at_least=0)
+    runs = validation.whole("runs", runs, at_least=1)
+    seed = validation.whole("seed", seed, at_least=0)
+    if seed >= 2**63:
+        raise InvalidValueError(f"`seed` must be below 2^63 but got {seed}.")
     validation.one_of("engine", engine, ENGINES)
-    validation.whole("threads", available_threads() if threads is None else threads, at_least=1)
+    width = validation.whole("threads", available_threads() if threads is None else threads, at_least=1)
     if precision is not None:
         validation.open_unit("precision", precision)
     common: dict[str, Any] = {
@@ -62,11 +65,16 @@ def evaluate(
     if engine == "exact" or (engine == "auto" and exact.applies(policy, bandit)):
         return _exact(policy, bandit, risk, began, common)
     arms = arms_of(bandit)
-    simulator, outcomes = _simulator(policy, arms, seed, engine, int(runs) if precision is None else FIRST_BATCH)
+    total = runs if precision is None else FIRST_BATCH
+    simulator, outcomes = _simulator(policy, arms, seed, engine, total)
+    if simulator.interpreted:
+        warnings.warn(
+            f"The policy cannot be compiled and runs interpreted, some hundred times slower: {simulator.interpreted}",
+            NotCompiledWarning,
+            stacklevel=2,
+        )
     control = control_at(arms, simulator.checkpoint)
     gaps = np.array(bandit.gaps)
-    width = available_threads() if threads is None else int(threads)
-    total = int(runs) if precision is None else FIRST_BATCH
     while True:
         outcomes = _extended(outcomes, simulator, total, width)
         moments = Moments(outcomes, gaps, control)
@@ -87,6 +95,9 @@ def evaluate(
 
 
 def _risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
+    for name, value, kind in (("policy", policy, Policy), ("bandit", bandit, Bandit)):
+        if not isinstance(value, kind):
+            raise InvalidValueError(f"`{name}` must be a {kind.__name__} but got {value!r}.")
     if policy.arms != len(bandit.arms):
         raise InvalidValueError(
             f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}."
@@ -97,8 +108,9 @@ def _risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
             f"`risk` must be given for a policy that has none of its own, such as {type(policy).__name__}, "
             f"but got {chosen!r}."
         )
-    if (bound := getattr(policy, "bound", None)) is not None:
-        bandit.require_bound(bound)
+    chosen.costs(policy.arms)
+    if isinstance(policy, DBCARE) and policy.risk.loss is Loss.SIMPLE_REGRET:  # else the bound plays no part
+        bandit.require_bound(policy.bound)
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,14 +80,15 @@ class Evaluation:
         return self.losses[Loss.SIMPLE_REGRET].value
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain numbers, texts, lists and dictionaries, ready for JSON."""
+        """All figures as plain numbers, texts, lists and dictionaries, ready for JSON; None where one is infinite."""
         plain = asdict(self)
         plain["loss"] = str(self.loss)
         for name in ("risks", "losses"):
             plain[name] = {str(loss): asdict(estimate) for loss, estimate in getattr(self, name).items()}
         plain["error_interval"] = list(self.error_interval)
         plain["pulls"]["quantiles"] = {str(level): value for level, value in self.pulls.quantiles.items()}
-        return {**plain, "risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
+        known = {"risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
+        return {name: _finite(value) for name, value in {**plain, **known}.items()}
 
     def __str__(self) -> str:
         other = next(loss for loss in Loss if loss is not self.loss)
@@ -112,6 +114,14 @@ class Evaluation:
     def _interval(self) -> str:
         low, high = self.error_interval
         return "" if low == high else f", 95% by count: {low:.4g} to {high:.4g}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _words(loss: Loss) -> str:

@@ -8,10 +8,14 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.bandit import Bandit
 from dbcare.engines.exact import two_arm_curve
-from dbcare.engines.exact.law import TwoArmLaw
+from dbcare.engines.exact.law import TwoArmLaw, checked_gaps
 from dbcare.engines.summary import QUANTILES
+from dbcare.errors import InvalidValueError
+from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
+from dbcare.risk import Loss
 
 
 def evaluate_grid(
@@ -25,12 +29,14 @@ def evaluate_grid(
     Gaussian means +-gap/2 with standard deviation `sigma`, or Bernoulli means 1/2 +- gap/2. One pass serves all gaps.
     A policy that knows the gap is given as a function of it: `lambda gap: KnownGapOracle(risk, gap)`.
     """
+    checked = checked_gaps(gaps, np.inf if family == "gaussian" else 1.0)
+    if isinstance(policy, DBCARE) and policy.risk.loss is Loss.SIMPLE_REGRET:
+        Bandit.two_arm(float(checked.max())).require_bound(policy.bound)
+    if not isinstance(policy, Policy) and not callable(policy):
+        raise InvalidValueError(f"`policy` must be a Policy or a function of the gap but got {policy!r}.")
     if isinstance(policy, Policy):
         return two_arm_curve(policy, gaps, family=family, sigma=sigma, levels=QUANTILES)
-    each = [
-        two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES)
-        for gap in np.atleast_1d(np.asarray(gaps, dtype=np.float64))
-    ]
+    each = [two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in checked]
     joined = {
         field.name: np.concatenate([getattr(law, field.name) for law in each])
         for field in fields(TwoArmLaw)

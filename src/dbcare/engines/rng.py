@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
+from dbcare.policies.rule import TIE_MODULUS
+
 INLINE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 
 LAYERS = 256
@@ -72,6 +74,14 @@ def stream(seed, run):
     step = uint64(0x9E3779B97F4A7C15)
     start = mixed(mixed(uint64(seed) + step) + uint64(run) * step + step)
     return mixed(start + step), mixed(start + step * uint64(2)), mixed(start + step * uint64(3)), mixed(start)
+
+
+@njit(**INLINE)
+def begun(seed, run):
+    """The generator of one run, after the first word of its stream has given the seed of its ties."""
+    s0, s1, s2, s3 = stream(seed, run)
+    word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
+    return 1 + int(word % uint64(TIE_MODULUS - 1)), s0, s1, s2, s3
 
 
 @njit(error_model="numpy")

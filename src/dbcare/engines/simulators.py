@@ -1,6 +1,5 @@
 """Ready-to-run simulators: a policy and a bandit bound to a compiled kernel, with scratch memory for each thread."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -13,18 +12,18 @@ from numba.core.errors import NumbaError
 from dbcare.engines import direct
 from dbcare.engines.compile import kernel as kernel_of
 from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law
-from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, drawing_of
-from dbcare.engines.pool import Block, Outcomes
-from dbcare.engines.rng import next_word, stream
+from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, Ints, drawing_of
+from dbcare.engines.pool import Outcomes
+from dbcare.engines.rng import begun
 from dbcare.engines.skip import many, sums, two
 from dbcare.engines.skip.bridge import is_concave
 from dbcare.engines.summary import Control
-from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
+from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy, RoundPolicy
 from dbcare.policies.rounds import RoundRule
-from dbcare.policies.rule import STOP, TIE_MODULUS, Rule
+from dbcare.policies.rule import STOP
 from dbcare.policies.schedule import SchedulePolicy
 
 
@@ -54,6 +53,7 @@ class Simulator:
     guarantee: str
     checkpoint: int = 0
     parallel: bool = True
+    interpreted: str = ""  # why the policy could not be compiled, if it could not
 
 
 def checkpoint_of(policy: Policy, arms: Arms) -> int:
@@ -123,88 +123,89 @@ def _sums_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
 
 
 def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int) -> Simulator:
-    kernel = _any_kernel(policy.rule, drawing)
+    nothing = np.empty(0, np.int64), np.empty(0)
+    try:
+        kernel = _any_kernel(policy, drawing, direct.pass_pull)
+        block = partial(KernelBlock, policy, 2 * policy.arms, _in_turns(kernel, policy, arms, seed, *nothing))
+        block()(Outcomes.empty(0, control=False), 0)
+    except (NumbaError, IndexError, TypeError) as failure:
+        return Simulator(
+            "direct",
+            lambda: partial(_interpret, policy, arms, seed),
+            "every pull drawn",
+            parallel=False,
+            interpreted=str(failure).strip().splitlines()[-1],
+        )
+    return Simulator("direct", block, "every pull drawn")
+
+
+def _in_turns(kernel: Any, policy: Policy, arms: Arms, seed: int, pulled: Ints, rewards: Floats) -> Callable[..., None]:
+    """The kernel for any policy, bound to its question."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
-        results = (out.recommended, out.pulls, out.undecided)
+        results = (out.recommended, out.pulls, out.undecided, pulled, rewards)
         kernel(first, seed, arms, policy.arms, policy.tables, state, work, policy.max_pulls, *results)
         if np.any(out.recommended == direct.ILLEGAL):
-            raise InvalidValueError(
-                f"A policy must ask for and recommend arms 0 to {policy.arms - 1}, but this one chose another."
-            )
+            raise _illegal(policy)
 
-    block = partial(KernelBlock, policy, 2 * policy.arms, run)
-    simulator = Simulator("direct", block, "every pull drawn")
-    try:
-        simulator.block()(Outcomes.empty(0, control=False), 0)
-    except NumbaError as failure:
-        reason = str(failure).strip().splitlines()[0]
-        warnings.warn(
-            f"The policy could not be compiled and runs interpreted, some hundred times slower: {reason}",
-            NotCompiledWarning,
-            stacklevel=5,
-        )
-        return Simulator("direct", lambda: _interpreted(policy, arms, seed), "every pull drawn", parallel=False)
-    return simulator
+    return run
 
 
-def _interpreted(policy: Policy, arms: Arms, seed: int) -> Block:
+def _illegal(policy: Policy) -> InvalidValueError:
+    return InvalidValueError(
+        f"A policy must ask for and recommend arms 0 to {policy.arms - 1}, but this one chose another."
+    )
+
+
+def _interpret(policy: Policy, arms: Arms, seed: int, out: Outcomes, first: int) -> None:
     """The same runs, with the policy's functions as plain Python and only the rewards drawn by compiled code."""
-    begin, reward_of = _reward_kernel(drawing_of(arms))
+    begin, reward_of = _reward_kernels(drawing_of(arms))
     rule, tables = policy.rule, policy.tables
+    words, work = np.zeros(4, np.uint64), np.zeros(2 * policy.arms)
+    legal = range(policy.arms)
+    for place in range(len(out.pulls)):
+        state: list[Any] = [0.0] * policy.state_size
+        rule.init(state, tables, begin(seed, first + place, arms, work, words))
+        made = 0
+        while (arm := rule.ask(state, tables)) != STOP and made < policy.max_pulls:
+            if arm not in legal:
+                raise _illegal(policy)
+            rule.tell(state, tables, arm, reward_of(arms, work, arm, words))
+            made += 1
+        choice = rule.recommend(state, tables)
+        if choice not in legal:
+            raise _illegal(policy)
+        out.recommended[place], out.pulls[place], out.undecided[place] = choice, made, arm != STOP
 
-    def fill(out: Outcomes, first: int) -> None:
-        words, work = np.zeros(4, np.uint64), np.zeros(2 * policy.arms)
-        for place in range(len(out.pulls)):
-            state: list[Any] = [0.0] * policy.state_size
-            rule.init(state, tables, begin(seed, first + place, arms, work, words))
-            made = 0
-            while (arm := rule.ask(state, tables)) != STOP and made < policy.max_pulls:
-                rule.tell(state, tables, arm, reward_of(arms, work, arm, words))
-                made += 1
-            out.recommended[place] = rule.recommend(state, tables)
-            out.pulls[place] = made
-            out.undecided[place] = arm != STOP
 
-    return fill
-
-
-@lru_cache(maxsize=64)
 def _round_kernel(rule: RoundRule, drawing: Drawing, watch: Watch) -> Any:
     return kernel_of(direct.round_loop(rule, drawing, watch), "a simulator of policies in rounds")
 
 
-@lru_cache(maxsize=64)
-def _any_kernel(rule: Rule, drawing: Drawing) -> Any:
-    return kernel_of(direct.any_loop(rule, drawing), "a simulator of your policy")
+def _any_kernel(policy: Policy, drawing: Drawing, note: Callable[..., None]) -> Any:
+    # A class of the main script has another identity in every process, so code that takes it is never found again.
+    keep = type(policy.tables).__module__ != "__main__"
+    return kernel_of(direct.any_loop(policy.rule, drawing, note), "a simulator of your policy", keep=keep)
 
 
-@lru_cache(maxsize=64)
-def _trace_kernel(rule: Rule, drawing: Drawing) -> Any:
-    return kernel_of(direct.trace_loop(rule, drawing), "a tracer of single runs")
-
-
-@lru_cache(maxsize=64)
 def _sums_kernel(rule: RoundRule, draw_sum: Any) -> Any:
     return kernel_of(sums.sums_loop(rule, draw_sum), "a simulator of planned rounds")
 
 
-@lru_cache(maxsize=64)
 def _skip_kernel(rule: RoundRule, two_arms: bool) -> Any:
     return kernel_of((two if two_arms else many).skip_loop(rule), "the skip-ahead simulator")
 
 
 @lru_cache(maxsize=8)
-def _reward_kernel(drawing: Drawing) -> Any:
+def _reward_kernels(drawing: Drawing) -> Any:
     """The start of a run's stream, and its next reward, for callers that are not compiled."""
     settle, draw = drawing
 
     def begin(seed, run, arms, work, words):
         for arm in range(len(work) // 2):
             settle(arms, work, arm, arm)
-        words[0], words[1], words[2], words[3] = stream(seed, run)
-        word, words[0], words[1], words[2], words[3] = next_word(words[0], words[1], words[2], words[3])
-        return 1 + int(word % np.uint64(TIE_MODULUS - 1))
+        tie, words[0], words[1], words[2], words[3] = begun(seed, run)
+        return tie
 
     def reward_of(arms, work, arm, words):
         reward, words[0], words[1], words[2], words[3] = draw(arms, work, arm, words[0], words[1], words[2], words[3])
@@ -224,11 +225,16 @@ class Trace:
 
 def trace(policy: Policy, arms: Arms, seed: int, run: int) -> Trace:
     """Follow run number `run` of the direct engine."""
-    follow = _trace_kernel(policy.rule, drawing_of(arms))
+    drawing = drawing_of(arms)
     pulled, rewards = np.empty(policy.max_pulls, np.int64), np.empty(policy.max_pulls)
-    state, work = np.zeros(policy.state_size), np.zeros(2 * policy.arms)
-    tie, made, choice = follow(run, seed, arms, policy.arms, policy.tables, state, work, pulled, rewards)
-    return Trace(tie, list(zip(pulled[:made].tolist(), rewards[:made].tolist(), strict=True)), choice)
+    kernel = _any_kernel(policy, drawing, direct.note_pull)
+    block = KernelBlock(policy, 2 * policy.arms, _in_turns(kernel, policy, arms, seed, pulled, rewards))
+    out = Outcomes.empty(1, control=False)
+    block(out, run)
+    tie = _reward_kernels(drawing)[0](seed, run, arms, block.work, np.zeros(4, np.uint64))
+    made = int(out.pulls[0])
+    pulls = list(zip(pulled[:made].tolist(), rewards[:made].tolist(), strict=True))
+    return Trace(tie, pulls, int(out.recommended[0]))
 
 
 def control_at(arms: Arms, checkpoint: int) -> Control | None:

@@ -45,14 +45,16 @@ class Group:
 
     def __init__(self, outcomes: Outcomes, arms: int, centre: float) -> None:
         self.runs = len(outcomes.pulls)
-        self.recommended, self.leader = (each.ravel() for each in np.indices((arms, arms)))
-        index = outcomes.recommended * arms
+        controls = arms if len(outcomes.leader) else 1
+        self.recommended, self.leader = (each.ravel() for each in np.indices((arms, controls)))
+        index = outcomes.recommended * controls
         if len(outcomes.leader):
             index += outcomes.leader
-        self.count = np.bincount(index, minlength=arms * arms).astype(np.float64)
+        groups = arms * controls
+        self.count = np.bincount(index, minlength=groups).astype(np.float64)
         # Deviations from a common centre, lest the difference of two large numbers lose its digits.
         deviation = outcomes.pulls - centre
-        self.deviation = np.bincount(index, weights=deviation, minlength=arms * arms)
+        self.deviation = np.bincount(index, weights=deviation, minlength=groups)
         self.square = float(np.square(deviation, out=deviation).sum())
 
     def mean(self, losses: Floats, cost: float) -> float:
@@ -77,8 +79,8 @@ class Moments:
     """All there is to know of the outcomes for estimates of loss and risk.
 
     With a control variate the runs are cut in two halves, and each uses the coefficient fitted on the other: so the
-    estimate is unbiased, and no worse than the plain one. Where the policy never disagreed with the control, the
-    standard error assumes that it did once, so that it bounds what was not seen.
+    estimate is unbiased, and no worse than the plain one. Where the policy never disagreed with the control, or all
+    losses were alike, the standard error assumes that one run differed, so that it bounds what was not seen.
     """
 
     def __init__(self, outcomes: Outcomes, gaps: Floats, control: Control | None) -> None:
@@ -107,7 +109,8 @@ class Moments:
         value, variance = cost * self.mean_pulls, 0.0
         for part, slope in zip(self.parts, self.slopes(loss, cost), strict=True):
             losses = by_arm[part.recommended] - slope * by_arm[part.leader]
-            least = 0.0 if self.control is None else float(by_arm.max()) ** 2
+            alike = self.control is not None or np.ptp(losses[part.count > 0.0]) == 0.0
+            least = float(np.ptp(by_arm)) ** 2 if alike else 0.0
             known = 0.0 if self.control is None else slope * float(by_arm @ self.control.law)
             share = part.runs / self.runs
             value += share * (part.mean(losses, cost) + known)

@@ -106,20 +106,19 @@ class EliminationPolicy(RoundPolicy):
         """e_n: how far behind the best a mean may lie at the end of `epoch` and survive."""
         return float(self.tables.boundary[self.tables.row[survivors] + epoch]) / epoch
 
-    def why_dropped(self, state: State, slot: int, survivors: int) -> str:
-        epoch = int(state[ROUND])
-        best = max(state[SUMS + place] for place in range(int(state[ALIVE])))
-        behind = (best - state[SUMS + slot]) / epoch
-        radius = self.radius(epoch, survivors)
+    def why_dropped(self, before: State, after: State, slot: int) -> str:
+        epoch = int(after[ROUND])
+        behind = (after[HIGH] - after[SUMS + slot]) / epoch
+        radius = self.radius(epoch, int(before[ALIVE]))
         return f"dropped at epoch {epoch}: its mean is {behind:.4g} below the best, the radius is {radius:.4g}"
 
     def why_stopped(self, state: State) -> str:
         survivors = int(state[ALIVE])
         if survivors == 1:
             return f"arm {int(state[arms_offset(state)])} alone is left"
-        if state[ROUND] >= self.tables.last_epoch[survivors]:
-            return self.why_limited(state, survivors)
-        return f"{survivors} arms are left and another epoch would exceed the cap of {self.max_pulls} pulls"
+        if state[PULLS] + survivors > self.tables.max_pulls:
+            return f"{survivors} arms are left and another epoch would exceed the cap of {self.max_pulls} pulls"
+        return self.why_limited(state, survivors)
 
     def why_limited(self, state: State, survivors: int) -> str:
         """In one clause, what the limit on epochs means."""

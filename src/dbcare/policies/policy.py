@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dbcare import validation
+from dbcare.errors import InvalidValueError
 from dbcare.policies import rounds
 from dbcare.policies.rounds import ALIVE, ROUND, RoundRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
@@ -16,7 +17,7 @@ from dbcare.risk import Risk
 
 
 class Policy(ABC):
-    """A decision rule with its tables; equal fields make equal policies."""
+    """A decision rule with its tables; those that ship are values: equal fields make equal policies."""
 
     arms: int
     rule: Rule
@@ -75,13 +76,13 @@ class RoundPolicy(Policy):
         arms = rounds.arms_offset(after)
         survivors = int(before[ALIVE])
         return [
-            Event(int(after[arms + slot]), self.why_dropped(after, slot, survivors))
+            Event(int(after[arms + slot]), self.why_dropped(before, after, slot))
             for slot in range(int(after[ALIVE]), survivors)
         ]
 
     @abstractmethod
-    def why_dropped(self, state: State, slot: int, survivors: int) -> str:
-        """In one clause with its numbers, why the arm now at `slot` was dropped from `survivors` arms."""
+    def why_dropped(self, before: State, after: State, slot: int) -> str:
+        """In one clause with its numbers, why the arm now at `slot` was dropped."""
 
 
 class CustomPolicy(Policy):
@@ -100,13 +101,21 @@ class CustomPolicy(Policy):
         state_size: int,
         max_pulls: int,
         risk: Risk | None = None,
+        name: str = "custom",
     ) -> None:
+        for what, value, kind in (("rule", rule, Rule), ("risk", risk, Risk | None)):
+            if not isinstance(value, kind):
+                raise InvalidValueError(f"`{what}` must be a {what.capitalize()} but got {value!r}.")
+        self.name = name
         self.arms = validation.whole("arms", arms, at_least=2)
         self.rule = rule
         self.risk = risk
         self._tables = tables
         self._state_size = validation.whole("state_size", state_size, at_least=1)
         self._max_pulls = validation.whole("max_pulls", max_pulls, at_least=0)
+
+    def __repr__(self) -> str:
+        return f"CustomPolicy({self.name!r}, arms={self.arms}, max_pulls={self.max_pulls})"
 
     @property
     def tables(self) -> Any:

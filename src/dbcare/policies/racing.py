@@ -17,7 +17,6 @@ from dbcare.policies.elimination import (
     hoeffding,
     most_epochs,
 )
-from dbcare.policies.rule import State
 
 # 10/c total samples at c = 1e-4: the safeguard of the paper's experiments.
 DEFAULT_CAP = 100_000
@@ -30,9 +29,6 @@ class ConfidencePolicy(EliminationPolicy):
 
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         raise NotImplementedError
-
-    def why_limited(self, state: State, survivors: int) -> str:
-        return f"{survivors} arms are left and another epoch would exceed the cap of {self.max_pulls} pulls"
 
     @cached_property
     def tables(self) -> EliminationTables:

@@ -52,22 +52,22 @@ class Run:
     @classmethod
     def restored(cls, policy: Policy, snapshot: dict[str, Any]) -> Run:
         """The run that `snapshot` described, for the same policy."""
-        missing = {"state", "pulls", "events"} - snapshot.keys()
-        if missing:
+        try:
+            made_for = snapshot["policy"]
+            state = [number if isinstance(number, int) else float(number) for number in snapshot["state"]]
+            pulls, events = int(snapshot["pulls"]), [Event(**event) for event in snapshot["events"]]
+        except (KeyError, TypeError, ValueError) as problem:
             raise InvalidValueError(
-                f"`snapshot` must be of a run of this policy but got one without {', '.join(sorted(missing))}."
-            )
-        state = list(snapshot["state"])
-        if len(state) != policy.state_size:
-            raise InvalidValueError(
-                f"`snapshot` must be of a run of this policy, with {policy.state_size} numbers of state, "
-                f"but got {len(state)}."
-            )
-        return cls(policy, state, int(snapshot["pulls"]), [Event(**event) for event in snapshot["events"]])
+                f"`snapshot` must be what Run.snapshot gave but got one without {problem}."
+            ) from None
+        if made_for != repr(policy) or len(state) != policy.state_size or not all(map(math.isfinite, state)):
+            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {made_for}.")
+        return cls(policy, state, pulls, events)
 
     def snapshot(self) -> dict[str, Any]:
         """All there is to know of the run, ready for JSON; `Policy.resume` takes it back."""
         return {
+            "policy": repr(self.policy),
             "state": list(self.state),
             "pulls": self.pulls,
             "events": [asdict(event) for event in self.events],

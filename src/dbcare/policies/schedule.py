@@ -77,9 +77,9 @@ class SchedulePolicy(RoundPolicy):
             survivors = keep
         return made
 
-    def why_dropped(self, state: State, slot: int, survivors: int) -> str:
-        kept = int(state[ALIVE])
-        return f"dropped at the end of round {int(state[ROUND])}: it is not among the {kept} best of {survivors}"
+    def why_dropped(self, before: State, after: State, slot: int) -> str:
+        ended, kept = int(before[ROUND]) + 1, int(after[ALIVE])
+        return f"dropped at the end of round {ended}: it is not among the {kept} best of {int(before[ALIVE])}"
 
     def why_stopped(self, state: State) -> str:
         return "all pulls planned in advance are made" if self.max_pulls else "it chooses without a pull"

@@ -27,7 +27,7 @@ from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
 
 FAMILIES = ("gaussian", "bernoulli")
-LONGEST = 200_000  # epochs that `applies` accepts: a second or so, during which nothing can interrupt
+LONGEST = 100_000  # epochs that `applies` accepts: a second or so, during which nothing can interrupt
 
 
 def applies(policy: Policy, bandit: Bandit) -> bool:

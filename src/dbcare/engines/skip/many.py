@@ -28,12 +28,11 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.control import note_leader, note_round
-from dbcare.engines.rng import next_word, normal, stream
+from dbcare.engines.rng import begun, normal
 from dbcare.engines.skip.bridge import DEPTH, between
 from dbcare.engines.skip.two import cross
 from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset
-from dbcare.policies.rule import TIE_MODULUS
 
 EPSILON = 1e-9  # the chance that an examined interval hides a drop
 
@@ -197,9 +196,8 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             sigma = max(sigma, arms.sigma[arm])
         need = sigma * sigma * math.log(count * count / EPSILON)
         for place in range(len(pulls)):
-            s0, s1, s2, s3 = stream(seed, first + place)
-            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
                 epoch = int(state[ROUND])

@@ -13,10 +13,9 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.draws import Arms, GaussianArms
-from dbcare.engines.rng import INLINE, next_word, normal, stream
+from dbcare.engines.rng import INLINE, begun, normal
 from dbcare.engines.skip.binomial import binomial
 from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_rounds
-from dbcare.policies.rule import TIE_MODULUS
 
 
 @njit(**INLINE)
@@ -55,9 +54,8 @@ def sums_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., No
     def simulate_sums(first, seed, arms, tables, state, recommended, pulls, undecided):
         arm_at = arms_offset(state)
         for place in range(len(pulls)):
-            s0, s1, s2, s3 = stream(seed, first + place)
-            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
             while state[EACH] > 0:
                 high = -np.inf
                 low = np.inf

@@ -18,15 +18,13 @@ By induction over the length of intervals, the stopping epoch and the sign of D 
 import math
 from collections.abc import Callable
 
-import numpy as np
 from numba import njit
 
 from dbcare.engines.compile import OPTIONS
-from dbcare.engines.rng import next_word, normal, stream, uniform
+from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import DEPTH, between, between_touching, touch
 from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
-from dbcare.policies.rule import TIE_MODULUS
 
 FRESH, PENDING, FREE = 0, 1, 2
 
@@ -122,9 +120,8 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
         variance = arms.sigma[0] ** 2 + arms.sigma[1] ** 2
         boundary = tables.boundary[tables.row[2] :]
         for place in range(len(pulls)):
-            s0, s1, s2, s3 = stream(seed, first + place)
-            word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-            init(state, tables, 1 + int(word % np.uint64(TIE_MODULUS - 1)))
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
             limit = int(state[LIMIT]) if state[EACH] > 0 else 0
             epoch = int(state[ROUND])
             x = 0.0
