@@ -111,7 +111,7 @@ def auto_over_best(policy: Policy, bandit: Bandit) -> dict[str, float]:
     """(c): the engine that `auto` takes, its pilot included, against the better of the two."""
     probe = one(policy, bandit, 200, "direct")().pulls.mean
     runs = int(min(10_000, max(500, 3e8 / probe)))
-    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip", "auto")}, rounds=3)
+    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip", "auto")}, rounds=7)
     return {
         "ratio": min(times["direct"], times["skip"]) / times["auto"],
         "skip_over_direct": times["direct"] / times["skip"],

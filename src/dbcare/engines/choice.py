@@ -23,7 +23,7 @@ def chosen_simulator(policy: Policy, arms: Arms, seed: int, runs: int) -> tuple[
         return _unused(direct_simulator(policy, arms, seed))
     if not isinstance(policy, EliminationPolicy) or policy.arms == 2:
         return _unused(skip)
-    pilot = Outcomes.empty(min(runs, max(16, min(runs // 100, 200))), control=skip.checkpoint > 0)
+    pilot = Outcomes.empty(min(runs, max(16, min(runs // 200, 200))), control=skip.checkpoint > 0)
     block = skip.block()
     block(pilot, 0)
     if pilot.pulls.sum() > PULLS_A_UNIT * block.effort:

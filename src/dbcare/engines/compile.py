@@ -33,8 +33,8 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbcare"
 
 
-# Called once a run: inlining these, and what they call, would only lengthen the compilation.
-SELDOM = ("init", "recommend")
+# Called once a run, or where something happens: inlining these, and what they call, would lengthen the compilation.
+SELDOM = ("init", "decide", "recommend")
 
 VERSIONED = ("math", "numpy", "numba")  # modules whose contents follow from the versions in the digest
 
