@@ -146,10 +146,11 @@ class Bandit:
         others = sorted(self.gaps)[1:]
         return math.inf if others[0] == 0.0 else math.fsum(gap**-2 for gap in others)
 
+    @property
+    def spread(self) -> float:
+        """The largest difference of two means."""
+        return self.best_mean - min(self.means)
+
     def require_bound(self, bound: float) -> None:
-        """Refuse means that differ by more than `bound` (only differences matter, not their level)."""
-        spread = self.best_mean - min(self.means)
-        if spread > bound * (1.0 + 1e-12):
-            raise InvalidValueError(
-                f"`bound` must be at least the largest difference of the means, {spread:g}, but got {bound:g}."
-            )
+        """Refuse means that differ by more than `bound`."""
+        validation.spread_within(bound, self.spread)

@@ -55,8 +55,8 @@ def simulate(
     format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE,  # noqa: A002  # the flag's name
 ) -> None:
     """How good a policy is if the truth were known: one evaluation."""
-    from dbcare import Bandit, Risk, evaluate, validation  # noqa: PLC0415  # brings in the engines
-    from dbcare.lab.catalog import Problem, policy_by_name  # noqa: PLC0415
+    from dbcare import Bandit, Risk, evaluate, validation
+    from dbcare.lab.catalog import Problem, policy_by_name
 
     with friendly_errors():
         numbers = [number("means", each) for each in means.split(",")]
@@ -71,7 +71,7 @@ def simulate(
 
 def number(name: str, text: str) -> float:
     """A number typed by the user."""
-    from dbcare.errors import InvalidValueError  # noqa: PLC0415
+    from dbcare.errors import InvalidValueError
 
     try:
         return float(text)
@@ -91,7 +91,7 @@ def parsed(option: str) -> tuple[str, float | int | str]:
 @contextlib.contextmanager
 def friendly_errors() -> Iterator[None]:
     """Errors of the library in one line, and exit code 2."""
-    from dbcare.errors import DbcareError  # noqa: PLC0415
+    from dbcare.errors import DbcareError
 
     try:
         yield
@@ -105,8 +105,8 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the figures and their numbers.")] = Path("out"),
 ) -> None:
     """Reproduce the paper's figure of bounds and its two-arm experiments."""
-    from dbcare.lab.bounds import draw_bounds  # noqa: PLC0415  # brings in the plotting library
-    from dbcare.lab.two_arm import draw_two_arm  # noqa: PLC0415  # brings in the engines
+    from dbcare.lab.bounds import draw_bounds
+    from dbcare.lab.two_arm import draw_two_arm
 
     for path in draw_bounds(out) + draw_two_arm(out):
         typer.echo(path)

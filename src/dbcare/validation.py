@@ -66,6 +66,14 @@ def whole(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
+def spread_within(bound: float, spread: float) -> None:
+    """Means whose largest and smallest differ by no more than `bound` (only differences matter, not their level)."""
+    if spread > bound * (1.0 + 1e-12):
+        raise InvalidValueError(
+            f"`bound` must be at least the largest difference of the means, {spread:g}, but got {bound:g}."
+        )
+
+
 def settle(owner: Any, **values: Any) -> None:
     """Give the fields of a frozen dataclass their canonical values."""
     for name, value in values.items():

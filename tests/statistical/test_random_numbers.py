@@ -18,7 +18,7 @@ MASK = 2**64 - 1
 
 
 @numba.njit
-def normals(seed, count):  # type: ignore[no-untyped-def]
+def normals(seed, count):
     s0, s1, s2, s3 = stream(seed, 0)
     drawn = np.empty(count)
     for index in range(count):
@@ -27,7 +27,7 @@ def normals(seed, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def first_normals(seed, count):  # type: ignore[no-untyped-def]
+def first_normals(seed, count):
     drawn = np.empty(count)
     for run in range(count):
         s0, s1, s2, s3 = stream(seed, run)
@@ -36,7 +36,7 @@ def first_normals(seed, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def uniforms(seed, count):  # type: ignore[no-untyped-def]
+def uniforms(seed, count):
     s0, s1, s2, s3 = stream(seed, 0)
     drawn = np.empty(count)
     for index in range(count):
@@ -45,7 +45,7 @@ def uniforms(seed, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def words(s0, s1, s2, s3, count):  # type: ignore[no-untyped-def]
+def words(s0, s1, s2, s3, count):
     drawn = np.empty(count, np.uint64)
     for index in range(count):
         drawn[index], s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
@@ -53,7 +53,7 @@ def words(s0, s1, s2, s3, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def binomials(seed, trials, chance, count):  # type: ignore[no-untyped-def]
+def binomials(seed, trials, chance, count):
     s0, s1, s2, s3 = stream(seed, 0)
     drawn = np.empty(count, np.int64)
     for index in range(count):
@@ -62,7 +62,7 @@ def binomials(seed, trials, chance, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit
-def finite(seed, arms, arm, pulls, count):  # type: ignore[no-untyped-def]
+def finite(seed, arms, arm, pulls, count):
     """Single rewards where `pulls` is 0, else sums of so many."""
     s0, s1, s2, s3 = stream(seed, 0)
     work = np.zeros(2)

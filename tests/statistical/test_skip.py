@@ -84,7 +84,7 @@ def skipped(
     count = len(arms.mean)
     module = skip_two if count == 2 else skip_many
     found = Runs.empty(runs)
-    state, work = np.zeros(state_size(count)), np.zeros(module.work_size(count, tables))
+    state, work = np.zeros(state_size(count)), np.zeros(module.work_size(count))
     (simulate or skip_kernel(module))(
         first,
         seed,

@@ -46,18 +46,18 @@ def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outer(inner: Any, constant: Any) -> Any:
-    def loop(values):  # type: ignore[no-untyped-def]
+    def loop(values):
         for index in range(len(values)):
             values[index] = inner(values[index]) + constant
 
     return loop
 
 
-def twice(x):  # type: ignore[no-untyped-def]
+def twice(x):
     return 2.0 * x
 
 
-def thrice(x):  # type: ignore[no-untyped-def]
+def thrice(x):
     return 3.0 * x
 
 
@@ -77,14 +77,14 @@ def test_digest_sees_inner_functions_constants_arrays_and_options() -> None:
     assert digest(outer(twice, 1.0)) == digest(outer(twice, 1.0))
 
 
-def nested(x):  # type: ignore[no-untyped-def]
-    def inside(y):  # type: ignore[no-untyped-def]
+def nested(x):
+    def inside(y):
         return y * FACTOR
 
-    return inside(x)  # type: ignore[no-untyped-call]
+    return inside(x)
 
 
-def from_module(x):  # type: ignore[no-untyped-def]
+def from_module(x):
     return x * settings.scale
 
 

@@ -170,23 +170,23 @@ def test_refused(call: Callable[[], object], exception: type[Exception], words: 
         call()
 
 
-def start(state, tables, tie):  # type: ignore[no-untyped-def]
+def start(state, tables, tie):
     for index in range(len(state)):
         state[index] = 0.0
 
 
-def alternate(state, tables):  # type: ignore[no-untyped-def]
+def alternate(state, tables):
     if state[2] >= 20 or abs(state[0] - state[1]) > tables[0]:
         return -1
     return int(state[2]) % 2
 
 
-def count(state, tables, arm, reward):  # type: ignore[no-untyped-def]
+def count(state, tables, arm, reward):
     state[arm] += reward
     state[2] += 1
 
 
-def larger(state, tables):  # type: ignore[no-untyped-def]
+def larger(state, tables):
     return 0 if state[0] >= state[1] else 1
 
 
@@ -194,14 +194,14 @@ def thermostat(ask: Callable[..., int] = alternate, recommend: Callable[..., int
     return CustomPolicy(2, Rule(start, ask, count, recommend), tables=(4.0,), state_size=3, max_pulls=20)
 
 
-def uncompilable(state, tables):  # type: ignore[no-untyped-def]
-    chosen: int = alternate(state, {"limit": tables[0], "why": None} and tables)  # type: ignore[no-untyped-call]
+def uncompilable(state, tables):
+    chosen: int = alternate(state, {"limit": tables[0], "why": None} and tables)
     return chosen
 
 
-def again(state, tables, depth=1):  # type: ignore[no-untyped-def]
+def again(state, tables, depth=1):
     """Calls itself, which numba cannot compile without a type."""
-    return alternate(state, tables) if depth == 0 else again(state, tables, depth - 1)  # type: ignore[no-untyped-call]
+    return alternate(state, tables) if depth == 0 else again(state, tables, depth - 1)
 
 
 @pytest.mark.parametrize("ask", [uncompilable, again])
@@ -221,7 +221,7 @@ def test_custom_policies_compiled_and_interpreted_agree(ask: Callable[..., int],
 @pytest.mark.parametrize("arm", [2, -3])
 @pytest.mark.parametrize("compilable", [True, False])
 def test_illegal_arms_are_caught(arm: int, compilable: bool) -> None:
-    def wild(state, tables):  # type: ignore[no-untyped-def]
+    def wild(state, tables):
         return arm if compilable else {"arm": arm, "why": None}["arm"]
 
     for policy in (thermostat(ask=wild), thermostat(recommend=wild)):
@@ -240,12 +240,12 @@ def test_a_changed_constant_is_a_new_kernel(monkeypatch: pytest.MonkeyPatch) -> 
 LONGEST = 0
 
 
-def limited(state, tables):  # type: ignore[no-untyped-def]
+def limited(state, tables):
     return -1 if state[2] >= LONGEST else int(state[2]) % 2
 
 
 def test_a_policy_that_never_stops_is_cut_at_its_bound() -> None:
-    def forever(state, tables):  # type: ignore[no-untyped-def]
+    def forever(state, tables):
         return 0
 
     found = evaluate(thermostat(ask=forever), Bandit.two_arm(0.5), ERROR, runs=10)

@@ -134,7 +134,7 @@ class Crossings:
 def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
     """10 000 times from epoch 10 000, where the boundary 4 sqrt(n) is 400."""
     arms = GaussianArms(np.zeros(3), sigma)
-    state, work = np.zeros(state_size(3)), np.zeros(work_size(3, tables_of(EPOCHS)))
+    state, work = np.zeros(state_size(3)), np.zeros(work_size(3))
     generator, boundary = stream(5, 0), 4.0 * np.sqrt(EPOCHS)
     epochs, sums = np.empty(10_000), np.empty((10_000, 3))
     for run in range(10_000):

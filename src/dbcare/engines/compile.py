@@ -84,7 +84,7 @@ def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     source = textwrap.dedent(inspect.getsource(loop))
     kept = keep and _keep(path, source)
     if not kept or not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbc")):
-        print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201
+        print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201  # the notice
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
     try:

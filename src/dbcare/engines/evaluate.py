@@ -19,7 +19,6 @@ from dbcare.engines.pool import Outcomes, available_threads, fill
 from dbcare.engines.simulators import Simulator, control_at, direct_simulator, skip_simulator
 from dbcare.engines.summary import QUANTILES, Estimate, Moments, clopper_pearson, losses_of
 from dbcare.errors import InvalidValueError, NotCompiledWarning, PrecisionWarning
-from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Loss, Risk
@@ -109,8 +108,7 @@ def _risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
             f"but got {chosen!r}."
         )
     chosen.costs(policy.arms)
-    if isinstance(policy, DBCARE) and policy.risk.loss is Loss.SIMPLE_REGRET:  # else the bound plays no part
-        bandit.require_bound(policy.bound)
+    bandit.require_bound(policy.largest_spread)
     return chosen
 
 

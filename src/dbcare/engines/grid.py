@@ -8,14 +8,12 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
+from dbcare import validation
 from dbcare.engines.exact import two_arm_curve
 from dbcare.engines.exact.law import TwoArmLaw, checked_gaps
 from dbcare.engines.summary import QUANTILES
 from dbcare.errors import InvalidValueError
-from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
-from dbcare.risk import Loss
 
 
 def evaluate_grid(
@@ -30,11 +28,10 @@ def evaluate_grid(
     A policy that knows the gap is given as a function of it: `lambda gap: KnownGapOracle(risk, gap)`.
     """
     checked = checked_gaps(gaps, np.inf if family == "gaussian" else 1.0)
-    if isinstance(policy, DBCARE) and policy.risk.loss is Loss.SIMPLE_REGRET:
-        Bandit.two_arm(float(checked.max())).require_bound(policy.bound)
     if not isinstance(policy, Policy) and not callable(policy):
         raise InvalidValueError(f"`policy` must be a Policy or a function of the gap but got {policy!r}.")
     if isinstance(policy, Policy):
+        validation.spread_within(policy.largest_spread, float(checked.max()))
         return two_arm_curve(policy, gaps, family=family, sigma=sigma, levels=QUANTILES)
     each = [two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in checked]
     joined = {

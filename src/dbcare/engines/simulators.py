@@ -97,7 +97,7 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; the direct engine takes any.")
     checkpoint = checkpoint_of(policy, arms)
     run = _in_rounds(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
-    block = partial(KernelBlock, policy, module.work_size(policy.arms, policy.tables), run)
+    block = partial(KernelBlock, policy, module.work_size(policy.arms), run)
     exact = "the law of the discrete walk, exactly"
     guarantee = exact if policy.arms == 2 else f"each jump certified to {many.EPSILON:g}"
     return Simulator("skip", block, guarantee, checkpoint)

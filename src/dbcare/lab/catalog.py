@@ -41,12 +41,11 @@ class Problem:
     @property
     def known(self) -> dict[str, Any]:
         """Values for the parameters that policies share."""
-        spread = self.bandit.best_mean - min(self.bandit.means)
         return {
             "risk": self.risk,
             "arms": len(self.bandit.arms),
             "sigma": self.bandit.sigma,
-            "bound": max(spread, 1.0),
+            "bound": max(self.bandit.spread, 1.0),
             "gap": self.bandit.smallest_gap,
             "max_pulls": round(10 / self.risk.single_cost),  # the paper's safeguard on fixed confidence
         }

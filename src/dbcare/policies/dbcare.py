@@ -1,5 +1,6 @@
 """DBCARE: Dynamically Budgeted Cost-Adapted Risk-minimizing Elimination (Algorithm 1 of the paper)."""
 
+import math
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,11 @@ class DBCARE(EliminationPolicy):
         validation.one_of("confidence", self.confidence, budgets.PRESETS)
         check_length(float(budgets.epoch_budget(self.risk.loss, 2, self.cost, self.sigma)), "cost")
         self._warn_if_guessing_is_best()
+
+    @property
+    def largest_spread(self) -> float:
+        """`bound` for simple regret; for misidentification it plays no part."""
+        return self.bound if self.risk.loss is Loss.SIMPLE_REGRET else math.inf
 
     @property
     def cost(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -37,6 +38,11 @@ class Policy(ABC):
     @abstractmethod
     def max_pulls(self) -> int:
         """The most pulls the policy can ever make."""
+
+    @property
+    def largest_spread(self) -> float:
+        """The largest difference of two means that the policy was made for."""
+        return math.inf
 
     def start(self, seed: int = 0) -> Run:
         """A new run, stepped by hand; `seed` breaks ties."""

@@ -31,7 +31,6 @@ from dbcare.engines.control import note_leader, note_round
 from dbcare.engines.rng import begun, normal
 from dbcare.engines.skip.bridge import DEPTH, between
 from dbcare.engines.skip.two import cross
-from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset
 
 EPSILON = 1e-9  # the chance that an examined interval hides a drop
@@ -175,7 +174,7 @@ def first_drop(arms, arm_at, boundary, need, end, state, work, s0, s1, s2, s3):
     return epoch, s0, s1, s2, s3
 
 
-def work_size(arms: int, tables: EliminationTables) -> int:
+def work_size(arms: int) -> int:
     """How many numbers of scratch memory the loop needs.
 
     The first 4 for each arm belong to the control variate; the last counts the work done.

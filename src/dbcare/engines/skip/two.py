@@ -23,7 +23,6 @@ from numba import njit
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import DEPTH, between, between_touching, touch
-from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
 
 FRESH, PENDING, FREE = 0, 1, 2
@@ -106,7 +105,7 @@ def cross(boundary, variance, epoch, x, end, y, work, s0, s1, s2, s3):
     return epoch, x, s0, s1, s2, s3
 
 
-def work_size(arms: int, tables: EliminationTables) -> int:
+def work_size(arms: int) -> int:
     """How many numbers of scratch memory the loop needs."""
     return 3 * DEPTH
 
