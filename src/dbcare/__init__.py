@@ -59,10 +59,11 @@ __all__ = ["__version__", *_HOME]  # noqa: PLE0604  # the names are literal stri
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return version("dbcare")
-    if name not in _HOME:
+        found: Any = version("dbcare")
+    elif name in _HOME:
+        found = getattr(import_module(f"dbcare.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'dbcare' has no attribute {name!r}")
-    found = getattr(import_module(f"dbcare.{_HOME[name]}"), name)
     globals()[name] = found
     return found
 

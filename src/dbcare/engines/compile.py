@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -65,12 +66,14 @@ def kernel(loop: Callable[..., Any], label: str, *, keep: bool = True) -> Any:
     """A loop compiled with everything it calls; `label` names it to the user, `keep` puts the code on disk."""
     assert isinstance(loop, FunctionType)
     code = digest(loop)
-    if code not in _LOADED:
-        _LOADED[code] = _compiled(loop, code, label, keep)
+    with _LOADING:
+        if code not in _LOADED:
+            _LOADED[code] = _compiled(loop, code, label, keep)
     return _LOADED[code]
 
 
 _LOADED: dict[str, Any] = {}
+_LOADING = threading.Lock()  # a sweep asks from several threads
 
 
 def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:

@@ -87,6 +87,11 @@ def fill(outcomes: Outcomes, blocks: list[Block], first: int, largest_block: int
         finally:
             finished.release()
 
+    if len(blocks) == 1:  # in the caller's own thread, which then also counts its time
+        work(blocks[0])
+        if failures:
+            raise failures[0]
+        return
     threads = [threading.Thread(target=work, args=(block,), daemon=True) for block in blocks]
     try:
         for thread in threads:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,7 @@ def _interpret(policy: Policy, arms: Arms, seed: int, out: Outcomes, first: int)
         out.recommended[place], out.pulls[place], out.undecided[place] = choice, made, arm != STOP
 
 
+@cache
 def _round_kernel(rule: RoundRule, drawing: Drawing, watch: Watch) -> Any:
     return kernel_of(direct.round_loop(rule, drawing, watch), "a simulator of policies in rounds")
 
@@ -188,10 +189,12 @@ def _any_kernel(policy: Policy, drawing: Drawing, note: Callable[..., None]) -> 
     return kernel_of(direct.any_loop(policy.rule, drawing, note), "a simulator of your policy", keep=keep)
 
 
+@cache
 def _sums_kernel(rule: RoundRule, draw_sum: Any) -> Any:
     return kernel_of(sums.sums_loop(rule, draw_sum), "a simulator of planned rounds")
 
 
+@cache
 def _skip_kernel(rule: RoundRule, two_arms: bool) -> Any:
     return kernel_of((two if two_arms else many).skip_loop(rule), "the skip-ahead simulator")
 
