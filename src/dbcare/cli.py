@@ -5,9 +5,12 @@ import json
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from dbcare.lab.experiment import Experiment
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,6 +40,13 @@ class Format(StrEnum):
     JSON = "json"
 
 
+Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few points and runs, to see that all works.")]
+Threads = Annotated[int | None, typer.Option(help="Threads; all processors if not given.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all runs, instead of the experiments' own.")]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that does the work instead.")]
+
+
 @app.command()
 def simulate(
     policy: Annotated[str, typer.Option(help="Name of the policy, such as dbcare or racing.")],
@@ -51,7 +61,7 @@ def simulate(
     runs: Annotated[float, typer.Option(help="How many runs, where Monte Carlo is needed.")] = 1e5,
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     engine: Annotated[str, typer.Option(help="auto, exact, skip or direct.")] = "auto",
-    threads: Annotated[int | None, typer.Option(help="Threads; all processors if not given.")] = None,
+    threads: Threads = None,
     format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE,  # noqa: A002  # the flag's name
 ) -> None:
     """How good a policy is if the truth were known: one evaluation."""
@@ -62,7 +72,7 @@ def simulate(
         numbers = [number("means", each) for each in means.split(",")]
         bandit = Bandit.bernoulli(numbers) if family is Family.BERNOULLI else Bandit.gaussian(numbers, sigma)
         make = Risk.simple_regret if risk is RiskName.REGRET else Risk.misidentification
-        problem = Problem(bandit, make(cost))
+        problem = Problem(bandit, make(cost), bound=max(bandit.spread, 1.0))
         chosen = policy_by_name(policy, problem, dict(parsed(each) for each in option or []))
         many = validation.whole("runs", runs, at_least=1)
         found = evaluate(chosen, bandit, problem.risk, many, seed, engine, threads)
@@ -102,14 +112,115 @@ def friendly_errors() -> Iterator[None]:
 
 @app.command()
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for the figures and their numbers.")] = Path("out"),
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all if none is named.")] = None,
+    out: Out = Path("out"),
+    quick: Quick = False,
+    threads: Threads = None,
+    seed: Seed = None,
+    dask: Dask = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Say which experiments there are.")] = False,
 ) -> None:
-    """Reproduce the paper's figure of bounds and its two-arm experiments."""
-    from dbcare.lab.bounds import draw_bounds
-    from dbcare.lab.two_arm import draw_two_arm
+    """The paper's experiments: figures, numbers, and its claims checked. What is on disk is not run again."""
+    from dbcare import validation
+    from dbcare.lab import bounds, definition, paper
 
-    for path in draw_bounds(out) + draw_two_arm(out):
-        typer.echo(path)
+    with friendly_errors():
+        known = [bounds.NAME, *paper.NAMES]
+        chosen = [validation.one_of("names", name, known) for name in names or known]
+        experiments = [
+            definition.load(paper.file(name), seed=seed, quick=quick) for name in paper.NAMES if name in chosen
+        ]
+        if list_them:
+            typer.echo(f"{bounds.NAME:<14} {bounds.TITLE} ({bounds.SOURCE})")
+            for each in experiments:
+                typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(each.points):,} points")
+            return
+        title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
+        run(experiments, out, threads, dask, title, paper=True, bounds=bounds.NAME in chosen)
+
+
+@app.command()
+def sweep(
+    file: Annotated[Path, typer.Argument(help="A TOML file that describes the experiment; see docs/sweeps.md.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for everything; out/NAME if not given.")] = None,
+    quick: Quick = False,
+    threads: Threads = None,
+    seed: Seed = None,
+    dask: Dask = None,
+) -> None:
+    """Your own experiment, with figures and a report. What is on disk is not run again."""
+    from dbcare.lab import definition
+
+    with friendly_errors():
+        experiment = definition.load(file, seed=seed, quick=quick)
+        run([experiment], out or Path("out") / experiment.name, threads, dask, experiment.title)
+
+
+def run(
+    experiments: "list[Experiment]",
+    out: Path,
+    threads: int | None,
+    dask: str | None,
+    title: str,
+    *,
+    paper: bool = False,
+    bounds: bool = False,
+) -> None:
+    """Run experiments and say what was written where."""
+    from rich.console import Console
+
+    from dbcare import validation
+    from dbcare.lab.reproduce import RESULTS, reproduce
+    from dbcare.lab.sweep import local_workers
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    if dask is not None:
+        from dbcare.lab.cluster import dask_workers
+
+        workers = dask_workers(dask)
+    else:
+        workers = local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
+    try:
+        written = reproduce(experiments, out, workers, console, title=title, paper=paper, bounds=bounds)
+    except KeyboardInterrupt:
+        typer.echo(f"Stopped. What is done is in {out / RESULTS}; the same command goes on from there.", err=True)
+        raise typer.Exit(130) from None
+    claims = f" {written.claims_that_hold} of {written.claims} claims hold." if written.claims else ""
+    made = f"Computed {written.computed:,} points." if written.drawn else "Nothing to do: all is up to date."
+    typer.echo(f"{made}{claims} {len(written.files)} files in {out}, see {written.files[0]}")
+
+
+@app.command()
+def bounds(
+    cost: Annotated[float, typer.Option(help="Cost of a pull, in units of the loss.")] = 1e-4,
+    sigma: Annotated[float, typer.Option(help="Sub-Gaussian parameter of the rewards.")] = 1.0,
+    arms: Annotated[int, typer.Option(help="Number of arms; more than two: one is better than all others.")] = 2,
+    smallest: Annotated[float, typer.Option(help="Smallest gap.")] = 3e-3,
+    largest: Annotated[float, typer.Option(help="Largest gap.")] = 3.0,
+    points: Annotated[int | None, typer.Option(help="How many gaps: 13 in a table, 200 in a figure.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw PATH.svg and PATH.png instead of a table.")] = None,
+) -> None:
+    """What theory says: lower bounds for any policy, upper bounds for DBCARE and the oracle, by gap."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dbcare.lab import bounds as theory
+    from dbcare.risk import Loss
+
+    with friendly_errors():
+        setup = theory.Setup(cost, sigma, arms, smallest, largest, points or (13 if figure is None else 200))
+        if figure is not None:
+            from dbcare.lab.figures import draw
+
+            for path in draw(figure.with_suffix(""), setup.title, theory.plots(setup), columns=2):
+                typer.echo(path)
+            return
+        for loss in Loss:
+            found = theory.bounds(setup, loss)
+            table = Table("gap", *found, title=f"{str(loss).replace('_', ' ')}: {setup.title}", title_justify="left")
+            for row in zip(setup.gaps, *found.values(), strict=True):
+                table.add_row(*(f"{value:.4g}" for value in row))
+            Console().print(table)
 
 
 def main() -> None:

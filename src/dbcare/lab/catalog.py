@@ -1,4 +1,4 @@
-"""Policies by name, for the command line and for experiments described as data.
+"""Policies and bandits by name, for the command line and for experiments described as data.
 
 A policy is asked for by its name and its own options; what the problem fixes (arms, sigma, the risk) is filled in.
 """
@@ -6,10 +6,11 @@ A policy is asked for by its name and its own options; what the problem fixes (a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.policies.dbcare import DBCARE
@@ -31,12 +32,25 @@ POLICIES: dict[str, Callable[..., Policy]] = {
 }
 
 
+BANDITS: dict[str, Callable[..., Bandit]] = {
+    "gaussian": Bandit.gaussian,
+    "bernoulli": Bandit.bernoulli,
+    "two-arm": Bandit.two_arm,
+    "two-arm-bernoulli": Bandit.two_arm_bernoulli,
+    "one-sparse": Bandit.one_sparse,
+    "linear-decay": Bandit.linear_decay,
+    "drug-binary": Bandit.drug_binary,
+    "drug-leveled": Bandit.drug_leveled,
+}
+
+
 @dataclass(frozen=True)
 class Problem:
-    """What a policy may be told: the bandit's size, scale and smallest gap, and the risk."""
+    """What a policy may be told: the bandit's size, scale and smallest gap, the risk, and the B of simple regret."""
 
     bandit: Bandit
     risk: Risk
+    bound: float
 
     @property
     def known(self) -> dict[str, Any]:
@@ -45,26 +59,54 @@ class Problem:
             "risk": self.risk,
             "arms": len(self.bandit.arms),
             "sigma": self.bandit.sigma,
-            "bound": max(self.bandit.spread, 1.0),
+            "bound": self.bound,
             "gap": self.bandit.smallest_gap,
             "max_pulls": round(10 / self.risk.single_cost),  # the paper's safeguard on fixed confidence
         }
 
 
 def policy_by_name(name: str, problem: Problem, options: dict[str, Any]) -> Policy:
-    """The policy called `name` for `problem`; an unknown name or option is an error that lists what exists."""
-    if name not in POLICIES:
-        raise InvalidValueError(f"`policy` must be one of {', '.join(POLICIES)} but got {name!r}.")
+    """The policy called `name` for `problem`; an unknown name or option is an error that lists what exists.
+
+    Where a policy takes a budget, `budget_per_arm` may be given instead.
+    """
+    validation.one_of("policy", name, POLICIES)
     make = POLICIES[name]
     taken = inspect.signature(make).parameters
     own = [option for option in taken if option not in problem.known or option in ("max_pulls", "bound", "sigma")]
-    unknown = [option for option in options if option not in own]
-    if unknown:
-        raise InvalidValueError(f"Options of {name} must be among {', '.join(own) or 'none'} but got {unknown[0]!r}.")
+    if "budget" in taken:
+        own.append("budget_per_arm")
+    refuse_unknown(f"Options of {name}", options, own)
     given = {option: value for option, value in problem.known.items() if option in taken} | options
+    if "budget_per_arm" in given:
+        if "budget" in given:
+            raise InvalidValueError(f"{name} must be given one of budget and budget_per_arm but got both.")
+        given["budget"] = validation.whole("budget_per_arm", given.pop("budget_per_arm"), at_least=1) * given["arms"]
+    _require_all(name, taken, given)
+    return make(**given)
+
+
+def bandit_by_name(name: str, options: dict[str, Any]) -> Bandit:
+    """The bandit called `name`; an unknown name or option is an error that lists what exists."""
+    validation.one_of("bandit", name, BANDITS)
+    make = BANDITS[name]
+    taken = inspect.signature(make).parameters
+    refuse_unknown(f"Options of {name}", options, [option for option in taken if option != "bound"])
+    _require_all(name, taken, options)
+    return make(**options)
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse any of `given` that is not `known`, listing what is."""
+    listed = list(known)
+    for each in given:
+        if each not in listed:
+            raise InvalidValueError(f"{what} must be among {', '.join(listed) or 'none'} but got {each!r}.")
+
+
+def _require_all(name: str, taken: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> None:
     missing = [
         option for option, parameter in taken.items() if parameter.default is parameter.empty and option not in given
     ]
     if missing:
-        raise InvalidValueError(f"{name} must be given {', '.join(missing)} but got {options or 'no options'}.")
-    return make(**given)
+        raise InvalidValueError(f"{name} must be given {', '.join(missing)} but got {', '.join(given) or 'nothing'}.")

@@ -1,0 +1,37 @@
+"""Passes on a Dask cluster instead of local threads (extra `dbcare[dask]`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbcare.errors import EngineError
+from dbcare.lab.points import Pass
+from dbcare.lab.results import Record, compute
+from dbcare.lab.sweep import Workers
+
+ATTEMPTS = 10  # workers that may be lost while they do the same pass, before it is taken for the cause
+
+
+def dask_workers(address: str) -> Workers:
+    """Passes done by the workers of the scheduler at `address`; those of a lost worker are done again by another."""
+    try:
+        from distributed import Client, as_completed  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise EngineError("A Dask cluster needs the extra: pip install 'dbcare[dask]'.") from None
+
+    def work(passes: list[Pass]) -> Iterator[Record]:
+        if not passes:
+            return
+        try:
+            client = Client(address, timeout="10s", set_as_default=False)
+        except OSError as failure:
+            raise EngineError(
+                f"`dask` must be the address of a running scheduler but got {address}: {failure}."
+            ) from None
+        with client:
+            futures = client.map(compute, passes, key=[f"dbcare-{each.key}" for each in passes], retries=0, pure=True)
+            for future in as_completed(futures):
+                yield future.result()
+                future.release()
+
+    return work

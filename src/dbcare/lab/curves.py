@@ -1,0 +1,114 @@
+"""From results to curves: what figures draw, tables list and claims look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.bandit import Bandit
+from dbcare.lab.experiment import Experiment
+from dbcare.lab.points import Point
+from dbcare.lab.results import Result
+from dbcare.risk import Loss
+from dbcare.theory import lower, pulls, upper
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One policy along the axis: risk with its standard error, error, and mean pulls."""
+
+    policy: str  # by its name in the catalog
+    risk: Floats
+    standard_error: Floats
+    error: Floats
+    pulls: Floats
+    engines: tuple[str, ...]
+
+    @property
+    def low(self) -> Floats:
+        """Risk - 2 standard errors."""
+        return self.risk - 2.0 * self.standard_error
+
+    @property
+    def high(self) -> Floats:
+        """Risk + 2 standard errors."""
+        return self.risk + 2.0 * self.standard_error
+
+
+@dataclass(frozen=True)
+class Panel:
+    """All curves of one setting under one loss, and what theory says there of any policy and of DBCARE."""
+
+    title: str
+    loss: Loss
+    x: Floats
+    curves: Mapping[str, Curve]
+    lower: Floats
+    upper: Floats  # DBCARE's guarantee
+    pulls: Floats  # DBCARE's bound on the expected pulls
+
+    @property
+    def heading(self) -> str:
+        """Setting and loss, for a reader."""
+        return f"{self.title}, {words(self.loss)}"
+
+    def by_policy(self, *names: str) -> dict[str, Curve]:
+        """The curves of policies with these names in the catalog."""
+        return {label: curve for label, curve in self.curves.items() if curve.policy in names}
+
+
+def words(loss: Loss) -> str:
+    """The loss for a reader."""
+    return str(loss).replace("_", " ")
+
+
+def panels(experiment: Experiment, results: Mapping[Point, Result]) -> list[Panel]:
+    """Every panel of an experiment: the settings of the first loss, then those of the next."""
+    return [
+        _panel(experiment, number, loss, results)
+        for loss in experiment.losses
+        for number in range(len(experiment.settings))
+    ]
+
+
+def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Point, Result]) -> Panel:
+    setting = experiment.settings[number]
+    curves = {
+        label: _curve(contender.policy, loss, [results[point] for point in experiment.curves[loss, number, label]])
+        for label, contender in experiment.contenders.items()
+    }
+    places = zip(setting.bandits, setting.costs, strict=True)
+    bounds = np.array([_theory(loss, bandit, cost, setting.bound) for bandit, cost in places])
+    return Panel(setting.title, loss, np.array(setting.x), curves, *bounds.T)
+
+
+def _theory(loss: Loss, bandit: Bandit, cost: float, bound: float) -> tuple[float, float, float]:
+    """The lower bound for any policy, DBCARE's guarantee, and the bound on its expected pulls."""
+    arms, sigma, hardness, gap = len(bandit.arms), bandit.sigma, bandit.complexity, bandit.smallest_gap
+    most = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # whole epochs: see its docstring
+    if loss is Loss.MISIDENTIFICATION:
+        least = lower.misidentification(hardness, cost, sigma)
+        if arms == 2:
+            return float(least), float(upper.two_arm(loss, gap, cost, sigma)), most
+        return float(least), float(upper.misidentification(hardness, arms, cost, sigma)), most
+    least = lower.simple_regret(hardness, gap, cost, sigma)
+    if arms == 2:
+        return float(least), float(upper.two_arm(loss, gap, cost, sigma, bound=bound)), most
+    return float(least), float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound)), most
+
+
+def _curve(policy: str, loss: Loss, found: list[Result]) -> Curve:
+    risk, standard_error = np.array([result.risk(loss) for result in found]).T
+    return Curve(
+        policy,
+        risk,
+        standard_error,
+        np.array([result.error for result in found]),
+        np.array([result.pulls for result in found]),
+        tuple(dict.fromkeys(result.engine for result in found)),
+    )

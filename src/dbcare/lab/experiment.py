@@ -1,0 +1,74 @@
+"""An experiment as data: settings, policies and costs, and the points that they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from dbcare.bandit import Bandit
+from dbcare.lab.catalog import Problem, policy_by_name
+from dbcare.lab.points import Point
+from dbcare.policies.policy import Policy
+from dbcare.risk import Loss, Risk
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One column of an experiment's figure: bandits and costs along the axis, and the B that DBCARE is told."""
+
+    title: str
+    x: tuple[float, ...]
+    bandits: tuple[Bandit, ...]
+    costs: tuple[float, ...]
+    bound: float
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A policy by name, with the options that the problem does not fix."""
+
+    policy: str
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Policies compared along an axis, in one or more settings, under one or both losses."""
+
+    name: str
+    title: str
+    axis: str
+    settings: tuple[Setting, ...]
+    contenders: Mapping[str, Contender]  # by the label that figures show
+    losses: tuple[Loss, ...]
+    runs: int
+    seed: int
+    source: str = ""  # where the paper describes it
+    decisions: tuple[str, ...] = ()  # what its source leaves open, and what was chosen
+    claims: tuple[str, ...] = ()  # names in `claims.CLAIMS`
+
+    def policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
+        """The policy that `label` stands for at one place of the axis."""
+        contender = self.contenders[label]
+        problem = Problem(setting.bandits[place], Risk(loss, setting.costs[place]), setting.bound)
+        return policy_by_name(contender.policy, problem, dict(contender.options))
+
+    @cached_property
+    def curves(self) -> dict[tuple[Loss, int, str], list[Point]]:
+        """The points of every curve along the axis, by loss, number of the setting, and label."""
+        return {
+            (loss, number, label): [
+                Point(self.policy(label, setting, loss, place), bandit, cost, self.runs, self.seed)
+                for place, (bandit, cost) in enumerate(zip(setting.bandits, setting.costs, strict=True))
+            ]
+            for loss in self.losses
+            for number, setting in enumerate(self.settings)
+            for label in self.contenders
+        }
+
+    @property
+    def points(self) -> list[Point]:
+        """All points of all curves; those that two curves share occur twice."""
+        return [point for curve in self.curves.values() for point in curve]
