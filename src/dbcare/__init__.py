@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.grid import evaluate_grid as evaluate_grid
+    from dbcare.engines.together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.policies.dbcare import DBCARE as DBCARE
     from dbcare.policies.fixed import Guess as Guess
@@ -35,6 +36,7 @@ _HOME = {
     "DbcareError": "errors",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.grid",
+    "evaluate_together": "engines.together",
     "DBCARE": "policies.dbcare",
     "Guess": "policies.fixed",
     "KnownGapOracle": "policies.fixed",

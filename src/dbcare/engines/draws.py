@@ -5,7 +5,7 @@ one uniform number. A loop first *settles* an arm in a slot, which puts what a d
 array `work`, and then draws by slot.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,13 +51,20 @@ def arms_of(bandit: Bandit) -> Arms:
     if len(listed) < len(bandit.arms):
         kinds = ", ".join(sorted({type(arm).__name__ for arm in bandit.arms}))
         raise EngineError(f"The arms must all be Gaussian or all have finitely many outcomes but got {kinds}.")
-    values = [np.asarray(value) for value, _ in listed]
-    probabilities = [np.asarray(probability) for _, probability in listed]
-    tables = [_walker(probability) for probability in probabilities]
+    return tables_of([(np.asarray(value), np.asarray(probability)) for value, probability in listed])
+
+
+def tables_of(laws: Sequence[tuple[Floats, Floats]]) -> FiniteArms:
+    """Arms with the given values and probabilities."""
+    known: dict[bytes, tuple[Floats, Ints]] = {}  # equal arms are done once
+    for _, probability in laws:
+        if (key := probability.tobytes()) not in known:
+            known[key] = _walker(probability)
+    tables = [known[probability.tobytes()] for _, probability in laws]
     return FiniteArms(
-        first=np.cumsum([0, *(len(value) for value in values)]),
-        value=np.concatenate(values),
-        probability=np.concatenate(probabilities),
+        first=np.cumsum([0, *(len(value) for value, _ in laws)]),
+        value=np.concatenate([value for value, _ in laws]),
+        probability=np.concatenate([probability for _, probability in laws]),
         stay=np.concatenate([stay for stay, _ in tables]),
         alias=np.concatenate([alias for _, alias in tables]),
     )

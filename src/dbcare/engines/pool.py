@@ -20,7 +20,7 @@ Block = Callable[["Outcomes", int], None]  # fill all of these outcomes; the fir
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What each run came to."""
+    """What each run came to; by run and by cap where several caps on the pulls were followed."""
 
     recommended: npt.NDArray[np.int32]
     pulls: npt.NDArray[np.int64]
@@ -28,12 +28,13 @@ class Outcomes:
     leader: npt.NDArray[np.int32]  # the control variate's arm, where there is one
 
     @classmethod
-    def empty(cls, runs: int, *, control: bool) -> "Outcomes":
-        """Places for the results of `runs` runs."""
+    def empty(cls, runs: int, *, control: bool, caps: int | None = None) -> "Outcomes":
+        """Places for the results of `runs` runs, at each of so many `caps` if that is given."""
+        shape = runs if caps is None else (runs, caps)
         return cls(
-            np.empty(runs, np.int32),
-            np.empty(runs, np.int64),
-            np.empty(runs, np.bool_),
+            np.empty(shape, np.int32),
+            np.empty(shape, np.int64),
+            np.empty(shape, np.bool_),
             np.empty(runs if control else 0, np.int32),
         )
 
@@ -44,6 +45,17 @@ class Outcomes:
             self.pulls[start:stop],
             self.undecided[start:stop],
             self.leader[start:stop],
+        )
+
+    @property
+    def caps(self) -> int | None:
+        """How many caps were followed, if several could have been."""
+        return self.pulls.shape[1] if self.pulls.ndim == 2 else None
+
+    def at_cap(self, place: int) -> "Outcomes":
+        """The runs as they ended at one of the caps."""
+        return Outcomes(
+            self.recommended[:, place].copy(), self.pulls[:, place].copy(), self.undecided[:, place].copy(), self.leader
         )
 
     def take(self, done: "Outcomes") -> None:

@@ -10,6 +10,9 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from dbcare.engines import direct
+from dbcare.engines.binding import KernelBlock
+from dbcare.engines.binding import Simulator as Simulator  # noqa: PLC0414  # for those who take one from here
+from dbcare.engines.capped import bounded_simulator
 from dbcare.engines.compile import kernel as kernel_of
 from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law
 from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, Ints, drawing_of
@@ -25,35 +28,6 @@ from dbcare.policies.policy import Policy, RoundPolicy
 from dbcare.policies.rounds import RoundRule
 from dbcare.policies.rule import STOP
 from dbcare.policies.schedule import SchedulePolicy
-
-
-class KernelBlock:
-    """Runs of a compiled kernel, with scratch memory of its own, for one thread."""
-
-    def __init__(self, policy: Policy, scratch: int, run: Callable[..., None]) -> None:
-        self.state, self.work = np.zeros(policy.state_size), np.zeros(scratch)
-        self.run = run
-
-    def __call__(self, outcomes: Outcomes, first: int) -> None:
-        """Fill all of `outcomes`, beginning with run number `first`."""
-        self.run(first, self.state, self.work, outcomes)
-
-    @property
-    def effort(self) -> float:
-        """Work done so far, where the kernel counts it."""
-        return float(self.work[-1])
-
-
-@dataclass(frozen=True)
-class Simulator:
-    """An engine bound to a question; `block()` gives a filler of outcomes for one thread."""
-
-    engine: str
-    block: Callable[[], Any]
-    guarantee: str
-    checkpoint: int = 0
-    parallel: bool = True
-    interpreted: str = ""  # why the policy could not be compiled, if it could not
 
 
 def checkpoint_of(policy: Policy, arms: Arms) -> int:
@@ -89,9 +63,7 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
             "the direct engine takes any."
         )
     if not isinstance(arms, GaussianArms):
-        raise EngineError(
-            "The skip engine needs Gaussian rewards for an elimination policy; the direct engine takes any."
-        )
+        return bounded_simulator(policy, arms, seed)
     module = two if policy.arms == 2 else many
     if not is_concave(policy.tables, policy.arms):
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; the direct engine takes any.")

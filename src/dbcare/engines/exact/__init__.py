@@ -37,6 +37,11 @@ def applies(policy: Policy, bandit: Bandit) -> bool:
     return not isinstance(policy, EliminationPolicy) or _epochs(policy, bandit) <= LONGEST
 
 
+def law_of(policy: Policy, bandit: Bandit) -> TwoArmLaw:
+    """The law of `policy` on `bandit`, as arrays of one entry."""
+    return two_arm_law(policy, bandit) if len(bandit.arms) == 2 else guess_law(policy, bandit)
+
+
 def two_arm_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
     """The law of `policy` on a bandit of two arms, as arrays of one entry.
 

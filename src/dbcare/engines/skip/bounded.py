@@ -1,0 +1,143 @@
+"""Elimination by jumps within which nothing can happen, for rewards with finitely many outcomes; several caps at once.
+
+Let `range` be the largest reward of a survivor minus the smallest. In an epoch the difference of two survivors' sums
+changes by at most `range`, so if
+
+    (high - low) + m * range <= min over j > n of b(j),
+
+then nobody is dropped in the m epochs after epoch n, whatever the rewards are: the survivors' sums m epochs on are
+drawn at once. Jumps last 1, 2, 4, ... epochs, for which `blocks` has the sums' laws in tables; near the boundary they
+are single epochs, drawn as the direct engine draws them. The boundary may have any shape. The law is that of drawing
+every pull: there is no chance of a hidden drop, and rounding is given a margin.
+
+A run under a smaller cap is the same run until another epoch would exceed that cap. So the loop also notes what the
+rule recommends there, and goes on to the largest cap; no jump passes a cap. Without tables of sums it is the direct
+engine, bit by bit.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dbcare.engines.draws import Drawing, FiniteArms, Floats
+from dbcare.engines.rng import begun
+from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset, end_rounds
+
+
+class Reach(NamedTuple):
+    """How far a jump may go.
+
+    floor[row[k] + n] is the smallest b(j) with j >= n while k arms survive; `low` and `high` bound each arm's rewards;
+    `margin` is for rounding, in an epoch; jumps last up to 2^`levels` epochs.
+    """
+
+    floor: Floats
+    low: Floats
+    high: Floats
+    margin: float
+    levels: int
+
+    def longest_jump(self, tables: EliminationTables) -> float:
+        """The most epochs that a jump could have if all arms survived."""
+        last = tables.last_epoch[2:]
+        widest = float(self.high.max() - self.low.min()) + self.margin
+        return float(min(np.max(self.floor[tables.row[2:] + last]) / widest, np.max(last)))
+
+
+def reach_of(tables: EliminationTables, arms: FiniteArms) -> Reach:
+    """What bounds jumps among such arms; no tables of sums yet."""
+    floor = np.full(len(tables.boundary), np.inf)
+    for alive in range(2, len(tables.row)):
+        line = slice(int(tables.row[alive]), int(tables.row[alive]) + int(tables.last_epoch[alive]) + 1)
+        floor[line] = np.minimum(floor[line], np.minimum.accumulate(tables.boundary[line][::-1])[::-1])
+    # A sum of n rewards is below n * largest, and each addition is off by half a unit in its last place.
+    largest, longest = float(np.abs(arms.value).max()), int(tables.last_epoch.max())
+    margin = max(8.0 * float(np.finfo(np.float64).eps) * largest * longest, float(np.finfo(np.float64).tiny))
+    low, high = np.minimum.reduceat(arms.value, arms.first[:-1]), np.maximum.reduceat(arms.value, arms.first[:-1])
+    return Reach(floor, low, high, margin, 0)
+
+
+def no_reach(tables: EliminationTables, count: int) -> Reach:
+    """Every pull is drawn."""
+    return Reach(tables.boundary, np.zeros(count), np.zeros(count), 1.0, 0)
+
+
+def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
+    """The loop for elimination: results by run and by cap, `caps` ascending and then the policy's own.
+
+    The sum of 2^level rewards of an arm is drawn as arm number level * K + arm.
+    """
+    init, decide, idle, recommend = rule.init, rule.decide, rule.idle, rule.recommend
+    settle, draw = drawing
+
+    def simulate_capped(first, seed, arms, tables, reach, caps, state, work, recommended, pulls, undecided):
+        arm_at = arms_offset(state)
+        count = arm_at - SUMS
+        for place in range(len(pulls)):
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            init(state, tables, tie)
+            passed = 0
+            while state[EACH] > 0:
+                alive = int(state[ALIVE])
+                epoch = int(state[ROUND])
+                made = int(state[PULLS])
+                while passed < len(caps) and made + alive > caps[passed]:
+                    recommended[place, passed] = recommend(state, tables)
+                    pulls[place, passed] = made
+                    undecided[place, passed] = True
+                    passed += 1
+                limit = int(state[LIMIT])
+                if passed < len(caps):
+                    limit = min(limit, epoch + (caps[passed] - made) // alive)
+                highest = -np.inf
+                lowest = np.inf
+                for slot in range(alive):
+                    arm = int(state[arm_at + slot])
+                    highest = max(highest, reach.high[arm])
+                    lowest = min(lowest, reach.low[arm])
+                    settle(arms, work, slot, arm)
+                rate = 1.0 / (highest - lowest + reach.margin)
+                floor = reach.floor[tables.row[alive] :]
+                # LOW is too low after a drop, which only shortens the jump.
+                high = state[HIGH]
+                low = state[LOW]
+                completed = epoch
+                level = 0
+                settled = 0
+                while True:
+                    safe = min(rate * (floor[completed + 1] - (high - low)), limit - completed)
+                    if safe < 2.0:
+                        level = 0
+                    else:
+                        while level < reach.levels and 2 << level <= safe:
+                            level += 1
+                        while 1 << level > safe:
+                            level -= 1
+                    if level != settled:
+                        settled = level
+                        for slot in range(alive):
+                            settle(arms, work, slot, level * count + int(state[arm_at + slot]))
+                    high = -np.inf
+                    low = np.inf
+                    for slot in range(alive):
+                        gained, s0, s1, s2, s3 = draw(arms, work, slot, s0, s1, s2, s3)
+                        total = state[SUMS + slot] + gained
+                        state[SUMS + slot] = total
+                        high = max(high, total)
+                        low = min(low, total)
+                    completed += 1 << level
+                    if not idle(tables, alive, completed, limit, high, low):
+                        break
+                state[HIGH] = high
+                state[LOW] = low
+                end_rounds(state, completed - epoch)
+                decide(state, tables)
+            chosen = recommend(state, tables)
+            for cap in range(passed, len(caps) + 1):
+                recommended[place, cap] = chosen
+                pulls[place, cap] = int(state[PULLS])
+                undecided[place, cap] = state[ALIVE] > 1
+
+    return simulate_capped
