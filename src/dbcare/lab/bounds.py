@@ -11,7 +11,7 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.lab.curves import Floats, words
-from dbcare.lab.figures import AXIS, Line, Plot
+from dbcare.lab.figures import AXIS, THEORY, Line, Plot
 from dbcare.risk import Loss
 from dbcare.theory import lower, upper
 
@@ -82,6 +82,14 @@ def bounds(setup: Setup, loss: Loss) -> dict[str, Floats]:
     return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
 
 
+LOOKS_OF = {
+    "DBCARE, upper bound": "dbcare",
+    "known-gap oracle, upper bound": "known-gap-oracle",
+    "guess": "guess",
+    "any policy, lower bound": THEORY,
+}
+
+
 def plots(setup: Setup) -> list[Plot]:
     """One for each loss."""
     return [
@@ -90,9 +98,7 @@ def plots(setup: Setup) -> list[Plot]:
             setup.gaps,
             AXIS["gap"],
             "risk",
-            tuple(
-                Line(name, values, theory=name.startswith("any policy")) for name, values in bounds(setup, loss).items()
-            ),
+            tuple(Line(name, LOOKS_OF[name], values) for name, values in bounds(setup, loss).items()),
         )
         for loss in Loss
     ]

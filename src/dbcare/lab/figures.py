@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,10 +14,23 @@ from matplotlib.figure import Figure
 
 from dbcare.lab.curves import Floats, Panel
 
-# Okabe and Ito's colours, told apart with any colour vision, and dashes for those who see none.
-BLACK = "#000000"
-COLOURS = ("#0072B2", "#CC79A7", "#E69F00", "#D55E00", "#56B4E9", "#009E73", "#8C6D00")
-DASHES = ("-", ":", "--", "--", "-.", "-.", (0, (6, 1, 1, 1, 1, 1)))
+# Okabe and Ito's colours, told apart with any colour vision (their yellow darkened); dashes tell the kind of a policy.
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#8C7A00", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+COLOURS = (BLUE, ORANGE, RED, SKY, GREEN, PURPLE, YELLOW)
+FIXED_BUDGET, FIXED_CONFIDENCE, YARDSTICK = "--", "-.", ":"
+LOOKS: dict[str, tuple[str, tuple[str, ...]]] = {  # dashes, and colours to take first
+    "dbcare": ("-", (BLUE,)),
+    "sequential-halving": (FIXED_BUDGET, (ORANGE, RED)),
+    "successive-rejects": (FIXED_BUDGET, (RED, ORANGE)),
+    "uniform": (FIXED_BUDGET, (YELLOW,)),
+    "racing": (FIXED_CONFIDENCE, (SKY, GREEN)),
+    "two-arm-confidence": (FIXED_CONFIDENCE, (SKY, GREEN)),
+    "known-gap-oracle": (YARDSTICK, (PURPLE,)),
+    "guess": (YARDSTICK, (YELLOW,)),
+}
+THEORY = "theory"
 
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot with its margins, in inches
 
@@ -25,13 +39,13 @@ AXIS = {"gap": "gap \N{GREEK CAPITAL LETTER DELTA}", "cost": "cost of a pull"}
 
 @dataclass(frozen=True)
 class Line:
-    """One curve, with a band around it where it is an estimate."""
+    """One curve, with a band around it where it is an estimate; `kind` is a policy's name, or THEORY."""
 
     label: str
+    kind: str
     y: Floats
     low: Floats | None = None
     high: Floats | None = None
-    theory: bool = False  # drawn in black
 
 
 @dataclass(frozen=True)
@@ -47,8 +61,8 @@ class Plot:
 
 def risk_plot(panel: Panel, axis: str) -> Plot:
     """Every policy's risk, and the lower bound."""
-    lines = [Line(label, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
-    lines.append(Line("lower bound", panel.lower, theory=True))
+    lines = [Line(label, curve.policy, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
+    lines.append(Line("lower bound", THEORY, panel.lower))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk", tuple(lines))
 
 
@@ -56,9 +70,10 @@ def ratio_plot(panel: Panel, axis: str) -> Plot:
     """The same as multiples of the lower bound."""
     least = np.where(panel.lower > 0.0, panel.lower, np.nan)
     lines = [
-        Line(label, curve.risk / least, curve.low / least, curve.high / least) for label, curve in panel.curves.items()
+        Line(label, curve.policy, curve.risk / least, curve.low / least, curve.high / least)
+        for label, curve in panel.curves.items()
     ]
-    lines.append(Line("lower bound", np.where(panel.lower > 0.0, 1.0, np.nan), theory=True))
+    lines.append(Line("lower bound", THEORY, np.where(panel.lower > 0.0, 1.0, np.nan)))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk / lower bound", tuple(lines))
 
 
@@ -67,10 +82,11 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
     rows = -(-len(plots) // columns)
+    width = columns * WIDTH
     labels = [line.label for line in plots[0].lines]
-    in_a_row = min(len(labels), 2 if columns == 1 else 4)
+    in_a_row = max(1, min(len(labels), int(width / (0.65 + 0.075 * max(map(len, labels))))))
     below = 0.65 + 0.24 * -(-len(labels) // in_a_row)  # the last x label, then the legend
-    width, height = columns * WIDTH, 0.4 + rows * HEIGHT + below - 0.5
+    height = rows * HEIGHT + below - 0.1
     with mpl.rc_context({"svg.hashsalt": "dbcare", "font.size": 10}):
         figure = Figure(figsize=(width, height))
         # Margins in inches, as set by hand: finding them automatically would take longer than the drawing.
@@ -89,19 +105,38 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
 
 
 def _fill(axes: Axes, plot: Plot) -> None:
-    single = len(plot.x) == 1
-    estimates = 0
-    for line in plot.lines:
-        style = estimates % len(COLOURS)
-        colour, dashes = (BLACK, "-") if line.theory else (COLOURS[style], DASHES[style])
+    for line, look in zip(plot.lines, _looks([line.kind for line in plot.lines]), strict=True):
         axes.loglog(
-            plot.x, line.y, color=colour, linestyle=dashes, label=line.label, linewidth=1.0 if line.theory else 1.7,
-            marker="o" if single else "",
+            plot.x, line.y, color=look.colour, linestyle=look.dashes, label=line.label, linewidth=look.width,
+            marker="o" if len(plot.x) == 1 else "",
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
-            axes.fill_between(plot.x, line.low, line.high, color=colour, alpha=0.2, linewidth=0.0)
-        estimates += not line.theory
+            axes.fill_between(plot.x, line.low, line.high, color=look.colour, alpha=0.2, linewidth=0.0)
     axes.set_title(plot.title, fontsize=10)
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
     axes.grid(True, which="major", alpha=0.25)
+
+
+class Look(NamedTuple):
+    """How a line is drawn."""
+
+    colour: str
+    dashes: str
+    width: float
+
+
+def _looks(kinds: Sequence[str]) -> list[Look]:
+    """A policy's own colour if it is free, else the next one that is; thinner than others with the same dashes."""
+    looks: list[Look] = []
+    for kind in kinds:
+        if kind == THEORY:
+            looks.append(Look(BLACK, "-", 1.0))
+            continue
+        dashes, liked = LOOKS.get(kind, ("-", ()))
+        # With more policies than colours, the one least used.
+        colour = min((*liked, *COLOURS), key=[look.colour for look in looks].count)
+        # Where two curves coincide, the thinner one lets the other be seen.
+        alike = sum(look.dashes == dashes and look.colour != BLACK for look in looks)
+        looks.append(Look(colour, dashes, max(0.8, 2.2 - 0.8 * alike)))
+    return looks

@@ -133,7 +133,9 @@ def _section(section: Section) -> str:
 
 
 def _claim(judged: Judged) -> str:
-    rows = [(_mark(each.holds), escape(each.panel), escape(each.evidence)) for each in judged.verdicts]
+    rows = [
+        (_mark(each.holds), escape(each.panel), "<br>".join(map(escape, each.evidence))) for each in judged.verdicts
+    ]
     return (
         f"<details{'' if judged.holds else ' open'}><summary>{_mark(judged.holds)} {escape(judged.claim.text)} "
         f'<span class="small">{escape(judged.claim.source)}</span></summary>{_grid(None, rows)}</details>'

@@ -11,7 +11,8 @@ import dbcare
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.grid import evaluate_grid
 from dbcare.engines.together import evaluate_together
-from dbcare.lab.points import Pass, Point, code_digest
+from dbcare.lab.points import Pass, Point, code_digest, fingerprint
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
 
 
@@ -117,8 +118,10 @@ def _exact(points: Sequence[Point]) -> tuple[list[Result], int]:
 def _simulated(points: Sequence[Point]) -> tuple[list[Result], int]:
     """One set of runs for all caps and costs."""
     first = points[0]
+    # Two objects may be the same policy without being equal, if it is a user's own.
+    same: dict[str, Policy] = {}
     found = evaluate_together(
-        [point.policy for point in points],
+        [same.setdefault(fingerprint(point.policy), point.policy) for point in points],
         first.bandit,
         [Risk(Loss.MISIDENTIFICATION, point.cost) for point in points],
         first.runs,
