@@ -136,7 +136,8 @@ def reproduce(
                 typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(each.points):,} points")
             return
         title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
-        run(experiments, out, threads, dask, title, paper=True, bounds=bounds.NAME in chosen)
+        whole = not quick and set(chosen) == set(known)
+        run(experiments, out, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
 
 
 @app.command()
@@ -163,7 +164,7 @@ def run(
     dask: str | None,
     title: str,
     *,
-    paper: bool = False,
+    whole_paper: bool = False,
     bounds: bool = False,
 ) -> None:
     """Run experiments and say what was written where."""
@@ -181,7 +182,7 @@ def run(
     else:
         workers = local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
     try:
-        written = reproduce(experiments, out, workers, console, title=title, paper=paper, bounds=bounds)
+        written = reproduce(experiments, out, workers, console, title=title, whole_paper=whole_paper, bounds=bounds)
     except KeyboardInterrupt:
         typer.echo(f"Stopped. What is done is in {out / RESULTS}; the same command goes on from there.", err=True)
         raise typer.Exit(130) from None

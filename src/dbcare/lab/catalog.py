@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -68,10 +69,10 @@ class Problem:
 def policy_by_name(name: str, problem: Problem, options: dict[str, Any]) -> Policy:
     """The policy called `name` for `problem`; an unknown name or option is an error that lists what exists.
 
-    Where a policy takes a budget, `budget_per_arm` may be given instead.
+    Where a policy takes a budget, `budget_per_arm` may be given instead. A name such as `module:function` calls a
+    function of your own, which may take any of what the problem knows beside its options.
     """
-    validation.one_of("policy", name, POLICIES)
-    make = POLICIES[name]
+    make = _imported(name) if ":" in name else POLICIES[validation.one_of("policy", name, POLICIES)]
     taken = inspect.signature(make).parameters
     own = [option for option in taken if option not in problem.known or option in ("max_pulls", "bound", "sigma")]
     if "budget" in taken:
@@ -83,7 +84,23 @@ def policy_by_name(name: str, problem: Problem, options: dict[str, Any]) -> Poli
             raise InvalidValueError(f"{name} must be given one of budget and budget_per_arm but got both.")
         given["budget"] = validation.whole("budget_per_arm", given.pop("budget_per_arm"), at_least=1) * given["arms"]
     _require_all(name, taken, given)
-    return make(**given)
+    policy = make(**given)
+    if not isinstance(policy, Policy):
+        raise InvalidValueError(f"{name} must return a Policy but got {policy!r}.")
+    return policy
+
+
+def _imported(name: str) -> Callable[..., Policy]:
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as failure:
+        raise InvalidValueError(
+            f"`policy` must name a function that can be imported but got {name}: {failure}."
+        ) from None
+    if not callable(found):
+        raise InvalidValueError(f"`policy` must name a function but got {name}, which is {found!r}.")
+    return cast(Callable[..., Policy], found)
 
 
 def bandit_by_name(name: str, options: dict[str, Any]) -> Bandit:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbcare.errors import EngineError
-from dbcare.lab.points import Pass
+from dbcare.lab.points import Pass, code_digest
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import Workers
-
-ATTEMPTS = 10  # workers that may be lost while they do the same pass, before it is taken for the cause
 
 
 def dask_workers(address: str) -> Workers:
@@ -29,9 +27,12 @@ def dask_workers(address: str) -> Workers:
                 f"`dask` must be the address of a running scheduler but got {address}: {failure}."
             ) from None
         with client:
-            futures = client.map(compute, passes, key=[f"dbcare-{each.key}" for each in passes], retries=0, pure=True)
+            futures = client.map(compute, passes, key=[f"dbcare-{each.key}" for each in passes])
             for future in as_completed(futures):
-                yield future.result()
+                record = future.result()
+                if record.code != code_digest():
+                    raise EngineError(f"The workers must run this code but they run dbcare {record.version}, changed.")
+                yield record
                 future.release()
 
     return work

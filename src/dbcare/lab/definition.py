@@ -14,11 +14,13 @@
     policy = "sequential-halving"
     budget_per_arm = 50
 
-The axis is whichever of gap and cost takes several values. Unknown keys and names are errors that list what exists.
+The axis is whichever of gap and cost takes several values. A policy of your own is named `module:function` and looked
+for beside the file. Unknown keys and names are errors that list what exists.
 """
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,6 +55,9 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experim
         raise InvalidValueError(f"`file` must be readable but got {path}: {failure.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
         raise InvalidValueError(f"{path.name} must be a TOML file: {failure}.") from None
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # where a policy such as `module:function` may live
     try:
         return _experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
     except InvalidValueError as failure:

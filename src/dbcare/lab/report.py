@@ -57,10 +57,10 @@ class Totals:
     machine: str
 
 
-def write_report(path: Path, title: str, sections: Sequence[Section], totals: Totals, *, paper: bool) -> Path:
+def write_report(path: Path, title: str, sections: Sequence[Section], totals: Totals, *, whole_paper: bool) -> Path:
     """Write the file, whole or not at all."""
     style = files("dbcare.lab").joinpath("report.css").read_text(encoding="utf-8")
-    body = "\n".join([_totals(totals, paper), _verdicts(sections), *(_section(section) for section in sections)])
+    body = "\n".join([_totals(totals, whole_paper), _verdicts(sections), *(_section(section) for section in sections)])
     page = (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -73,7 +73,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], totals: To
     return path
 
 
-def _totals(totals: Totals, paper: bool) -> str:
+def _totals(totals: Totals, whole_paper: bool) -> str:
     hours = totals.cpu_seconds / 3600.0
     facts = [
         (f"{totals.points:,}", "points: a policy on an instance at a cost, both losses"),
@@ -84,7 +84,7 @@ def _totals(totals: Totals, paper: bool) -> str:
             f"for this run, which computed {totals.computed:,} points; the rest was on disk",
         ),
     ]
-    if paper:
+    if whole_paper:
         ratio = PAPER_HOURS / hours if hours > 0.0 else float("inf")
         facts.append((f"{PAPER_HOURS:g} h", f"the paper's own time on 12 cores, {ratio:,.0f} times our processor time"))
     cards = "".join(f"<div><b>{escape(figure)}</b><span>{escape(text)}</span></div>" for figure, text in facts)

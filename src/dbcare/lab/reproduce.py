@@ -47,12 +47,12 @@ def reproduce(
     console: Console,
     *,
     title: str,
-    paper: bool = False,
+    whole_paper: bool = False,
     bounds: bool = False,
 ) -> Written:
     """Run what is not on disk, then draw and report unless that is up to date.
 
-    `paper` compares the time with the paper's, `bounds` adds its figure of bounds.
+    `whole_paper` compares the time with the paper's, `bounds` adds its figure of bounds.
     """
     began = time.monotonic()
     store = Store(folder / RESULTS)
@@ -70,7 +70,7 @@ def reproduce(
     sections = [bounds_section(folder)] if bounds else []
     sections += [experiment_section(each, results, folder) for each in experiments]
     totals = _totals(passes, store, computed, time.monotonic() - began)
-    report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, paper=paper)
+    report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
     judged = [each for section, _ in sections for each in section.judged]
     written = Written(files, len(judged), sum(each.holds for each in judged), computed, drawn=True)

@@ -1,0 +1,137 @@
+"""The paper's claims as checks: they hold on the real two-arm curves, and fail where they should."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dbcare import DBCARE, KnownGapOracle, Policy, Risk, SequentialHalving, TwoArmConfidence, evaluate_grid
+from dbcare.lab import definition, paper
+from dbcare.lab.claims import CLAIMS
+from dbcare.lab.curves import Panel, panels
+from dbcare.lab.points import plan
+from dbcare.lab.store import Store
+from dbcare.lab.sweep import local_workers, sweep
+from dbcare.risk import Loss
+
+SMALL, LARGE = "Sequential Halving, T = 10", "Sequential Halving, T = 500"
+CONFIDENT = "fixed confidence 0.01"
+
+
+@pytest.fixture(scope="module")
+def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
+    """The whole experiment, as `dbcare reproduce two_arm` runs it."""
+    experiment = definition.load(paper.file("two_arm"))
+    store = Store(tmp_path_factory.mktemp("claims") / "results.jsonl")
+    return panels(experiment, sweep(plan(experiment.points), store, local_workers(), lambda record: None))
+
+
+def holds(claim: str, found: list[Panel]) -> list[bool]:
+    return [verdict.holds for verdict in CLAIMS[claim].verdicts(found)]
+
+
+def swapped(found: list[Panel], one: str, other: str) -> list[Panel]:
+    """The same results, filed under the wrong names."""
+
+    def mixed(panel: Panel) -> Panel:
+        first, second = panel.curves[one], panel.curves[other]
+        changed = {one: replace(second, policy=first.policy), other: replace(first, policy=second.policy)}
+        return replace(panel, curves={**panel.curves, **changed})
+
+    return [mixed(panel) for panel in found]
+
+
+def test_the_curves_are_the_exact_engines(two_arm: list[Panel]) -> None:
+    """Every curve against a separate call of the exact engine, policies written out by hand."""
+    cost = 1e-4
+    for panel in two_arm:
+        family, sigma, bound = ("gaussian", 1.0, 2.0) if panel.title == "Gaussian" else ("bernoulli", 0.5, 1.0)
+        risk = Risk(panel.loss, cost)
+        by_hand: dict[str, Policy] = {
+            "DBCARE": DBCARE(risk, 2, sigma, bound),
+            SMALL: SequentialHalving(2, 10),
+            LARGE: SequentialHalving(2, 500),
+            "fixed confidence 0.1": TwoArmConfidence(0.1, sigma, max_pulls=100_000),
+            CONFIDENT: TwoArmConfidence(0.01, sigma, max_pulls=100_000),
+        }
+        for label, policy in by_hand.items():
+            expected = evaluate_grid(policy, panel.x, family, sigma).risk(risk)
+            assert panel.curves[label].risk == pytest.approx(expected, rel=1e-9), (panel.heading, label)
+            assert panel.curves[label].engines == ("exact",)
+        oracle = evaluate_grid(lambda gap: KnownGapOracle(risk, gap, sigma), panel.x, family, sigma)  # noqa: B023
+        assert panel.curves["known-gap oracle"].risk == pytest.approx(oracle.risk(risk), rel=1e-9)
+
+
+def test_published_shapes(two_arm: list[Panel]) -> None:
+    """Sequential Halving T = 500 not monotone, fixed confidence worst at the smallest gap, DBCARE flat below."""
+    for panel in two_arm:
+        for label in ("fixed confidence 0.1", CONFIDENT):
+            risk = panel.curves[label].risk
+            assert risk[0] == pytest.approx(risk.max(), rel=1e-12)
+            assert np.all(np.diff(risk) < 1e-12)
+        start = panel.curves["DBCARE"].risk[:10]
+        assert start.max() < 2.0 * start.min()
+        assert panel.curves[CONFIDENT].risk[:10].max() > 2.0 * panel.curves[CONFIDENT].risk[:10].min()
+        if panel.loss is Loss.SIMPLE_REGRET:
+            steps = np.diff(panel.curves[LARGE].risk)
+            assert steps[0] > 0.0
+            assert steps.min() < 0.0
+
+
+def test_all_claims_hold_on_two_arms(two_arm: list[Panel]) -> None:
+    for name in definition.load(paper.file("two_arm")).claims:
+        verdicts = list(CLAIMS[name].verdicts(two_arm))
+        assert verdicts, name
+        assert all(verdict.holds for verdict in verdicts), (name, verdicts)
+        assert all(verdict.evidence for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "claims"),
+    [
+        ("DBCARE", SMALL, {"competitors-fail-somewhere", "fail-where-said"}),
+        ("DBCARE", LARGE, {"competitors-fail-somewhere", "near-oracle"}),
+        (
+            "DBCARE",
+            CONFIDENT,
+            {"flat-below", "near-oracle", "pulls-within-lemma", "confidence-worst-at-small-gaps", "never-dominated"},
+        ),
+        (SMALL, CONFIDENT, {"fail-where-said", "confidence-worst-at-small-gaps"}),
+        (LARGE, "fixed confidence 0.1", {"halving-not-monotone", "fail-where-said"}),
+    ],
+)
+def test_claims_fail_on_swapped_policies(two_arm: list[Panel], one: str, other: str, claims: set[str]) -> None:
+    wrong = swapped(two_arm, one, other)
+    failing = {name for name in CLAIMS if not all(holds(name, wrong))}
+    assert claims <= failing
+
+
+def test_bounds_are_checked_from_both_sides(two_arm: list[Panel]) -> None:
+    assert all(holds("between-bounds", two_arm))
+    assert not any(
+        holds("between-bounds", [replace(panel, lower=panel.curves["DBCARE"].risk * 1.01) for panel in two_arm])
+    )
+    assert not any(
+        holds("between-bounds", [replace(panel, upper=panel.curves["DBCARE"].risk * 0.99) for panel in two_arm])
+    )
+
+
+def test_noise_counts_against_a_claim(two_arm: list[Panel]) -> None:
+    """A ratio of 5.8 with standard errors of a third of the risk is no evidence for a factor of 2."""
+
+    def noisy(panel: Panel, share: float) -> Panel:
+        curves = {label: replace(curve, standard_error=share * curve.risk) for label, curve in panel.curves.items()}
+        return replace(panel, curves=curves)
+
+    assert all(holds("competitors-fail-somewhere", [noisy(panel, 0.01) for panel in two_arm]))
+    assert not any(holds("competitors-fail-somewhere", [noisy(panel, 0.33) for panel in two_arm]))
+
+
+def test_a_claim_is_silent_where_it_says_nothing(two_arm: list[Panel]) -> None:
+    alone = [replace(panel, curves={"guess": replace(panel.curves["DBCARE"], policy="guess")}) for panel in two_arm]
+    assert {name: holds(name, alone) for name in CLAIMS} == {name: [] for name in CLAIMS}
+
+
+def test_folder_of_paper_holds_exactly_the_experiments() -> None:
+    assert {path.stem for path in Path(paper.FOLDER).glob("*.toml")} == set(paper.NAMES)
