@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 .PHONY: test lint format bench soak reproduce clean
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

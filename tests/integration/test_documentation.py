@@ -1,4 +1,4 @@
-"""Every Python example in the README and the docs runs, and prints what stands below it."""
+"""Every Python example in the README and the docs runs, and prints what stands below it; every TOML one is valid."""
 
 import contextlib
 import doctest
@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from dbcare.lab import definition
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -26,6 +28,10 @@ def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 exec(compile(text, str(page), "exec"), names)
             printed = output.getvalue()
+        elif language == "toml":
+            file = tmp_path / "prompts.toml"
+            file.write_text(text)
+            assert definition.load(file).points
         elif language == "text":
             assert checker.check_output(text, printed, doctest.ELLIPSIS), (
                 f"{page.name} promises\n{text}\nbut\n{printed}"

@@ -18,6 +18,8 @@ from matplotlib.image import imread
 
 from dbcare.lab import paper
 
+pytestmark = pytest.mark.xdist_group("reproduce")  # they share a run of everything
+
 COMMAND = Path(sys.executable).with_name("dbcare")
 
 SWEEP = """

@@ -21,14 +21,14 @@ def dask_workers(address: str) -> Workers:
         if not passes:
             return
         try:
-            client = Client(address, timeout="10s", set_as_default=False)
+            client = Client(address, timeout="5s", set_as_default=False)
         except OSError as failure:
             raise EngineError(
                 f"`dask` must be the address of a running scheduler but got {address}: {failure}."
             ) from None
         with client:
             futures = client.map(compute, passes, key=[f"dbcare-{each.key}" for each in passes])
-            for future in as_completed(futures):
+            for future in as_completed(futures, loop=client.loop):
                 record = future.result()
                 if record.code != code_digest():
                     raise EngineError(f"The workers must run this code but they run dbcare {record.version}, changed.")

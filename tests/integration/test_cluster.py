@@ -1,0 +1,96 @@
+"""A sweep on a real Dask cluster of two worker processes, one of which is killed on the way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMAND = Path(sys.executable).with_name("dbcare")
+DASK = Path(sys.executable).with_name("dask")
+
+SWEEP = """
+title = "Sixteen arms"
+runs = 6_000
+cost = 1e-3
+seed = 3
+[[settings]]
+bandit = "linear-decay"
+arms = [16]
+gap = { from = 0.05, to = 1.0, points = 40 }
+[policies.DBCARE]
+policy = "dbcare"
+[policies."racing 0.1"]
+policy = "racing"
+delta = 0.1
+"""
+
+
+def results(folder: Path) -> dict[str, Any]:
+    """Everything stored but how long it took, by key."""
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    return {line["key"]: {name: value for name, value in line.items() if name != "cpu_seconds"} for line in lines}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+    """A scheduler and two workers without nannies, so that one that is killed stays dead."""
+    where = tmp_path / "scheduler.json"
+    environment = os.environ | {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false"}
+    log = (tmp_path / "cluster.log").open("w")
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([DASK, *arguments], stdout=log, stderr=log, text=True, cwd=tmp_path, env=environment)
+
+    scheduler = start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(where))
+    common = ("--scheduler-file", str(where), "--no-nanny", "--nthreads", "1", "--no-dashboard")
+    started = time.monotonic()
+    while not where.exists() or not where.read_text().strip():
+        assert scheduler.poll() is None
+        assert time.monotonic() - started < 60.0
+        time.sleep(0.05)
+    workers = [start("worker", *common, "--name", name) for name in ("one", "other")]
+    try:
+        yield json.loads(where.read_text())["address"], workers
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[str]]]) -> None:
+    address, workers = cluster
+    file = tmp_path / "sixteen.toml"
+    file.write_text(SWEEP)
+    local, remote = tmp_path / "local", tmp_path / "remote"
+    subprocess.run([COMMAND, "sweep", file, "--out", local], check=True)
+    process = subprocess.Popen([COMMAND, "sweep", file, "--out", remote, "--dask", address], text=True)
+    stored = remote / "results.jsonl"
+    while not stored.exists() or stored.read_bytes().count(b"\n") < 10:
+        assert process.poll() is None
+        time.sleep(0.01)
+    workers[0].send_signal(signal.SIGKILL)
+    assert workers[0].wait() == -signal.SIGKILL
+    assert stored.read_bytes().count(b"\n") < len(results(local))  # in the middle
+    assert process.wait(timeout=120) == 0
+    assert workers[1].poll() is None
+    assert results(remote) == results(local)
+    assert (remote / "sixteen.csv").read_bytes() == (local / "sixteen.csv").read_bytes()
+
+
+def test_no_scheduler_there(tmp_path: Path) -> None:
+    file = tmp_path / "sixteen.toml"
+    file.write_text(SWEEP)
+    answer = subprocess.run(
+        [COMMAND, "sweep", file, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 2
+    assert "`dask` must be the address of a running scheduler but got tcp://127.0.0.1:9" in answer.stderr
