@@ -36,6 +36,7 @@ from dbcare.risk import Loss
 REGRET = Risk.simple_regret(1e-3)
 ERROR = Risk.misidentification(1e-3)
 TWO_COSTS = Risk.misidentification((1e-3, 1e-3))
+MANY_VALUES = Bandit.empirical(np.random.default_rng(1).random((3, 60)).tolist())
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,9 @@ TWO_COSTS = Risk.misidentification((1e-3, 1e-3))
         (Guess(5), Bandit.drug_binary(), "exact"),
         (SequentialHalving(4, 100), Bandit.one_sparse(4, 0.5), "skip"),
         (SequentialHalving(5, 100), Bandit.drug_leveled(), "skip"),
-        (DBCARE(REGRET, 5, sigma=0.5), Bandit.drug_binary(), "direct"),
+        (DBCARE(REGRET, 5, sigma=0.5), Bandit.drug_binary(), "skip"),
+        (Racing(2, 0.1, max_pulls=500), Bandit.empirical([(0.0, 0.5, 1.0), (0.0, 0.5)]), "skip"),
+        (Racing(3, 0.1, max_pulls=500), MANY_VALUES, "direct"),
         (Racing(3, 0.01, max_pulls=100_000), Bandit.one_sparse(3, 0.05), "skip"),
         (Racing(32, 0.1), Bandit.one_sparse(32, 3.0), "direct"),
     ],
@@ -74,15 +77,16 @@ def outcomes_of(simulator: Simulator, threads: int, largest_block: int, runs: in
 
 @pytest.mark.parametrize("make", [direct_simulator, skip_simulator])
 @pytest.mark.parametrize("policy", [DBCARE(REGRET, 4), Racing(4, 0.1, max_pulls=3_000), SequentialHalving(4, 100)])
-def test_same_bits_for_any_threads_and_blocks(make: Callable[..., Simulator], policy: DBCARE) -> None:
-    simulator = make(policy, arms_of(Bandit.one_sparse(4, 0.4)), 9)
+@pytest.mark.parametrize("bandit", [Bandit.one_sparse(4, 0.4), Bandit.bernoulli([0.53, 0.5, 0.5, 0.4])])
+def test_same_bits_for_any_threads_and_blocks(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit) -> None:
+    simulator = make(policy, arms_of(bandit), 9)
     expected = outcomes_of(simulator, 1, 65_536)
     for threads in (1, 2, 3):
         for largest_block in (1, 37, 65_536):
             found = outcomes_of(simulator, threads, largest_block)
             for mine, theirs in zip(vars(found).values(), vars(expected).values(), strict=True):
                 assert np.array_equal(mine, theirs)
-    other = outcomes_of(make(policy, arms_of(Bandit.one_sparse(4, 0.4)), 10), 1, 65_536)
+    other = outcomes_of(make(policy, arms_of(bandit), 10), 1, 65_536)
     assert not np.array_equal(other.recommended, expected.recommended)
 
 
@@ -154,9 +158,9 @@ def test_prints_and_converts() -> None:
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS), InvalidValueError, "each of the 3 arms"),
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), ERROR, engine="exact"), EngineError, "two arms"),
         (
-            lambda: evaluate(Racing(5, 0.1), Bandit.drug_binary(), ERROR, engine="skip"),
+            lambda: evaluate(Racing(3, 0.1), MANY_VALUES, ERROR, engine="skip"),
             EngineError,
-            "Gaussian",
+            "sums take few values",
         ),
         (
             lambda: evaluate(thermostat(), Bandit.two_arm(1), ERROR, engine="skip"),

@@ -15,7 +15,7 @@ from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 
 NO_CAPS: Ints = np.empty(0, np.int64)
-FEWEST_LEVELS = 2  # jumps of up to 4 epochs; with less, drawing every pull is as fast
+FEWEST_LEVELS = 3  # jumps of up to 8 epochs; with less, drawing every pull is as fast
 
 
 def bounded_simulator(policy: EliminationPolicy, arms: Arms, seed: int, caps: Ints = NO_CAPS) -> Simulator:

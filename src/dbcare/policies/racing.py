@@ -28,6 +28,7 @@ class ConfidencePolicy(EliminationPolicy):
     risk = None
 
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """b(n) at each of the epochs; the same whatever `max_pulls` is, as runs at several caps are made at once."""
         raise NotImplementedError
 
     @cached_property

@@ -2,7 +2,8 @@
 
 The sum of 2m rewards is that of two independent sums of m, so its law follows from theirs; equal sums are merged, and
 Walker's method draws from it in the time of a single reward. Exact but for rounding: sums that floating point can
-hardly tell apart are taken for equal, and tails below 2^-60, which no uniform number of 53 bits can hit, are cut.
+hardly tell apart are taken for equal, and tails below 2^-60, which no uniform number of 53 bits can hit, are cut. A sum
+added up in another order may differ in its last digits, and so break a tie otherwise.
 """
 
 import numpy as np
@@ -20,6 +21,11 @@ Law = tuple[Floats, Floats]  # values and their probabilities
 def doubled(law: Law) -> Law | None:
     """The law of the sum of two independent numbers of `law`, ascending; None where it takes too many values."""
     value, probability = law
+    gaps = np.diff(value)
+    if len(value) > 1 and np.ptp(gaps) <= ALIKE * float(np.abs(value).max()):
+        # Evenly spaced values, as all sums have sooner or later where the rewards lie on a lattice.
+        total = np.linspace(2.0 * value[0], 2.0 * value[-1], 2 * len(value) - 1)
+        return trimmed((total, np.convolve(probability, probability)))
     if len(value) * (len(value) + 1) // 2 > MOST_PAIRS:
         return None
     one, two = np.triu_indices(len(value))

@@ -49,11 +49,12 @@ class Reach(NamedTuple):
 def reach_of(tables: EliminationTables, arms: FiniteArms) -> Reach:
     """What bounds jumps among such arms; no tables of sums yet."""
     floor = np.full(len(tables.boundary), np.inf)
-    for alive in range(2, len(tables.row)):
-        line = slice(int(tables.row[alive]), int(tables.row[alive]) + int(tables.last_epoch[alive]) + 1)
+    rows, last_epoch = tables.row[2:], tables.last_epoch[2:]
+    for row in np.unique(rows).tolist():
+        line = slice(row, row + int(last_epoch[rows == row].max()) + 1)
         floor[line] = np.minimum(floor[line], np.minimum.accumulate(tables.boundary[line][::-1])[::-1])
     # A sum of n rewards is below n * largest, and each addition is off by half a unit in its last place.
-    largest, longest = float(np.abs(arms.value).max()), int(tables.last_epoch.max())
+    largest, longest = float(np.abs(arms.value).max()), int(last_epoch.max())
     margin = max(8.0 * float(np.finfo(np.float64).eps) * largest * longest, float(np.finfo(np.float64).tiny))
     low, high = np.minimum.reduceat(arms.value, arms.first[:-1]), np.maximum.reduceat(arms.value, arms.first[:-1])
     return Reach(floor, low, high, margin, 0)
