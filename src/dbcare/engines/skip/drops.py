@@ -29,8 +29,9 @@ from dbcare.policies.rounds import ALIVE, ROUND, SUMS
 # An arm as near as this to being dropped, in units of sigma^2 m, makes B so large that it is not worth the adding up.
 NEAR = 1.3
 
-# Work is counted in pulls drawn one by one; each sum examined inside a jump costs as much as this.
-EXAMINED = 4.0
+# Work is counted in pulls drawn one by one: so many for each interval examined, and for each sum in it.
+INTERVAL = 40.0
+EXAMINED = 5.0
 
 
 def work_size(arms: int) -> int:
@@ -77,7 +78,7 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
         close = candidates[top]
         mark = marks[top] if length > 1 else FREE
         if mark == FRESH:
-            work[-1] += EXAMINED * close
+            work[-1] += INTERVAL + EXAMINED * close
             unit = variance * length
             close, leading, lagging, nearest = close_arms(
                 state, order, right, close, boundary[epoch], boundary[end], far * unit

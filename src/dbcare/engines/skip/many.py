@@ -41,7 +41,9 @@ WORTHWHILE = 4.0
 OPENING = 256.0
 DENSE = 1000.0
 
-JUMPED = 2.0  # a sum drawn for a jump, in units of work
+# Work, in pulls drawn one by one: so many for each jump, and for each sum in it.
+JUMP = 20.0
+JUMPED = 1.5
 
 
 @njit(**OPTIONS)
@@ -54,7 +56,7 @@ def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s
     right = work[ends_at(count) :]
     high = -np.inf
     low = np.inf
-    work[-1] += JUMPED * alive
+    work[-1] += JUMP + JUMPED * alive
     for slot in range(alive):
         z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
         total = state[SUMS + slot] + length * work[2 * slot] + root * work[2 * slot + 1] * z
