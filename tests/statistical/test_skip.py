@@ -17,7 +17,7 @@ Negative controls: kernels whose check for crossings is blinded, and laws that a
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -101,11 +101,17 @@ def skipped(
     return found
 
 
-def blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, caller: str, check: str, blind: Any) -> Any:
-    """The module's kernel, compiled with another function in place of the `check` that `caller` makes."""
-    original = getattr(module, caller).py_func
-    changed = FunctionType(original.__code__, {**original.__globals__, check: njit(blind)}, caller)
-    monkeypatch.setattr(module, caller, njit(error_model="numpy")(changed))
+def blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str, ...], blind: Any) -> Any:
+    """The module's kernel, compiled with another function in place of the last of `path`, each called by the former."""
+    found = [getattr(module, path[0])]
+    for name in path[1:-1]:
+        found.append(found[-1].py_func.__globals__[name])
+    changed = njit(blind)
+    for name, called in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+        original = found.pop().py_func
+        copy = FunctionType(original.__code__, {**original.__globals__, called: changed}, name)
+        changed = njit(error_model="numpy")(copy)
+    monkeypatch.setattr(module, path[0], changed)
     return kernel(module.skip_loop(RULE), "a blinded simulator")
 
 
@@ -221,7 +227,7 @@ def test_two_arms_have_the_law_of_the_walk(name: str) -> None:
 def test_two_arms_with_blinded_check_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "racing, gap 0.5"
     policy, arms = TWO_ARM_SETTINGS[name]
-    blind = blinded(monkeypatch, skip_two, "cross", "crossing_bound", lambda x, y, left, right, spread, length: 0.0)
+    blind = blinded(monkeypatch, skip_two, ("cross", "crossing_bound"), lambda x, y, left, right, spread, length: 0.0)
     found = misfits(skipped(policy.tables, arms, 200_000, simulate=blind), law_of(name))
     assert {"mean", "distribution", "cells"} <= set(found)
 
@@ -364,12 +370,41 @@ def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
     assert discrepancies(one, two, int(two.pulls.max())) == []
 
 
-@pytest.mark.parametrize("name", ["K=8 racing, arm by arm", "K=32 racing, dense"])
-def test_many_arms_with_blinded_check_are_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+# What each function would answer if it saw nothing.
+BLIND: dict[str, Any] = {
+    "close_arms": lambda state, order, right, count, before, after, need: (0, 0, 0, 0.0),
+    "touching_sum": lambda state, order, right, close, leading, lagging, before, after, length, far, work, enough: (
+        0.0,
+        order[close - 1],
+        order[0],
+    ),
+    "halved_sums": lambda state, order, middle, right, close, leading, lagging, line, half, rest, far, work: (
+        1.0,
+        0.0,
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["K=8 racing, arm by arm", "K=32 racing, sparse"])
+@pytest.mark.parametrize("check", BLIND)
+def test_many_arms_with_blinded_check_are_found_out(name: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tables, arms, runs = SETTINGS[name]
-    blind = blinded(
-        monkeypatch, skip_many, "first_drop", "close_arms", lambda state, order, right, count, before, after, need: 0
-    )
+    blind = blinded(monkeypatch, skip_many, ("jump", "first_drop", check), BLIND[check])
+    found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
+    assert "distribution" in found
+
+
+def sees_the_limit_only(
+    tables: EliminationTables, survivors: int, completed: int, limit: int, high: float, low: float
+) -> bool:
+    return completed < limit
+
+
+@pytest.mark.parametrize("name", ["K=8 racing, dense", "K=32 racing, dense"])
+def test_drawing_pulls_where_drops_are_dense_without_looking_is_found_out(name: str) -> None:
+    tables, arms, runs = SETTINGS[name]
+    blind = kernel(skip_many.skip_loop(replace(RULE, idle=sees_the_limit_only)), "a blinded simulator")
     found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
     assert "distribution" in found
 

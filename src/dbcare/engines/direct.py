@@ -6,6 +6,7 @@ in the same order, so that they agree to the bit with each other and with a run 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -70,10 +71,39 @@ def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callabl
     return simulate_any
 
 
+def rounds_drawn(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
+    """The innermost loop of policies in rounds: draw every pull until a round's end decides something."""
+    idle, draw = rule.idle, drawing.draw
+
+    def draw_rounds(arms, tables, state, work, alive, each, completed, limit, s0, s1, s2, s3):
+        turn = 0
+        while True:
+            high = -np.inf
+            low = np.inf
+            for slot in range(alive):
+                reward, s0, s1, s2, s3 = draw(arms, work, slot, s0, s1, s2, s3)
+                total = state[SUMS + slot] + reward
+                state[SUMS + slot] = total
+                high = max(high, total)
+                low = min(low, total)
+            turn += 1
+            if turn == each:
+                turn = 0
+                completed += 1
+                if not idle(tables, alive, completed, limit, high, low):
+                    break
+        state[HIGH] = high
+        state[LOW] = low
+        return completed, s0, s1, s2, s3
+
+    return draw_rounds
+
+
 def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
     """The loop for policies in rounds; `watch` sees to the control variate at `checkpoint`, where there is one."""
-    init, decide, idle, recommend = rule.init, rule.decide, rule.idle, rule.recommend
-    settle, draw = drawing
+    init, decide, recommend = rule.init, rule.decide, rule.recommend
+    settle = drawing.settle
+    draw_rounds = rounds_drawn(rule, drawing)
     after_round, after_run = watch
 
     def simulate_rounds(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
@@ -90,25 +120,9 @@ def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[...,
                     limit = min(limit, checkpoint)
                 for slot in range(alive):
                     settle(arms, work, slot, int(state[arm_at + slot]))
-                completed = before
-                turn = 0
-                while True:
-                    high = -np.inf
-                    low = np.inf
-                    for slot in range(alive):
-                        reward, s0, s1, s2, s3 = draw(arms, work, slot, s0, s1, s2, s3)
-                        total = state[SUMS + slot] + reward
-                        state[SUMS + slot] = total
-                        high = max(high, total)
-                        low = min(low, total)
-                    turn += 1
-                    if turn == each:
-                        turn = 0
-                        completed += 1
-                        if not idle(tables, alive, completed, limit, high, low):
-                            break
-                state[HIGH] = high
-                state[LOW] = low
+                completed, s0, s1, s2, s3 = draw_rounds(
+                    arms, tables, state, work, alive, each, before, limit, s0, s1, s2, s3
+                )
                 end_rounds(state, completed - before)
                 decide(state, tables)
                 after_round(checkpoint, state, work, alive)
