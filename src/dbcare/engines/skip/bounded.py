@@ -108,18 +108,19 @@ def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
                 level = 0
                 settled = 0
                 while True:
-                    safe = min(rate * (floor[completed + 1] - (high - low)), limit - completed)
-                    if safe < 2.0:
-                        level = 0
-                    else:
-                        while level < reach.levels and 2 << level <= safe:
-                            level += 1
-                        while 1 << level > safe:
-                            level -= 1
-                    if level != settled:
-                        settled = level
-                        for slot in range(alive):
-                            settle(arms, work, slot, level * count + int(state[arm_at + slot]))
+                    if reach.levels > 0:
+                        safe = min(rate * (floor[completed + 1] - (high - low)), limit - completed)
+                        if safe < 2.0:
+                            level = 0
+                        else:
+                            while level < reach.levels and 2 << level <= safe:
+                                level += 1
+                            while 1 << level > safe:
+                                level -= 1
+                        if level != settled:
+                            settled = level
+                            for slot in range(alive):
+                                settle(arms, work, slot, level * count + int(state[arm_at + slot]))
                     high = -np.inf
                     low = np.inf
                     for slot in range(alive):
