@@ -1,14 +1,11 @@
 """The installed command, in processes of its own."""
 
-import csv
 import json
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from dbcare import DBCARE, Bandit, Racing, Risk, evaluate
@@ -27,36 +24,35 @@ def test_help_imports_nothing_heavy() -> None:
     assert "reproduce" in answer.stdout
 
 
-def test_reproduce_writes_what_it_says(tmp_path: Path) -> None:
+def test_bounds_as_a_table_and_as_a_figure(tmp_path: Path) -> None:
     answer = subprocess.run(
-        [COMMAND, "reproduce", "--out", tmp_path / "new"], capture_output=True, text=True, check=True
-    )
-    written = {path.name: path for path in map(Path, answer.stdout.splitlines())}
-    assert set(written) == {f"{name}.{kind}" for name in ("bounds", "two_arm") for kind in ("svg", "png", "csv")}
-    for name, path in written.items():
-        if name.endswith("svg"):
-            assert ElementTree.parse(path).getroot().tag.endswith("svg")
-        elif name.endswith("png"):
-            assert path.read_bytes().startswith(b"\x89PNG")
+        [COMMAND, "bounds", "--smallest", "0.005", "--largest", "0.05", "--points", "2"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    # The two-arm lower bound is 1/4 for misidentification at gaps below sqrt(sigma^2 c) = 0.01, a quarter of the gap
+    # for simple regret below (sigma^2 c)^(1/3) = 0.046; a guess errs half the time.
+    rows = [line.replace("│", " ").split() for line in answer.stdout.splitlines() if line.startswith("│")]
+    assert rows[0][0] == "0.005"
+    assert rows[0][-2:] == ["0.5", "0.25"]
+    assert rows[2][-2:] == ["0.0025", "0.00125"]
+    drawn = subprocess.run(
+        [COMMAND, "bounds", "--arms", "8", "--figure", tmp_path / "new" / "eight.svg"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    written = [Path(line) for line in drawn.stdout.splitlines()]
+    assert [path.name for path in written] == ["eight.svg", "eight.png"]
+    assert ElementTree.parse(written[0]).getroot().tag.endswith("svg")
+    assert written[1].read_bytes().startswith(b"\x89PNG")
 
-    bounds = curves(written["bounds.csv"])
-    # The two-arm lower bound for misidentification is 1/4 at gaps below sqrt(sigma^2 c) = 0.01.
-    assert bounds["misidentification"]["any policy, lower bound"][0] == pytest.approx(0.25)
 
-    found = curves(written["two_arm.csv"])
-    assert set(found) == {
-        f"{a}, {b}" for a in ("Gaussian", "Bernoulli") for b in ("misidentification", "simple regret")
-    }
-    for panel, lines in found.items():
-        assert {len(risk) for risk in lines.values()} == {40}
-        for label, risk in lines.items():
-            assert np.all(risk >= lines["lower bound"] * (1 - 1e-12)), (panel, label)
-        # Fixed confidence is worst at the smallest gap, and there far worse than DBCARE.
-        for delta in ("0.1", "0.01"):
-            assert np.argmax(lines[f"fixed confidence {delta}"]) == 0
-            assert lines[f"fixed confidence {delta}"][0] > 5 * lines["DBCARE"][0]
-    # T = 500 makes 500 pulls; at the largest gap it does not err.
-    assert found["Gaussian, simple regret"]["Sequential Halving, T = 500"][-1] == pytest.approx(0.05)
+def test_a_wrong_sweep_is_refused_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("runz = 1\n")
+    answer = subprocess.run([COMMAND, "sweep", file], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert answer.returncode == 2
+    assert "Keys of an experiment must be among title" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]  # nothing half-made
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,11 +95,3 @@ def test_simulate_refuses_in_one_line(arguments: list[str], words: str) -> None:
     assert answer.stdout == ""
     assert words in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
-
-
-def curves(path: Path) -> dict[str, dict[str, npt.NDArray[np.float64]]]:
-    """Risk by panel and line, in the order of the gaps."""
-    risks: dict[str, dict[str, list[float]]] = {}
-    for row in csv.DictReader(path.read_text().splitlines()):
-        risks.setdefault(row["panel"], {}).setdefault(row["line"], []).append(float(row["risk"]))
-    return {panel: {line: np.array(risk) for line, risk in lines.items()} for panel, lines in risks.items()}

@@ -21,7 +21,7 @@ from scipy.stats import binom, chi2, norm
 from dbcare.engines.draws import GaussianArms
 from dbcare.engines.rng import stream
 from dbcare.engines.skip.bridge import DEPTH, between, between_touching, is_concave, touch
-from dbcare.engines.skip.many import first_drop, work_size
+from dbcare.engines.skip.drops import first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence

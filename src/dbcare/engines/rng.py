@@ -55,9 +55,9 @@ def next_word(s0, s1, s2, s3):
 
 @njit(**INLINE)
 def uniform(s0, s1, s2, s3):
-    """A number in (0, 1) with 53 random bits."""
+    """A number strictly between 0 and 1, with 52 random bits."""
     word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
-    return (float(word >> uint64(11)) + 0.5) * 2.0**-53, s0, s1, s2, s3
+    return (float(word >> uint64(12)) + 0.5) * 2.0**-52, s0, s1, s2, s3
 
 
 @njit(**INLINE)
