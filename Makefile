@@ -22,6 +22,7 @@ reproduce: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
+	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 
 soak: $(INSTALLED)
 	$(BIN)/pytest -n auto -m soak

@@ -17,7 +17,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from numpy_batch import race
+from numpy_batch import drawing, eliminate
 
 import dbcare
 from dbcare import (
@@ -79,10 +79,9 @@ def direct_over_bare(arms: int) -> dict[str, float]:
 
 def direct_over_numpy() -> dict[str, float]:
     """(b): the same work, a batch of 1e4 runs."""
-    bandit = Bandit.one_sparse(8, 0.5)
-    means = np.array(bandit.means)
-    batch = partial(race, means, 1.0, 0.1, 100_000, 10_000, 1)
-    direct = one(Racing(8, 0.1), bandit, 10_000, "direct")
+    policy, bandit = Racing(8, 0.1), Bandit.one_sparse(8, 0.5)
+    batch = partial(eliminate, policy.tables, 8, 10_000, drawing([bandit], 10_000, seed=1))
+    direct = one(policy, bandit, 10_000, "direct")
     theirs, ours = int(batch()[1].sum()), direct().pulls_simulated
     times = best_times({"numpy": batch, "direct": direct}, rounds=3)
     return {

@@ -1,18 +1,22 @@
-"""The yardstick: racing as a careful NumPy user would write it, all runs of a batch advanced together.
+"""The yardstick: elimination as a careful NumPy user would write it, all runs of a batch advanced together.
 
-Written apart from the library, from the formulas of the paper. Finished runs are taken out of the arrays; a dropped
-arm's sum is set to minus infinity, where it stays.
+Boundary, last epochs and cap come from the policy's tables; the loop is written apart from the library. Finished runs
+are taken out of the arrays; a dropped arm's sum is set to minus infinity, where it stays.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
+from dbcare.bandit import Bandit
+from dbcare.policies.elimination import EliminationTables
+from dbcare.rewards import Gaussian
 
-def race(
-    means: np.ndarray, sigma: float, delta: float, max_pulls: int, runs: int, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
+Draw = Callable[[np.ndarray], np.ndarray]  # rewards of all arms for the runs of these numbers
+
+
+def eliminate(tables: EliminationTables, arms: int, runs: int, draw: Draw) -> tuple[np.ndarray, np.ndarray]:
     """Recommended arm and pulls of each run."""
-    generator = np.random.Generator(np.random.SFC64(seed))
-    arms = len(means)
     recommended = np.zeros(runs, np.int64)
     pulls = np.zeros(runs, np.int64)
     active = np.arange(runs)
@@ -22,21 +26,49 @@ def race(
     epoch = 0
     while active.size:
         epoch += 1
-        drawn = generator.standard_normal(sums.shape)
-        drawn *= sigma
-        drawn += means
-        sums += drawn
+        sums += draw(active)
         made += survivors
-        boundary = np.sqrt(4.0 * sigma**2 * epoch * np.log(arms * epoch / delta))
-        threshold = sums.max(axis=1) - boundary
+        threshold = sums.max(axis=1) - tables.boundary[epoch]
         behind = sums < threshold[:, None]
         if behind.any():
             sums[behind] = -np.inf
             survivors = (sums > -np.inf).sum(axis=1)
-        done = (survivors == 1) | (made + survivors > max_pulls)
+        done = (survivors == 1) | (epoch >= tables.last_epoch[survivors]) | (made + survivors > tables.max_pulls)
         if done.any():
             recommended[active[done]] = sums[done].argmax(axis=1)
             pulls[active[done]] = made[done]
             keep = ~done
             active, sums, made, survivors = active[keep], sums[keep], made[keep], survivors[keep]
     return recommended, pulls
+
+
+def drawing(bandits: list[Bandit], each: int, seed: int) -> Draw:
+    """Rewards for a batch of `each` runs on each of the bandits, one after the other."""
+    generator = np.random.Generator(np.random.SFC64(seed))
+    arms = len(bandits[0].arms)
+    if isinstance(bandits[0].arms[0], Gaussian):
+        sigma = bandits[0].sigma
+        means = np.repeat([bandit.means for bandit in bandits], each, axis=0)
+
+        def gaussian(active: np.ndarray) -> np.ndarray:
+            drawn = generator.standard_normal((active.size, arms))
+            drawn *= sigma
+            drawn += means[active]
+            return drawn
+
+        return gaussian
+    # A reward starts at its smallest value and climbs a step for each threshold that a uniform number passes.
+    outcomes = [[arm.outcomes for arm in bandit.arms] for bandit in bandits]  # type: ignore[union-attr]
+    values = np.repeat([[value for value, _ in row] for row in outcomes], each, axis=0)
+    passed = np.cumsum(np.repeat([[chance for _, chance in row] for row in outcomes], each, axis=0), axis=2)
+
+    def finite(active: np.ndarray) -> np.ndarray:
+        uniform = generator.random((active.size, arms))
+        drawn = values[active, :, 0].copy()
+        for level in range(1, values.shape[2]):
+            drawn += (uniform > passed[active, :, level - 1]) * (
+                values[active, :, level] - values[active, :, level - 1]
+            )
+        return drawn
+
+    return finite
