@@ -111,15 +111,11 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
                 drawable = draw_until - state[PULLS]
                 if epoch == 0 or (safe < WORTHWHILE and drawable > 0.0):
                     until = min(until, epoch + max(int(drawable / alive), 1))
-                    end, s0, s1, s2, s3 = draw_rounds(
-                        arms, tables, state, work, alive, 1, epoch, until, s0, s1, s2, s3
-                    )
+                    end, s0, s1, s2, s3 = draw_rounds(arms, tables, state, work, alive, 1, epoch, until, s0, s1, s2, s3)
                     work[-1] += alive * (end - epoch)
                 else:
                     length = int(min(max(safe, LEAST * epoch, 1.0), until - epoch))
-                    end, s0, s1, s2, s3 = jump(
-                        count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s3
-                    )
+                    end, s0, s1, s2, s3 = jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s3)
                 end_rounds(state, end - epoch)
                 decide(state, tables)
                 note_round(checkpoint, state, work, alive)
