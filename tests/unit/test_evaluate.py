@@ -50,7 +50,7 @@ TWO_COSTS = Risk.misidentification((1e-3, 1e-3))
         (SequentialHalving(5, 100), Bandit.drug_leveled(), "skip"),
         (DBCARE(REGRET, 5, sigma=0.5), Bandit.drug_binary(), "direct"),
         (Racing(3, 0.01, max_pulls=100_000), Bandit.one_sparse(3, 0.05), "skip"),
-        (Racing(32, 0.1), Bandit.one_sparse(32, 3.0), "direct"),
+        (Racing(32, 0.1), Bandit.one_sparse(32, 0.6), "direct"),
     ],
 )
 def test_auto_chooses_the_cheapest(policy: Racing, bandit: Bandit, engine: str) -> None:
