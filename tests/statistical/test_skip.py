@@ -3,8 +3,8 @@
 Two arms: the law of (stopping epoch, side) by quadrature (`TwoArmLaw`), and the exact engine for long runs. More arms:
 `drawn`, which draws every pull and knows the elimination rule as typed here.
 
-Error rate: each comparison fails for a right kernel with probability at most ALPHA = 1e-8 over the choice of the seeds,
-which are fixed; there are fewer than 90, so less than 1e-6 in all.
+Error rate: each comparison fails for a right kernel with probability at most ALPHA = 5e-9 over the choice of the seeds,
+which are fixed; there are fewer than 120, so less than 1e-6 in all.
 - Shares: exact binomial tails against a known probability, Fisher's exact test between two samples.
 - Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) against a known law (Massart) and 2 exp(-N t^2)
   between two samples of N >= 458 each (Wei and Dudley 2012).
@@ -13,7 +13,8 @@ which are fixed; there are fewer than 90, so less than 1e-6 in all.
   the largest number of pulls and V the sample variance.
 - Stopping epoch and side jointly: Pearson's statistic over cells of at least 200 expected runs, whose tail at ALPHA is
   that of the chi-square law nearly enough.
-Negative controls: kernels whose check for crossings is blinded, and laws that are slightly wrong.
+Negative controls: kernels whose check for crossings, or for drops while every pull is drawn, is blinded, and laws that
+are slightly wrong.
 """
 
 import math
@@ -39,7 +40,7 @@ from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rounds import state_size
 from dbcare.risk import Risk
 
-ALPHA = 1e-8
+ALPHA = 5e-9
 
 Floats = npt.NDArray[np.float64]
 
@@ -106,10 +107,13 @@ def blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str
     found = [getattr(module, path[0])]
     for name in path[1:-1]:
         found.append(found[-1].py_func.__globals__[name])
+    # Names of their own: machine code from the cache is told apart by them alone.
+    blind.__qualname__ = f"blind_{path[-1]}"
     changed = njit(blind)
     for name, called in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         original = found.pop().py_func
         copy = FunctionType(original.__code__, {**original.__globals__, called: changed}, name)
+        copy.__qualname__ = f"{name}_blind_{path[-1]}"
         changed = njit(error_model="numpy")(copy)
     monkeypatch.setattr(module, path[0], changed)
     return kernel(module.skip_loop(RULE), "a blinded simulator")
@@ -344,6 +348,12 @@ def by_survivors(count: int, epochs: int) -> EliminationTables:
     return EliminationTables(np.concatenate(lines), row, np.where(alive < 2, 0, epochs - 40 * alive), 10**9)
 
 
+def flat(count: int, height: float, epochs: int) -> EliminationTables:
+    """A boundary that does not rise: who crosses it often comes back, and a crossing not seen is missed for long."""
+    line = np.concatenate([[0.0], np.full(epochs, height)])
+    return EliminationTables(line, np.zeros(count + 1, np.int64), np.full(count + 1, epochs), 10**9)
+
+
 # Rules look at differences only, so sums far from 0 show values that belong to another epoch.
 SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
     "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, arms_of(sparse(8, 0.2)), 5_000),
@@ -359,6 +369,7 @@ SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
         arms_of(spread(5, 0.3) - 10.0, [1.0, 0.2, 1.5, 1.0, 0.5]),
         50_000,
     ),
+    "K=4 flat boundary": (flat(4, 25.0, 3000), arms_of([10.0] * 4, [1.0, 1.2, 1.0, 0.8]), 40_000),
     "K=6 tables by survivors": (by_survivors(6, 1000), arms_of([0.1, 0.05, 0.0, 0.0, -0.1, -0.2]), 8_000),
 }
 
@@ -370,27 +381,13 @@ def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
     assert discrepancies(one, two, int(two.pulls.max())) == []
 
 
-# What each function would answer if it saw nothing.
-BLIND: dict[str, Any] = {
-    "close_arms": lambda state, order, right, count, before, after, need: (0, 0, 0, 0.0),
-    "touching_sum": lambda state, order, right, close, leading, lagging, before, after, length, far, work, enough: (
-        0.0,
-        order[close - 1],
-        order[0],
-    ),
-    "halved_sums": lambda state, order, middle, right, close, leading, lagging, line, half, rest, far, work: (
-        1.0,
-        0.0,
-        0.0,
-    ),
-}
+@pytest.mark.parametrize("name", ["K=4 flat boundary", "K=6 tables by survivors"])
+def test_many_arms_with_blinded_check_are_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody_is_close(state, order, right, count, before, after, need):  # type: ignore[no-untyped-def]
+        return 0, 0, 0, 0.0
 
-
-@pytest.mark.parametrize("name", ["K=8 racing, arm by arm", "K=32 racing, sparse"])
-@pytest.mark.parametrize("check", BLIND)
-def test_many_arms_with_blinded_check_are_found_out(name: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tables, arms, runs = SETTINGS[name]
-    blind = blinded(monkeypatch, skip_many, ("jump", "first_drop", check), BLIND[check])
+    blind = blinded(monkeypatch, skip_many, ("jump", "first_drop", "close_arms"), nobody_is_close)
     found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
     assert "distribution" in found
 

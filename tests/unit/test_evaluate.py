@@ -53,7 +53,7 @@ MANY_VALUES = Bandit.empirical(np.random.default_rng(1).random((3, 60)).tolist()
         (Racing(2, 0.1, max_pulls=500), Bandit.empirical([(0.0, 0.5, 1.0), (0.0, 0.5)]), "skip"),
         (Racing(3, 0.1, max_pulls=500), MANY_VALUES, "direct"),
         (Racing(3, 0.01, max_pulls=100_000), Bandit.one_sparse(3, 0.05), "skip"),
-        (Racing(32, 0.1), Bandit.one_sparse(32, 3.0), "direct"),
+        (Racing(32, 0.1), Bandit.one_sparse(32, 0.6), "direct"),
     ],
 )
 def test_auto_chooses_the_cheapest(policy: Racing, bandit: Bandit, engine: str) -> None:

@@ -18,10 +18,9 @@ import pytest
 from numba import njit
 from scipy.stats import binom, chi2, norm
 
-from dbcare.engines.draws import GaussianArms
 from dbcare.engines.rng import stream
-from dbcare.engines.skip.bridge import DEPTH, between, between_touching, is_concave, touch
-from dbcare.engines.skip.drops import first_drop, work_size
+from dbcare.engines.skip.bridge import between, between_touching, is_concave, touch
+from dbcare.engines.skip.drops import ends_at, first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
@@ -133,16 +132,16 @@ class Crossings:
 
 def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
     """10 000 times from epoch 10 000, where the boundary 4 sqrt(n) is 400."""
-    arms = GaussianArms(np.zeros(3), sigma)
     state, work = np.zeros(state_size(3)), np.zeros(work_size(3))
     generator, boundary = stream(5, 0), 4.0 * np.sqrt(EPOCHS)
     epochs, sums = np.empty(10_000), np.empty((10_000, 3))
     for run in range(10_000):
         state[ROUND], state[ALIVE] = 10_000, 3
         state[SUMS:] = [*start, 0, 1, 2]
-        work[18 + 6 * DEPTH : 21 + 6 * DEPTH] = end
+        work[1:6:2] = sigma
+        work[ends_at(3) : ends_at(3) + 3] = end
         epochs[run], *generator = first_drop(
-            arms, SUMS + 3, boundary, 30.0, 10_100, state, work, *(np.uint64(word) for word in generator)
+            3, boundary, 1.0, 30.0, 10_100, state, work, *(np.uint64(word) for word in generator)
         )
         sums[run] = state[SUMS : SUMS + 3]
     inside = epochs < 10_100

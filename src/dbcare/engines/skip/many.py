@@ -37,8 +37,8 @@ LEAST = 0.1
 
 # A jump that should stand for so many epochs is better than drawing them.
 WORTHWHILE = 4.0
-# Else up to so many pulls are drawn where a run begins, and after two drops with no more between them than the second.
-OPENING = 256.0
+# Else pulls are drawn: in the first epochs, and after two drops within so many pulls, for up to as many again.
+OPENING = 8.0
 DENSE = 1000.0
 
 # Work, in pulls drawn one by one: so many for each jump, and for each sum in it.
@@ -98,7 +98,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             for slot in range(count):
                 settle(arms, work, slot, int(state[arm_at + slot]))
             dropped_at = 0.0  # pulls when somebody was last dropped
-            draw_until = OPENING
+            draw_until = OPENING * count
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
                 epoch = int(state[ROUND])

@@ -1,0 +1,125 @@
+"""Where a jump of several arms is cut: against Gaussian bridges drawn whole, by code that shares nothing with it.
+
+Both ends of the jump lie inside the boundary, so that only bounds and pending intervals can find a drop in between.
+
+Error rate: each of the 7 comparisons of a case fails for right code with probability at most ALPHA = 1e-8 over the
+choice of the seeds, which are fixed: below 2e-7 for both cases. The share of jumps cut is compared by Fisher's exact
+test, the laws of the epoch and of each arm's sum there by Dvoretzky-Kiefer-Wolfowitz between two samples,
+2 exp(-N t^2) (Wei and Dudley 2012). Negative controls: the same code with one of its sums over pairs blinded.
+"""
+
+import math
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from numba import njit
+from scipy.stats import fisher_exact
+
+from dbcare.engines.rng import begun
+from dbcare.engines.skip.drops import ends_at, first_drop, work_size
+from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
+
+ALPHA = 1e-8
+RUNS = 20_000
+START, END = 400, 465  # an odd length, so that halves differ
+
+Floats = npt.NDArray[np.float64]
+
+# Sums at the two ends and sigmas: one leader and three that it may drop, or two and two.
+CASES = {
+    "one leader": ([100.0, 8.0, 8.0, 11.0, 60.0], [110.0, 15.0, 16.0, 13.0, 65.0], [1.0, 1.0, 1.0, 1.0, 1.0]),
+    "unequal sigmas": ([100.0, 99.0, 10.0, 14.0, 50.0], [108.0, 110.0, 17.0, 15.0, 70.0], [0.6, 1.2, 1.0, 0.9, 1.3]),
+}
+BOUNDARY = 5.0 * np.sqrt(np.arange(END + 1.0))
+
+
+def cut_by(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Where each of many jumps is cut, and the sums there."""
+    begin, end, sigma = (np.array(values) for values in CASES[case])
+    count = len(begin)
+
+    def run_all(boundary, begin, end, sigma, state, work, epochs, sums):  # type: ignore[no-untyped-def]
+        variance = np.max(sigma) ** 2
+        for run in range(len(epochs)):
+            _, s0, s1, s2, s3 = begun(5, run)
+            state[ROUND] = START
+            state[ALIVE] = count
+            for slot in range(count):
+                state[SUMS + slot] = begin[slot]
+                work[2 * slot + 1] = sigma[slot]
+                work[ends_at(count) + slot] = end[slot]
+            epochs[run], _, _, _, _ = locate(count, boundary, variance, 24.0, END, state, work, s0, s1, s2, s3)
+            sums[run] = state[SUMS : SUMS + count]
+
+    epochs, sums = np.zeros(RUNS, np.int64), np.zeros((RUNS, count))
+    state, work = np.zeros(state_size(count)), np.zeros(work_size(count))
+    njit(run_all)(BOUNDARY, begin, end, sigma, state, work, epochs, sums)
+    return epochs, sums
+
+
+def cut_by_drawing(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The same with whole bridges: sums of steps, corrected to end where they should."""
+    begin, end, sigma = (np.array(values) for values in CASES[case])
+    length = END - START
+    steps = np.random.default_rng(6).standard_normal((RUNS, length, len(begin))) * sigma
+    walk = np.cumsum(steps, axis=1)
+    passed = (np.arange(1, length + 1) / length)[:, None]
+    paths = begin + walk + passed * (end - begin - walk[:, -1:, :])
+    over = np.ptp(paths, axis=2) > BOUNDARY[START + 1 :]
+    index = np.where(over.any(axis=1), over.argmax(axis=1), length - 1)
+    return START + 1 + index, paths[np.arange(RUNS), index]
+
+
+def distance(one: Floats, two: Floats) -> float:
+    """Between two samples' distribution functions."""
+    values = np.concatenate([one, two])
+    functions = [np.searchsorted(np.sort(sample), values, side="right") / len(sample) for sample in (one, two)]
+    return float(np.max(np.abs(functions[0] - functions[1])))
+
+
+def misfits(case: str, locate: Any) -> list[str]:
+    """The comparisons that fail."""
+    (epochs, sums), (true_epochs, true_sums) = cut_by(locate, case), cut_by_drawing(case)
+    cut = [int(np.sum(found < END)) for found in (epochs, true_epochs)]
+    allowed = math.sqrt(math.log(2.0 / ALPHA) / RUNS)
+    checks = {
+        "share": fisher_exact(np.array([[found, RUNS - found] for found in cut])).pvalue > ALPHA,
+        "epoch": distance(epochs.astype(np.float64), true_epochs.astype(np.float64)) < allowed,
+    }
+    # Rounded, as where nothing is cut the two codes' sums differ in the last bit.
+    for arm in range(sums.shape[1]):
+        checks[f"sum {arm}"] = distance(sums[:, arm].round(6), true_sums[:, arm].round(6)) < allowed
+    assert 0.05 * RUNS < cut[1] < 0.6 * RUNS  # the case is one where it matters
+    return [name for name, passed in checks.items() if not passed]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_jump_is_cut_where_bridges_cross(case: str) -> None:
+    assert misfits(case, first_drop) == []
+
+
+def blind_close_arms(state, order, right, count, before, after, need):  # type: ignore[no-untyped-def]
+    return 0, 0, 0, 0.0
+
+
+def blind_touching_sum(  # type: ignore[no-untyped-def]
+    state, order, right, close, leading, lagging, before, after, length, far, work, enough
+):
+    return 0.0, order[close - 1], order[0]
+
+
+def blind_halved_sums(  # type: ignore[no-untyped-def]
+    state, order, middle, right, close, leading, lagging, line, half, rest, far, work
+):
+    return 2.0, 0.5, 0.5
+
+
+@pytest.mark.parametrize("blind", [blind_close_arms, blind_touching_sum, blind_halved_sums])
+def test_blinded_sums_over_pairs_are_found_out(blind: Any) -> None:
+    original = first_drop.py_func
+    names = {**original.__globals__, blind.__name__.removeprefix("blind_"): njit(blind)}
+    changed = njit(error_model="numpy")(FunctionType(original.__code__, names, f"first_drop_{blind.__name__}"))
+    assert "epoch" in misfits("one leader", changed)
