@@ -1,18 +1,19 @@
 """Simulators of elimination at several caps on the pulls at once, by jumps or with every pull drawn."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from dbcare.engines.binding import KernelBlock, Simulator
 from dbcare.engines.compile import kernel as kernel_of
-from dbcare.engines.draws import Arms, FiniteArms, Floats, Ints, drawing_of
+from dbcare.engines.draws import Arms, Drawing, FiniteArms, Floats, Ints, drawing_of
 from dbcare.engines.pool import Outcomes
 from dbcare.engines.skip.blocks import with_sums
 from dbcare.engines.skip.bounded import Reach, capped_loop, no_reach, reach_of
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.rounds import RoundRule
 
 NO_CAPS: Ints = np.empty(0, np.int64)
 FEWEST_LEVELS = 3  # jumps of up to 8 epochs; with less, drawing every pull is as fast
@@ -45,7 +46,7 @@ def capped_direct_simulator(policy: EliminationPolicy, arms: Arms, seed: int, ca
 
 
 def _bound(policy: EliminationPolicy, arms: Arms, reach: Reach, seed: int, caps: Ints) -> Any:
-    kernel = kernel_of(capped_loop(policy.rule, drawing_of(arms)), "a simulator of elimination by safe jumps")
+    kernel = _capped_kernel(policy.rule, drawing_of(arms))
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         results = (out.recommended, out.pulls, out.undecided)
@@ -53,3 +54,8 @@ def _bound(policy: EliminationPolicy, arms: Arms, reach: Reach, seed: int, caps:
         kernel(first, seed, arms, policy.tables, reach, caps, state, work, *by_cap)
 
     return run
+
+
+@cache
+def _capped_kernel(rule: RoundRule, drawing: Drawing) -> Any:
+    return kernel_of(capped_loop(rule, drawing), "a simulator of elimination by safe jumps")

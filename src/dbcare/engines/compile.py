@@ -51,6 +51,8 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
         copy.__kwdefaults__ = function.__kwdefaults__
+        # Kernels loaded from disk were once seen to take each other's functions of the same name: give each its own.
+        copy.__qualname__ = f"{function.__qualname__}_{digest(function)}"
         options = OPTIONS | {"inline": inline}
         done[key] = numba.njit(**options)(copy)
     if done[key] is None:

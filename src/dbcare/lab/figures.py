@@ -112,9 +112,10 @@ def _fill(axes: Axes, plot: Plot) -> None:
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
             axes.fill_between(plot.x, line.low, line.high, color=look.colour, alpha=0.2, linewidth=0.0)
-    axes.set_title(plot.title, fontsize=10)
+    axes.set_title(plot.title, fontsize=10, y=1.0)  # a title that looks for its place takes longer than the curves
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
+    axes.minorticks_off()
     axes.grid(True, which="major", alpha=0.25)
 
 

@@ -6,6 +6,10 @@ hardly tell apart are taken for equal, and tails below 2^-60, which no uniform n
 added up in another order may differ in its last digits, and so break a tie otherwise.
 """
 
+import math
+from functools import lru_cache
+from itertools import pairwise
+
 import numpy as np
 
 from dbcare.engines.draws import FiniteArms, Floats, tables_of
@@ -52,20 +56,22 @@ def with_sums(arms: FiniteArms, longest: float) -> tuple[FiniteArms, int]:
     They go on while all sums of that many take few values, and to `longest` rewards at most. With K arms, the sum of
     2^level rewards of `arm` is arm number level * K + arm.
     """
-    level: list[Law] = [
-        (arms.value[start:stop], arms.probability[start:stop])
-        for start, stop in zip(arms.first[:-1], arms.first[1:], strict=True)
-    ]
+    return _with_sums(
+        tuple(arms.first.tolist()), arms.value.tobytes(), arms.probability.tobytes(), int(math.log2(longest))
+    )
+
+
+@lru_cache(maxsize=16)  # a sweep asks for the same arms again and again
+def _with_sums(first: tuple[int, ...], value: bytes, probability: bytes, most_levels: int) -> tuple[FiniteArms, int]:
+    values, probabilities = np.frombuffer(value), np.frombuffer(probability)
+    level: list[Law] = [(values[start:stop], probabilities[start:stop]) for start, stop in pairwise(first)]
     every = list(level)
-    size = 2
-    while size <= longest:
-        sums = _all_doubled(level)
-        if sums is None:
-            break
+    levels = 0
+    while levels < most_levels and (sums := _all_doubled(level)) is not None:
         every += sums
         level = sums
-        size *= 2
-    return tables_of(every), len(every) // len(level) - 1
+        levels += 1
+    return tables_of(every), levels
 
 
 def _all_doubled(laws: list[Law]) -> list[Law] | None:
