@@ -108,6 +108,11 @@ def friendly_errors() -> Iterator[None]:
     except DbcareError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
+    except ModuleNotFoundError as missing:
+        if missing.name != "matplotlib":
+            raise
+        typer.echo("Error: figures need the extra: pip install 'dbcare[lab]'.", err=True)
+        raise typer.Exit(2) from None
 
 
 @app.command()
@@ -136,6 +141,8 @@ def reproduce(
                 typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(each.points):,} points")
             return
         title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
+        if quick:
+            title += " (a quick look: with few points and runs, verdicts mean little)"
         whole = not quick and set(chosen) == set(known)
         run(experiments, out, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
 

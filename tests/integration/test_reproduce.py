@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+import dbcare
 from dbcare.lab import paper
 
 pytestmark = pytest.mark.xdist_group("reproduce")  # they share a run of everything
@@ -121,7 +122,7 @@ def test_results_carry_seed_version_and_engine(quick: tuple[Path, str]) -> None:
     stored = results(quick[0]).values()
     assert {line["seed"] for line in stored} == {1}
     assert {line["engine"] for line in stored} <= {"exact", "skip", "direct"}
-    assert {line["version"] for line in stored} == {"0.1.0"}
+    assert {line["versions"]["dbcare"] for line in stored} == {dbcare.__version__}
 
 
 def test_a_finished_run_is_not_run_again(quick: tuple[Path, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import dbcare
 from dbcare.errors import EngineError
 from dbcare.lab.points import Pass, code_digest
 from dbcare.lab.results import Record, compute
@@ -31,7 +32,10 @@ def dask_workers(address: str) -> Workers:
             for future in as_completed(futures, loop=client.loop):
                 record = future.result()
                 if record.code != code_digest():
-                    raise EngineError(f"The workers must run this code but they run dbcare {record.version}, changed.")
+                    raise EngineError(
+                        f"The workers must run dbcare {dbcare.__version__} with this code but they run "
+                        f"{record.versions['dbcare']} with other code."
+                    )
                 yield record
                 future.release()
 

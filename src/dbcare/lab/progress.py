@@ -25,7 +25,7 @@ class SweepProgress:
         self.pulls = 0
         self.began = self.last_line = time.monotonic()
         self.live: Progress | None = None
-        if console.is_terminal:
+        if console.is_terminal and points > 0:
             self.live = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numba
+import numpy
+
 import dbcare
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.grid import evaluate_grid
@@ -61,7 +64,7 @@ class Record:
     bandits: tuple[str, ...]
     cpu_seconds: float
     pulls_simulated: int
-    version: str
+    versions: dict[str, str]
     code: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,7 +99,7 @@ def compute(work: Pass) -> Record:
         bandits=tuple(dict.fromkeys(repr(point.bandit.means) for point in work.points)),
         cpu_seconds=time.thread_time() - began,
         pulls_simulated=simulated,
-        version=dbcare.__version__,
+        versions={"dbcare": dbcare.__version__, "numpy": numpy.__version__, "numba": numba.__version__},
         code=code_digest(),
     )
 
