@@ -108,6 +108,9 @@ def friendly_errors() -> Iterator[None]:
     except DbcareError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
+    except OSError as error:
+        typer.echo(f"Error: {error.filename or 'a file'} must be writable: {error.strerror or error}.", err=True)
+        raise typer.Exit(2) from None
     except ModuleNotFoundError as missing:
         if missing.name != "matplotlib":
             raise
@@ -136,9 +139,10 @@ def reproduce(
             definition.load(paper.file(name), seed=seed, quick=quick) for name in paper.NAMES if name in chosen
         ]
         if list_them:
-            typer.echo(f"{bounds.NAME:<14} {bounds.TITLE} ({bounds.SOURCE})")
+            if bounds.NAME in chosen:
+                typer.echo(f"{bounds.NAME:<14} {bounds.TITLE} ({bounds.SOURCE})")
             for each in experiments:
-                typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(each.points):,} points")
+                typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(set(each.points)):,} points")
             return
         title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
         if quick:
@@ -216,11 +220,18 @@ def bounds(
     from dbcare.risk import Loss
 
     with friendly_errors():
-        setup = theory.Setup(cost, sigma, arms, smallest, largest, points or (13 if figure is None else 200))
+        setup = theory.Setup(
+            cost, sigma, arms, smallest, largest, (13 if figure is None else 200) if points is None else points
+        )
         if figure is not None:
             from dbcare.lab.figures import draw
 
-            for path in draw(figure.with_suffix(""), setup.title, theory.plots(setup), columns=2):
+            for path in draw(
+                figure.with_suffix("") if figure.suffix in (".svg", ".png") else figure,
+                setup.title,
+                theory.plots(setup),
+                columns=2,
+            ):
                 typer.echo(path)
             return
         for loss in Loss:

@@ -85,12 +85,13 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[
     assert (remote / "sixteen.csv").read_bytes() == (local / "sixteen.csv").read_bytes()
 
 
-def test_no_scheduler_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense"])
+def test_no_scheduler_there(address: str, tmp_path: Path) -> None:
     file = tmp_path / "sixteen.toml"
     file.write_text(SWEEP)
     answer = subprocess.run(
-        [COMMAND, "sweep", file, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"],
+        [COMMAND, "sweep", file, "--out", tmp_path / "out", "--dask", address],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert answer.returncode == 2
-    assert "`dask` must be the address of a running scheduler but got tcp://127.0.0.1:9" in answer.stderr
+    assert f"`dask` must be the address of a running scheduler but got {address}" in answer.stderr

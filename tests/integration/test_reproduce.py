@@ -137,6 +137,60 @@ def test_a_finished_run_is_not_run_again(quick: tuple[Path, str]) -> None:
     assert (folder / "drug.png").exists()
 
 
+ODD = """
+title = "Is $5_$ a <b>price</b> & more?"
+runs = 50
+cost = 0.01
+claims = ["flat-below", "near-oracle", "between-bounds", "never-dominated"]
+[[settings]]
+bandit = "one-sparse"
+arms = 3
+sigma = 0.01
+gap = 0.01
+[policies._first]
+policy = "dbcare"
+[policies."$5_$ & <i>"]
+policy = "uniform"
+pulls = 2
+"""
+
+
+def test_an_odd_experiment_is_drawn_all_the_same(tmp_path: Path) -> None:
+    """One gap, a cost at which the guarantee means nothing, labels full of signs."""
+    file = tmp_path / "odd one.toml"
+    file.write_text(ODD)
+    out = tmp_path / "out"
+    command("sweep", file, "--out", out)
+    page = Page((out / "report.html").read_text())
+    assert page.open == []
+    assert "Is $5_$ a <b>price</b> & more?" in page.text
+    assert page.text.count("says nothing here") == 2 * 2  # in the list of all claims, and in the section
+    assert ElementTree.parse(out / "odd one.svg").getroot().tag.endswith("svg")
+
+
+def test_figures_cut_off_in_the_middle_are_drawn_again(tmp_path: Path) -> None:
+    file = tmp_path / "eight.toml"
+    file.write_text(SWEEP)
+    out = tmp_path / "out"
+    command("sweep", file, "--quick", "--out", out)
+    before = (out / "eight.csv").read_bytes()
+    # As if another seed's drawing had been killed: its numbers are there, its manifest is not.
+    command("sweep", file, "--quick", "--out", out, "--seed", 8)
+    assert (out / "eight.csv").read_bytes() != before
+    (out / "manifest.json").write_text("{}")
+    assert command("sweep", file, "--quick", "--out", out).stdout.startswith("Computed 0 points.")
+    assert (out / "eight.csv").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    answer = subprocess.run(
+        [COMMAND, "reproduce", "bounds", "--out", tmp_path / "file"], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert answer.stderr == f"Error: {tmp_path / 'file'} must be writable: File exists.\n"
+
+
 def test_a_killed_sweep_goes_on_where_it_stopped(tmp_path: Path) -> None:
     file = tmp_path / "eight.toml"
     file.write_text(SWEEP)

@@ -66,6 +66,18 @@ def test_quick_has_few_points_and_runs(tmp_path: Path) -> None:
     assert quick.settings[0].x[-1] == pytest.approx(1.0)
 
 
+def test_gaps_are_put_in_order(tmp_path: Path) -> None:
+    down = loaded(GOOD.replace("from = 0.1, to = 1.0", "from = 1.0, to = 0.1"), tmp_path)
+    assert down.settings[0].x == pytest.approx(loaded(GOOD, tmp_path).settings[0].x)
+    listed = loaded(GOOD.replace("{ from = 0.1, to = 1.0, points = 3 }", "[0.5, 0.1, 0.5, 0.3]"), tmp_path)
+    assert listed.settings[0].x == (0.1, 0.3, 0.5)
+
+
+def test_a_dear_pull_still_leaves_room_for_one_of_each(tmp_path: Path) -> None:
+    text = GOOD.replace("cost = 1e-3", "cost = 5.0").replace('"dbcare"', '"racing"\ndelta = 0.1')
+    assert loaded(text, tmp_path).curves[Loss.MISIDENTIFICATION, 1, "A"][0].policy == Racing(8, 0.1, max_pulls=8)
+
+
 def test_a_policy_of_your_own_is_found_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "own_policies_of_this_test.py").write_text(
         "from dbcare import Uniform\ndef twice(arms, pulls):\n    return Uniform(arms, 2 * pulls)\n"
@@ -92,6 +104,15 @@ def test_a_policy_of_your_own_is_found_beside_the_file(tmp_path: Path) -> None:
         ("cost = 1e-3", "", "`cost` must be given"),
         ("cost = 1e-3", "cost = [1e-3, 1e-4]", "One of `gap` and `cost` must be a single number"),
         ("cost = 1e-3", "cost = []", "`cost` must have at least one value"),
+        ("cost = 1e-3", "cost = 1e-3\nlosses = []", "`losses` must have at least one value"),
+        ("arms = [4, 8]", "arms = []", r"`arms` must be a real number but got \[\]"),
+        (
+            'bandit = "one-sparse"\narms = [4, 8]',
+            'bandit = "gaussian"\nmeans = 0.5',
+            "`means` must be a list of numbers",
+        ),
+        ("to = 1.0", "to = 1e200", "gaps and costs must be of a size whose squares are numbers"),
+        ("from = 0.1", "from = 1e-200", "gaps and costs must be of a size whose squares are numbers"),
         ('"dbcare"', '"dbcair"', "`policy` must be one of dbcare, .* but got 'dbcair'"),
         ('"dbcare"', '"nowhere:at_all"', "`policy` must name a function that can be imported but got nowhere:at_all"),
         ('"dbcare"', '"math:pi"', "`policy` must name a function but got math:pi"),

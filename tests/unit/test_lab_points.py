@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, evaluate
+from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, fingerprint, plan
 from dbcare.lab.results import Record, compute
@@ -89,6 +89,18 @@ def test_a_policy_of_your_own_is_known_by_its_code_and_tables() -> None:
     results = compute(plan(points)[0]).results
     assert results[0].error == results[1].error
     assert results[0].pulls == results[1].pulls == 10.0
+
+
+class Nameless(Uniform):
+    """A policy of a user's, which does not say what it is."""
+
+    __repr__ = object.__repr__
+
+
+def test_a_policy_without_a_description_is_known_all_the_same() -> None:
+    assert repr(Nameless(2, 5)) != repr(Nameless(2, 5))
+    assert fingerprint(Nameless(2, 5)) == fingerprint(Nameless(2, 5))
+    assert fingerprint(Nameless(2, 5)) != fingerprint(Nameless(2, 6))
 
 
 def test_a_line_cut_short_is_done_again_and_the_rest_is_kept(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbcare import validation
+from dbcare.errors import InvalidValueError
 from dbcare.lab.curves import Floats, words
 from dbcare.lab.figures import AXIS, THEORY, Line, Plot
 from dbcare.risk import Loss
@@ -46,6 +47,8 @@ class Setup:
             largest=validation.positive("largest", self.largest),
             points=validation.whole("points", self.points, at_least=2),
         )
+        if self.smallest >= self.largest:
+            raise InvalidValueError(f"`smallest` must be below `largest`, {self.largest:g}, but got {self.smallest:g}.")
 
     @property
     def gaps(self) -> Floats:

@@ -62,7 +62,8 @@ class Problem:
             "sigma": self.bandit.sigma,
             "bound": self.bound,
             "gap": self.bandit.smallest_gap,
-            "max_pulls": round(10 / self.risk.single_cost),  # the paper's safeguard on fixed confidence
+            # The paper's safeguard on fixed confidence; one pull of each is always allowed.
+            "max_pulls": max(len(self.bandit.arms), round(min(10.0 / self.risk.single_cost, 1e15))),
         }
 
 
@@ -123,7 +124,11 @@ def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Non
 
 def _require_all(name: str, taken: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> None:
     missing = [
-        option for option, parameter in taken.items() if parameter.default is parameter.empty and option not in given
+        option
+        for option, parameter in taken.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and option not in given
     ]
     if missing:
         raise InvalidValueError(f"{name} must be given {', '.join(missing)} but got {', '.join(given) or 'nothing'}.")

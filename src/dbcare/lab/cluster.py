@@ -10,6 +10,8 @@ from dbcare.lab.points import Pass, code_digest
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import Workers
 
+SECONDS_FOR_A_WORKER = 30
+
 
 def dask_workers(address: str) -> Workers:
     """Passes done by the workers of the scheduler at `address`; those of a lost worker are done again by another."""
@@ -23,11 +25,15 @@ def dask_workers(address: str) -> Workers:
             return
         try:
             client = Client(address, timeout="5s", set_as_default=False)
-        except OSError as failure:
+        except (OSError, ValueError) as failure:
             raise EngineError(
                 f"`dask` must be the address of a running scheduler but got {address}: {failure}."
             ) from None
         with client:
+            try:
+                client.wait_for_workers(1, timeout=SECONDS_FOR_A_WORKER)
+            except TimeoutError:
+                raise EngineError(f"The scheduler at {address} must have a worker but has none.") from None
             futures = client.map(compute, passes, key=[f"dbcare-{each.key}" for each in passes])
             for future in as_completed(futures, loop=client.loop):
                 record = future.result()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
+from dbcare.errors import InvalidValueError
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
+from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 from dbcare.theory import lower, pulls, upper
 
@@ -27,7 +32,6 @@ class Curve:
     standard_error: Floats
     error: Floats
     pulls: Floats
-    engines: tuple[str, ...]
 
     @property
     def low(self) -> Floats:
@@ -46,10 +50,11 @@ class Panel:
 
     title: str
     loss: Loss
+    axis: str
     x: Floats
     curves: Mapping[str, Curve]
     lower: Floats
-    upper: Floats  # DBCARE's guarantee
+    upper: Floats  # DBCARE's guarantee; not a number where it is undefined
     pulls: Floats  # DBCARE's bound on the expected pulls
 
     @property
@@ -82,24 +87,32 @@ def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Poi
         label: _curve(contender.policy, loss, [results[point] for point in experiment.curves[loss, number, label]])
         for label, contender in experiment.contenders.items()
     }
-    places = zip(setting.bandits, setting.costs, strict=True)
-    bounds = np.array([_theory(loss, bandit, cost, setting.bound) for bandit, cost in places])
-    return Panel(setting.title, loss, np.array(setting.x), curves, *bounds.T)
+    ours = next((label for label, contender in experiment.contenders.items() if contender.policy == "dbcare"), None)
+    policies = [point.policy for point in experiment.curves[loss, number, ours]] if ours else [None] * len(setting.x)
+    places = zip(setting.bandits, setting.costs, policies, strict=True)
+    bounds = np.array([_theory(loss, bandit, cost, policy) for bandit, cost, policy in places])
+    return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, *bounds.T)
 
 
-def _theory(loss: Loss, bandit: Bandit, cost: float, bound: float) -> tuple[float, float, float]:
-    """The lower bound for any policy, DBCARE's guarantee, and the bound on its expected pulls."""
-    arms, sigma, hardness, gap = len(bandit.arms), bandit.sigma, bandit.complexity, bandit.smallest_gap
-    most = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # whole epochs: see its docstring
+def _theory(loss: Loss, bandit: Bandit, cost: float, policy: Policy | None) -> tuple[float, float, float]:
+    """The lower bound for any policy, DBCARE's guarantee, and the bound on its expected pulls, if it takes part."""
+    arms, hardness, gap = len(bandit.arms), bandit.complexity, bandit.smallest_gap
     if loss is Loss.MISIDENTIFICATION:
-        least = lower.misidentification(hardness, cost, sigma)
-        if arms == 2:
-            return float(least), float(upper.two_arm(loss, gap, cost, sigma)), most
-        return float(least), float(upper.misidentification(hardness, arms, cost, sigma)), most
-    least = lower.simple_regret(hardness, gap, cost, sigma)
-    if arms == 2:
-        return float(least), float(upper.two_arm(loss, gap, cost, sigma, bound=bound)), most
-    return float(least), float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound)), most
+        least = float(lower.misidentification(hardness, cost, bandit.sigma))
+    else:
+        least = float(lower.simple_regret(hardness, gap, cost, bandit.sigma))
+    guarantee = most = math.nan
+    if isinstance(policy, DBCARE):
+        sigma, bound = policy.sigma, policy.bound
+        most = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # whole epochs: see its docstring
+        with contextlib.suppress(InvalidValueError):  # too dear for the bound to mean anything
+            if arms == 2:
+                guarantee = float(upper.two_arm(loss, gap, cost, sigma, bound=bound))
+            elif loss is Loss.MISIDENTIFICATION:
+                guarantee = float(upper.misidentification(hardness, arms, cost, sigma))
+            else:
+                guarantee = float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound))
+    return least, guarantee, most
 
 
 def _curve(policy: str, loss: Loss, found: list[Result]) -> Curve:
@@ -110,5 +123,4 @@ def _curve(policy: str, loss: Loss, found: list[Result]) -> Curve:
         standard_error,
         np.array([result.error for result in found]),
         np.array([result.pulls for result in found]),
-        tuple(dict.fromkeys(result.engine for result in found)),
     )

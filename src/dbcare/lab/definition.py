@@ -57,9 +57,11 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experim
         raise InvalidValueError(f"{path.name} must be a TOML file: {failure}.") from None
     folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.append(folder)  # where a policy such as `module:function` may live
+        sys.path.insert(0, folder)  # where a policy such as `module:function` may live
     try:
         return _experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
+    except OverflowError:
+        raise InvalidValueError(f"{path.name}: gaps and costs must be of a size whose squares are numbers.") from None
     except InvalidValueError as failure:
         raise InvalidValueError(f"{path.name}: {failure}") from None
 
@@ -79,15 +81,21 @@ def _experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
         settings=tuple(part.setting for part in parts),
         contenders=_contenders(raw.get("policies")),
         losses=tuple(
-            Loss(validation.one_of("losses", each, list(Loss))) for each in _list(raw.get("losses", list(Loss)))
+            Loss(validation.one_of("losses", each, list(Loss)))
+            for each in _list("losses", raw.get("losses", list(Loss)))
         ),
         runs=min(runs, QUICK_RUNS) if quick else runs,
         seed=validation.whole("seed", raw.get("seed", 0), at_least=0),
         source=_text("source", raw.get("source", "")),
-        decisions=tuple(_text("decisions", each) for each in _list(raw.get("decisions", []))),
-        claims=tuple(validation.one_of("claims", each, CLAIMS) for each in _list(raw.get("claims", []))),
+        decisions=tuple(_text("decisions", each) for each in _list("decisions", raw.get("decisions", []), empty=True)),
+        claims=tuple(
+            validation.one_of("claims", each, CLAIMS) for each in _list("claims", raw.get("claims", []), empty=True)
+        ),
     )
-    _ = experiment.points  # a wrong option of a policy is found before anything runs
+    # What is wrong with an option or an instance is found before anything runs.
+    _ = experiment.points
+    if any(bandit.complexity == 0.0 for setting in experiment.settings for bandit in setting.bandits):
+        raise OverflowError
     return experiment
 
 
@@ -103,7 +111,7 @@ def _columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
     if "bandit" not in table:
         raise InvalidValueError("Each of `settings` must name its bandit.")
     arms = table.get("arms")
-    if isinstance(arms, list):
+    if isinstance(arms, list) and arms:
         title = f"{table['title']}, " if "title" in table else ""
         return [
             column
@@ -117,6 +125,8 @@ def _columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
     if gaps is not None and len(gaps) > 1 and len(costs) > 1:
         raise InvalidValueError("One of `gap` and `cost` must be a single number but got several of both.")
     options = {key: table[key] for key in BANDIT_KEYS if key in table}
+    if not isinstance(options.get("means", []), list):
+        raise InvalidValueError(f"`means` must be a list of numbers but got {options['means']!r}.")
     name = table["bandit"]
     title = _text("title", table.get("title", str(name)))
     by_gap = gaps is not None and len(costs) == 1
@@ -138,7 +148,7 @@ def _largest_gap(bandits: Iterable[Bandit]) -> float:
 
 
 def _values(name: str, given: Any, quick: bool) -> list[float]:
-    """A number, a list of numbers, or a geometric range."""
+    """A number, a list of numbers, or a geometric range; ascending."""
     if isinstance(given, Mapping):
         refuse_unknown(f"Keys of {name}", given, ("from", "to", "points"))
         for key in ("from", "to"):
@@ -146,11 +156,9 @@ def _values(name: str, given: Any, quick: bool) -> list[float]:
                 raise InvalidValueError(f"`{name}` must say {key} where it ranges.")
         low, high = (validation.positive(f"{name}.{key}", given[key]) for key in ("from", "to"))
         points = validation.whole(f"{name}.points", given.get("points", 40), at_least=2)
-        return [float(each) for each in np.geomspace(low, high, min(points, QUICK_POINTS) if quick else points)]
-    listed = [validation.positive(name, each) for each in (given if isinstance(given, list) else [given])]
-    if not listed:
-        raise InvalidValueError(f"`{name}` must have at least one value but got none.")
-    return listed
+        return sorted(np.geomspace(low, high, min(points, QUICK_POINTS) if quick else points).tolist())
+    listed = sorted({validation.positive(name, each) for each in _list(name, given)})
+    return listed[:: -(-len(listed) // QUICK_POINTS)] if quick else listed
 
 
 def _contenders(given: Any) -> dict[str, Contender]:
@@ -171,7 +179,9 @@ def _tables(name: str, given: Any) -> list[dict[str, Any]]:
     return [dict(each) for each in given]
 
 
-def _list(given: Any) -> list[Any]:
+def _list(name: str, given: Any, *, empty: bool = False) -> list[Any]:
+    if given == [] and not empty:
+        raise InvalidValueError(f"`{name}` must have at least one value but got none.")
     return given if isinstance(given, list) else [given]
 
 

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from dbcare.lab.curves import Floats, Panel
 
@@ -94,29 +95,34 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
             left=0.7 / width, right=1.0 - 0.15 / width, bottom=below / height, top=1.0 - 0.75 / height,
             wspace=0.85 / (WIDTH - 0.85), hspace=0.85 / (HEIGHT - 0.85),
         )  # fmt: skip
-        for place, plot in enumerate(plots, start=1):
-            _fill(figure.add_subplot(rows, columns, place), plot)
-        handles, _ = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="lower center", ncols=in_a_row, frameon=False)
-        figure.suptitle(title, y=1.0 - 0.12 / height, va="top")
+        drawn = [_fill(figure.add_subplot(rows, columns, place), plot) for place, plot in enumerate(plots, start=1)]
+        legend = figure.legend(drawn[0], labels, loc="lower center", ncols=in_a_row, frameon=False)
+        for text in legend.get_texts():
+            text.set_parse_math(False)  # a dollar sign is money
+        figure.suptitle(title, y=1.0 - 0.12 / height, va="top", parse_math=False)
         figure.savefig(written[0], metadata={"Date": None})
         figure.savefig(written[1], dpi=110)
     return written
 
 
-def _fill(axes: Axes, plot: Plot) -> None:
+def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
+    """Draw a plot; returns its lines for the legend."""
+    drawn = []
     for line, look in zip(plot.lines, _looks([line.kind for line in plot.lines]), strict=True):
-        axes.loglog(
-            plot.x, line.y, color=look.colour, linestyle=look.dashes, label=line.label, linewidth=look.width,
+        drawn += axes.loglog(
+            plot.x, line.y, color=look.colour, linestyle=look.dashes, linewidth=look.width,
             marker="o" if len(plot.x) == 1 else "",
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
             axes.fill_between(plot.x, line.low, line.high, color=look.colour, alpha=0.2, linewidth=0.0)
-    axes.set_title(plot.title, fontsize=10, y=1.0)  # a title that looks for its place takes longer than the curves
+    axes.set_title(
+        plot.title, fontsize=10, y=1.0, parse_math=False
+    )  # a title that looks for its place takes longer than the curves
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
     axes.minorticks_off()
     axes.grid(True, which="major", alpha=0.25)
+    return drawn
 
 
 class Look(NamedTuple):

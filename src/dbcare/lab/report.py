@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,9 +24,9 @@ class Judged:
     verdicts: tuple[Verdict, ...]
 
     @property
-    def holds(self) -> bool:
-        """In every panel that it speaks of."""
-        return all(verdict.holds for verdict in self.verdicts)
+    def holds(self) -> bool | None:
+        """In every panel that it speaks of; None where it speaks of none."""
+        return all(verdict.holds for verdict in self.verdicts) if self.verdicts else None
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], totals: To
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
-    draft = path.with_suffix(".part")
+    draft = path.with_suffix(f".{os.getpid()}")
     draft.write_text(page, encoding="utf-8")
     draft.replace(path)
     return path
@@ -103,8 +104,10 @@ def _verdicts(sections: Sequence[Section]) -> str:
             rows.append((_mark(judged.holds), escape(judged.claim.text), _link(section), count))
     if not rows:
         return ""
-    held = sum(judged.holds for section in sections for judged in section.judged)
-    return f"<h2>Claims: {held} of {len(rows)} hold</h2>\n" + _grid(("", "claim", "experiment", "holds in"), rows)
+    verdicts = [judged.holds for section in sections for judged in section.judged if judged.verdicts]
+    return f"<h2>Claims: {sum(map(bool, verdicts))} of {len(verdicts)} hold</h2>\n" + _grid(
+        ("", "claim", "experiment", "holds in"), rows
+    )
 
 
 def _section(section: Section) -> str:
@@ -136,13 +139,16 @@ def _claim(judged: Judged) -> str:
     rows = [
         (_mark(each.holds), escape(each.panel), "<br>".join(map(escape, each.evidence))) for each in judged.verdicts
     ]
+    opened = " open" if judged.holds is False else ""
     return (
-        f"<details{'' if judged.holds else ' open'}><summary>{_mark(judged.holds)} {escape(judged.claim.text)} "
+        f"<details{opened}><summary>{_mark(judged.holds)} {escape(judged.claim.text)} "
         f'<span class="small">{escape(judged.claim.source)}</span></summary>{_grid(None, rows)}</details>'
     )
 
 
-def _mark(holds: bool) -> str:
+def _mark(holds: bool | None) -> str:
+    if holds is None:
+        return '<span class="small">says nothing here</span>'
     return '<span class="yes">holds</span>' if holds else '<span class="no">fails</span>'
 
 

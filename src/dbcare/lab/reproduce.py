@@ -17,7 +17,7 @@ from rich.console import Console
 import dbcare
 from dbcare.engines.pool import available_threads
 from dbcare.lab.experiment import Experiment
-from dbcare.lab.points import Pass, plan
+from dbcare.lab.points import Pass, code_digest, plan
 from dbcare.lab.progress import SweepProgress
 from dbcare.lab.report import Totals, write_report
 from dbcare.lab.sections import bounds_section, experiment_section
@@ -67,24 +67,25 @@ def reproduce(
         files = tuple(folder / each for each in known["files"])
         return Written(files, known["claims"], known["hold"], computed, drawn=False)
     console.print("Drawing figures and writing the report.")
+    (folder / MANIFEST).unlink(missing_ok=True)  # until all is written, nothing is up to date
     sections = [bounds_section(folder)] if bounds else []
     sections += [experiment_section(each, results, folder) for each in experiments]
     totals = _totals(passes, store, computed, time.monotonic() - began)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
-    judged = [each for section, _ in sections for each in section.judged]
-    written = Written(files, len(judged), sum(each.holds for each in judged), computed, drawn=True)
+    judged = [each for section, _ in sections for each in section.judged if each.verdicts]
+    written = Written(files, len(judged), sum(bool(each.holds) for each in judged), computed, drawn=True)
     _remember(folder, digest, written)
     return written
 
 
 def _digest(passes: Sequence[Pass], experiments: Sequence[Experiment], title: str, bounds: bool) -> str:
     """A fingerprint of everything that figures and report depend on: results, definitions, and the code here."""
-    found = hashlib.sha256(repr((title, bounds, [work.key for work in passes])).encode())
+    found = hashlib.sha256(repr((code_digest(), title, bounds, [work.key for work in passes])).encode())
     for each in experiments:
         found.update(repr((each.name, each.title, each.source, each.decisions, each.claims, each.losses)).encode())
-        found.update(repr([(setting.title, setting.x) for setting in each.settings]).encode())
-        found.update(repr([*each.contenders]).encode())
+        found.update(repr([(setting.title, setting.x, setting.bound) for setting in each.settings]).encode())
+        found.update(repr(each.contenders).encode())
     for path in sorted(Path(__file__).parent.glob("*.*")):
         found.update(path.read_bytes())
     return found.hexdigest()
@@ -94,9 +95,9 @@ def _up_to_date(folder: Path, digest: str) -> dict[str, Any] | None:
     """What the manifest says, if it was written for `digest` and every file is still there."""
     try:
         known: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        current = known["digest"] == digest and all((folder / each).exists() for each in known["files"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    current = known["digest"] == digest and all((folder / each).exists() for each in known["files"])
     return known if current else None
 
 

@@ -42,7 +42,7 @@ def experiment_section(
             ("Mean risk; bands are ± 2 standard errors where runs were drawn.", risk[0]),
             ("The same as multiples of the lower bound.", ratio[0]),
         ),
-        judged=tuple(each for each in judged if each.verdicts),
+        judged=tuple(judged),
         table=table,
     )
     return section, [*risk, *ratio, table.write(stem.with_name(f"{stem.name}.csv"))]
