@@ -29,9 +29,13 @@ from dbcare.policies.rounds import ALIVE, ROUND, SUMS
 # An arm as near as this to being dropped, in units of sigma^2 m, makes B so large that it is not worth the adding up.
 NEAR = 1.3
 
+# An interval in which the close arms have at most so many pulls is stepped through if its bound says nothing.
+STEPPED = 200.0
+
 # Work is counted in pulls drawn one by one: so many for each interval examined, and for each sum in it.
 INTERVAL = 40.0
 EXAMINED = 5.0
+STEP = 1.5
 
 
 def work_size(arms: int) -> int:
@@ -46,6 +50,31 @@ def work_size(arms: int) -> int:
 def ends_at(count):
     """Where in `work` the sums at a jump's end stand, followed by those at the ends of its parts."""
     return 6 * count + 4 * DEPTH
+
+
+@njit(**OPTIONS)
+def step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
+    """Move the sums of the slots order[:close] to the first epoch before `end` at which a drop is due, else to end - 1.
+
+    Bridges to `right`: r epochs before the end the next step has mean (right - sum)/r and variance sigma^2 (1 - 1/r).
+    """
+    while True:
+        share = 1.0 / (end - epoch)
+        root = math.sqrt(1.0 - share)
+        high = -np.inf
+        low = np.inf
+        for index in range(close):
+            slot = order[index]
+            z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+            total = state[SUMS + slot]
+            total += share * (right[slot] - total) + root * work[2 * slot + 1] * z
+            state[SUMS + slot] = total
+            high = max(high, total)
+            low = min(low, total)
+        epoch += 1
+        crossed = high - low > boundary[epoch]
+        if crossed or epoch == end - 1:
+            return epoch, crossed, s0, s1, s2, s3
 
 
 @njit(**OPTIONS)
@@ -68,6 +97,7 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
     ends[0], known[0], candidates[0], marks[0] = end, alive, alive, FRESH
     top = 0
     bound = 1.0
+    placed = 0
     # Of the last interval that was examined: a pending one is always a part of it.
     leading = 0
     lagging = 0
@@ -93,6 +123,16 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
                 if bound < 1.0:
                     u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
                     mark = PENDING if u < bound else FREE
+            if mark == FRESH and length * close <= STEPPED:
+                start = epoch
+                epoch, crossed, s0, s1, s2, s3 = step_bridges(
+                    order, close, right, boundary, start, end, state, work, s0, s1, s2, s3
+                )
+                work[-1] += STEP * (epoch - start) * close
+                if crossed:
+                    placed = close
+                    break
+                mark = FREE
         if mark != FREE:
             half = length // 2
             fraction = half / length
