@@ -117,12 +117,18 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
             if close == 0:
                 mark = FREE
             elif nearest > NEAR * unit:
-                bound, _, _ = touching_sum(
-                    state, order, right, close, leading, lagging, boundary[epoch], boundary[end], length, far, work, 1.0
-                )
-                if bound < 1.0:
-                    u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
-                    mark = PENDING if u < bound else FREE
+                u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                # No pair is nearer than the nearest arm is to the largest sums: a bound for which one exp is enough.
+                bound = lagging * (close - leading) * math.exp(-nearest / unit)
+                if u < bound:
+                    bound, _, _ = touching_sum(
+                        state, order, right, close, leading, lagging, boundary[epoch], boundary[end], length, far, work,
+                        1.0,
+                    )  # fmt: skip
+                if u >= bound:
+                    mark = FREE
+                elif bound < 1.0:
+                    mark = PENDING
             if mark == FRESH and length * close <= STEPPED:
                 start = epoch
                 epoch, crossed, s0, s1, s2, s3 = step_bridges(
