@@ -37,9 +37,9 @@ STEPPED = 120.0
 UNKNOWN = -1.0  # stands for a U that is not drawn yet
 
 # Work is counted in pulls drawn one by one: so many for each interval examined, each sum in it, each pull stepped.
-INTERVAL = 40.0
+INTERVAL = 50.0
 EXAMINED = 5.0
-STEP = 1.5
+STEP = 2.0
 
 
 def work_size(arms: int) -> int:

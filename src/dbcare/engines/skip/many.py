@@ -45,7 +45,7 @@ OPENING = 8.0
 DENSE = 1000.0
 
 # Work, in pulls drawn one by one: so many for each jump, and for each sum in it.
-JUMP = 20.0
+JUMP = 30.0
 JUMPED = 1.5
 
 
