@@ -1,14 +1,16 @@
-"""Where a jump of several arms is cut: against Gaussian bridges drawn whole, by code that shares nothing with it.
+"""Where a jump of several arms is cut: against Gaussian walks drawn whole, by code that shares nothing with it.
 
-Both ends of the jump lie inside the boundary, so that only bounds and pending intervals can find a drop in between.
+Where both ends are given, they lie inside the boundary, so that only bounds, steps and pending intervals can find a
+drop in between.
 
 Error rate: each of the 7 comparisons of a case fails for right code with probability at most ALPHA = 1e-8 over the
-choice of the seeds, which are fixed: below 2e-7 for both cases. The share of jumps cut is compared by Fisher's exact
-test, the laws of the epoch and of each arm's sum there by Dvoretzky-Kiefer-Wolfowitz between two samples,
-2 exp(-N t^2) (Wei and Dudley 2012). Negative controls: the same code with one of its sums over pairs blinded.
+choice of the seeds, which are fixed, and so do the 2 of jumps whose end is drawn: below 2e-7 in all. The share of jumps
+cut is compared by Fisher's exact test, the laws of the epoch and of each arm's sum there by Dvoretzky-Kiefer-Wolfowitz
+between two samples, 2 exp(-N t^2) (Wei and Dudley 2012). Negative controls: the same code with a part blinded or wrong.
 """
 
 import math
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -18,8 +20,9 @@ import pytest
 from numba import njit
 from scipy.stats import fisher_exact
 
-from dbcare.engines.rng import begun
-from dbcare.engines.skip.drops import ends_at, first_drop, work_size
+from dbcare.engines.rng import begun, normal
+from dbcare.engines.skip.drops import UNKNOWN, ends_at, first_drop, work_size
+from dbcare.engines.skip.many import jump
 from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
 
 ALPHA = 1e-8
@@ -51,7 +54,7 @@ def cut_by(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
                 state[SUMS + slot] = begin[slot]
                 work[2 * slot + 1] = sigma[slot]
                 work[ends_at(count) + slot] = end[slot]
-            epochs[run], _, _, _, _ = locate(count, boundary, variance, 24.0, END, state, work, s0, s1, s2, s3)
+            epochs[run], _, _, _, _ = locate(count, boundary, variance, 24.0, END, UNKNOWN, state, work, s0, s1, s2, s3)
             sums[run] = state[SUMS : SUMS + count]
 
     epochs, sums = np.zeros(RUNS, np.int64), np.zeros((RUNS, count))
@@ -117,9 +120,111 @@ def blind_halved_sums(  # type: ignore[no-untyped-def]
     return 2.0, 0.5, 0.5
 
 
-@pytest.mark.parametrize("blind", [blind_close_arms, blind_touching_sum, blind_halved_sums])
-def test_blinded_sums_over_pairs_are_found_out(blind: Any) -> None:
-    original = first_drop.py_func
-    names = {**original.__globals__, blind.__name__.removeprefix("blind_"): njit(blind)}
-    changed = njit(error_model="numpy")(FunctionType(original.__code__, names, f"first_drop_{blind.__name__}"))
+def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+    return end - 1, False, s0, s1, s2, s3
+
+
+BLIND = [blind_close_arms, blind_touching_sum, blind_halved_sums, blind_step_bridges]
+
+
+def with_another(function: Any, name: str, another: Any) -> Any:
+    """The same code, compiled with another function under a name that it calls."""
+    original = function.py_func
+    names = {**original.__globals__, name: njit(another)}
+    return njit(error_model="numpy")(FunctionType(original.__code__, names, f"{original.__name__}_another_{name}"))
+
+
+@pytest.mark.parametrize("blind", BLIND)
+def test_blinded_parts_are_found_out(blind: Any) -> None:
+    changed = with_another(first_drop, blind.__name__.removeprefix("blind_"), blind)
     assert "epoch" in misfits("one leader", changed)
+
+
+def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+    """Steps of the right variance that do not lead to the sums at the end."""
+    while epoch < end - 1:
+        high = -np.inf
+        low = np.inf
+        for index in range(close):
+            slot = order[index]
+            z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+            state[SUMS + slot] += work[2 * slot + 1] * z
+            high = max(high, state[SUMS + slot])
+            low = min(low, state[SUMS + slot])
+        epoch += 1
+        if high - low > boundary[epoch]:
+            return epoch, True, s0, s1, s2, s3
+    return epoch, False, s0, s1, s2, s3
+
+
+def test_steps_that_do_not_lead_to_the_end_are_found_out() -> None:
+    assert misfits("one leader", with_another(first_drop, "step_bridges", loose_step_bridges)) != []
+
+
+# A jump whose end is not given: sums at its start and means, so that a drop inside is likely enough, and mostly where
+# U was drawn before the jump was examined.
+JUMPS = 100_000
+LENGTH = 40
+BEGIN, MEANS = np.array([93.0, 1.0, 40.0]), np.array([0.16, 0.12, 0.1])
+
+
+def ended_by(jumping: Any) -> npt.NDArray[np.int64]:
+    """Where each of many jumps ends."""
+
+    def run_all(boundary, begin, means, state, work, epochs):  # type: ignore[no-untyped-def]
+        gap = boundary[START] - (np.max(begin) - np.min(begin))
+        for run in range(len(epochs)):
+            _, s0, s1, s2, s3 = begun(7, run)
+            state[ROUND] = START
+            state[ALIVE] = len(begin)
+            for slot in range(len(begin)):
+                state[SUMS + slot] = begin[slot]
+                work[2 * slot] = means[slot]
+                work[2 * slot + 1] = 1.0
+            epochs[run], _, _, _, _ = jumping(len(begin), boundary, 1.0, 24.0, gap, LENGTH, state, work, s0, s1, s2, s3)
+
+    epochs = np.zeros(JUMPS, np.int64)
+    njit(run_all)(BOUNDARY, BEGIN, MEANS, np.zeros(state_size(3)), np.zeros(work_size(3)), epochs)
+    return epochs
+
+
+@cache
+def ended_by_drawing() -> npt.NDArray[np.int64]:
+    """The same with every pull drawn."""
+    generator = np.random.default_rng(8)
+    found = []
+    for _ in range(10):
+        steps = generator.standard_normal((JUMPS // 10, LENGTH, 3)) + MEANS
+        over = np.ptp(BEGIN + np.cumsum(steps, axis=1), axis=2) > BOUNDARY[START + 1 : START + 1 + LENGTH]
+        found.append(np.where(over.any(axis=1), over.argmax(axis=1) + 1, LENGTH))
+    return START + np.concatenate(found)
+
+
+def jump_misfits(jumping: Any) -> list[str]:
+    """The comparisons that fail."""
+    epochs, true_epochs = ended_by(jumping), ended_by_drawing()
+    cut = [int(np.sum(found < START + LENGTH)) for found in (epochs, true_epochs)]
+    apart = distance(epochs.astype(np.float64), true_epochs.astype(np.float64))
+    checks = {
+        "share": fisher_exact(np.array([[found, JUMPS - found] for found in cut])).pvalue > ALPHA,
+        "epoch": apart < math.sqrt(math.log(2.0 / ALPHA) / JUMPS),
+    }
+    return [name for name, passed in checks.items() if not passed]
+
+
+def test_a_jump_ends_where_walks_cross() -> None:
+    assert jump_misfits(jump) == []
+
+
+def test_a_jump_that_forgets_its_uniform_number_is_found_out() -> None:
+    def forgetful(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+        return first_drop(count, boundary, variance, far, end, UNKNOWN, state, work, s0, s1, s2, s3)
+
+    assert "share" in jump_misfits(with_another(jump, "first_drop", forgetful))
+
+
+def test_a_jump_that_stands_wherever_it_may_is_found_out() -> None:
+    def largest(s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+        return 1.0, s0, s1, s2, s3
+
+    assert "share" in jump_misfits(with_another(jump, "uniform", largest))

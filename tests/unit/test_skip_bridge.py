@@ -20,7 +20,7 @@ from scipy.stats import binom, chi2, norm
 
 from dbcare.engines.rng import stream
 from dbcare.engines.skip.bridge import between, between_touching, is_concave, touch
-from dbcare.engines.skip.drops import ends_at, first_drop, work_size
+from dbcare.engines.skip.drops import UNKNOWN, ends_at, first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
@@ -141,7 +141,7 @@ def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
         work[1:6:2] = sigma
         work[ends_at(3) : ends_at(3) + 3] = end
         epochs[run], *generator = first_drop(
-            3, boundary, 1.0, 30.0, 10_100, state, work, *(np.uint64(word) for word in generator)
+            3, boundary, 1.0, 30.0, 10_100, UNKNOWN, state, work, *(np.uint64(word) for word in generator)
         )
         sums[run] = state[SUMS : SUMS + 3]
     inside = epochs < 10_100

@@ -12,6 +12,8 @@ the halves' sums against their own chords. These lie higher, so that for each pa
 B_1 B_2 >= sum of t_1 t_2, so P <= sum of p_jk. The midpoints are kept with probability P/(sum of p_jk). Refused:
 nothing was crossed. Kept: both halves are fresh if P = 1; else with probability B_1/P the left one is pending and the
 right one fresh, otherwise the left one is free of crossings and the right one pending.
+
+A fresh interval of which U says nothing is stepped through epoch by epoch, if it is short, instead of being halved.
 """
 
 import math
@@ -29,9 +31,15 @@ from dbcare.policies.rounds import ALIVE, ROUND, SUMS
 # An arm as near as this to being dropped, in units of sigma^2 m, makes B so large that it is not worth the adding up.
 NEAR = 1.3
 
-# Work is counted in pulls drawn one by one: so many for each interval examined, and for each sum in it.
-INTERVAL = 40.0
+# An interval in which the close arms have at most so many pulls is short.
+STEPPED = 120.0
+
+UNKNOWN = -1.0  # stands for a U that is not drawn yet
+
+# Work is counted in pulls drawn one by one: so many for each interval examined, each sum in it, each pull stepped.
+INTERVAL = 50.0
 EXAMINED = 5.0
+STEP = 2.0
 
 
 def work_size(arms: int) -> int:
@@ -49,12 +57,38 @@ def ends_at(count):
 
 
 @njit(**OPTIONS)
-def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3):
+def step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
+    """Move the sums of the slots order[:close] to the first epoch before `end` at which a drop is due, else to end - 1.
+
+    Bridges to `right`: r epochs before the end the next step has mean (right - sum)/r and variance sigma^2 (1 - 1/r).
+    """
+    while True:
+        share = 1.0 / (end - epoch)
+        root = math.sqrt(1.0 - share)
+        high = -np.inf
+        low = np.inf
+        for index in range(close):
+            slot = order[index]
+            z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+            total = state[SUMS + slot]
+            total += share * (right[slot] - total) + root * work[2 * slot + 1] * z
+            state[SUMS + slot] = total
+            high = max(high, total)
+            low = min(low, total)
+        epoch += 1
+        crossed = high - low > boundary[epoch]
+        if crossed or epoch == end - 1:
+            return epoch, crossed, s0, s1, s2, s3
+
+
+@njit(**OPTIONS)
+def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
     """Move the sums from the present epoch to the first at which a drop is due, or to `end`, where they are known.
 
     `work` holds a stack of intervals, the leftmost on top: the end of each, how many slots of `order` have a sum there,
     how many of these are candidates, what is known of it, and the sums. A slot's sum in `state` stands at the epoch
-    `since`. `variance` is the largest of an arm.
+    `since`. `variance` is the largest of an arm. `drawn` is U for the whole jump, if that is drawn, else UNKNOWN; it is
+    only known to be below a number under 1 and no smaller than B.
     """
     whole = work[4 * count : ends_at(count)].view(np.int64)
     order, since, stack = whole[:count], whole[count : 2 * count], whole[2 * count :]
@@ -68,6 +102,7 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
     ends[0], known[0], candidates[0], marks[0] = end, alive, alive, FRESH
     top = 0
     bound = 1.0
+    placed = 0
     # Of the last interval that was examined: a pending one is always a part of it.
     leading = 0
     lagging = 0
@@ -86,13 +121,32 @@ def first_drop(count, boundary, variance, far, end, state, work, s0, s1, s2, s3)
             candidates[top] = close
             if close == 0:
                 mark = FREE
-            elif nearest > NEAR * unit:
-                bound, _, _ = touching_sum(
-                    state, order, right, close, leading, lagging, boundary[epoch], boundary[end], length, far, work, 1.0
-                )
-                if bound < 1.0:
+            elif drawn != UNKNOWN or nearest > NEAR * unit:
+                u = drawn
+                drawn = UNKNOWN
+                if u == UNKNOWN:
                     u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
-                    mark = PENDING if u < bound else FREE
+                # No pair is nearer than the nearest arm is to the largest sums: a bound for which one exp is enough.
+                bound = lagging * (close - leading) * math.exp(-nearest / unit)
+                if u < bound:
+                    bound, _, _ = touching_sum(
+                        state, order, right, close, leading, lagging, boundary[epoch], boundary[end], length, far, work,
+                        1.0,
+                    )  # fmt: skip
+                if u >= bound:
+                    mark = FREE
+                elif bound < 1.0:
+                    mark = PENDING
+            if mark == FRESH and length * close <= STEPPED:
+                start = epoch
+                epoch, crossed, s0, s1, s2, s3 = step_bridges(
+                    order, close, right, boundary, start, end, state, work, s0, s1, s2, s3
+                )
+                work[-1] += STEP * (epoch - start) * close
+                if crossed:
+                    placed = close
+                    break
+                mark = FREE
         if mark != FREE:
             half = length // 2
             fraction = half / length
