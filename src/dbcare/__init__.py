@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dbcare.engines.grid import evaluate_grid as evaluate_grid
     from dbcare.engines.together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.dbcare import DBCARE as DBCARE
     from dbcare.policies.fixed import Guess as Guess
     from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
@@ -37,6 +38,7 @@ _HOME = {
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.grid",
     "evaluate_together": "engines.together",
+    "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",
     "Guess": "policies.fixed",
     "KnownGapOracle": "policies.fixed",

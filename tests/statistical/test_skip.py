@@ -3,8 +3,8 @@
 Two arms: the law of (stopping epoch, side) by quadrature (`TwoArmLaw`), and the exact engine for long runs. More arms:
 `drawn`, which draws every pull and knows the elimination rule as typed here.
 
-Error rate: each comparison fails for a right kernel with probability at most ALPHA = 5e-9 over the choice of the seeds,
-which are fixed; there are fewer than 120, so less than 1e-6 in all.
+Error rate: each comparison fails for a right kernel with probability at most ALPHA = 4e-9 over the choice of the seeds,
+which are fixed; there are fewer than 150, so less than 1e-6 in all.
 - Shares: exact binomial tails against a known probability, Fisher's exact test between two samples.
 - Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) against a known law (Massart) and 2 exp(-N t^2)
   between two samples of N >= 458 each (Wei and Dudley 2012).
@@ -34,13 +34,14 @@ from dbcare.engines.draws import GaussianArms
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.skip import many as skip_many
 from dbcare.engines.skip import two as skip_two
+from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rounds import state_size
 from dbcare.risk import Risk
 
-ALPHA = 5e-9
+ALPHA = 4e-9
 
 Floats = npt.NDArray[np.float64]
 
@@ -130,7 +131,7 @@ class TwoArmLaw:
         scale = math.hypot(*arms.sigma)
         self.last = min(int(tables.last_epoch[2]), tables.max_pulls // 2)
         boundary = tables.boundary[tables.row[2] :]
-        nodes, weights = np.polynomial.legendre.leggauss(40 + int(3.0 * boundary[self.last] / scale))
+        nodes, weights = np.polynomial.legendre.leggauss(40 + int(3.0 * boundary[: self.last + 1].max() / scale))
         self.stopped = np.zeros((self.last + 1, 2))  # by epoch and side: 0 where the first arm wins
         self.rest = np.zeros(2)
         points, masses = np.zeros(1), np.ones(1)
@@ -212,6 +213,8 @@ TWO_ARM_SETTINGS: dict[str, tuple[EliminationPolicy, GaussianArms]] = {
     "racing, no gap, a loose boundary": (Racing(arms=2, delta=0.9, sigma=0.4, max_pulls=800), arms_of([0.0, 0.0])),
     "kaufmann, unequal sigmas": (TwoArmConfidence(delta=0.1, max_pulls=600), arms_of([0.5, 0.1], [2.0, 0.3])),
     "dbcare": (DBCARE(Risk.misidentification(cost=5e-4), arms=2), arms_of([0.1, 0.4])),
+    "breakeven": (BreakevenRacing(Risk.misidentification(cost=5e-4), arms=2), arms_of([0.1, 0.3])),
+    "breakeven, to a boundary of 0": (BreakevenRacing(Risk.simple_regret(cost=1e-4), arms=2), arms_of([0.05, 0.0])),
     "dbcare, simple regret, wrong sigma": (DBCARE(Risk.simple_regret(cost=1e-4), arms=2), arms_of([0.3, 0.0], 2.0)),
 }
 
@@ -267,6 +270,7 @@ def drawn_runs(
     row: Any,
     last_epoch: Any,
     max_pulls: int,
+    overtime: int,
     best: Any,
     pulls: Any,
     left: Any,
@@ -278,8 +282,12 @@ def drawn_runs(
         survivors = len(mean)
         for arm in range(survivors):
             sums[arm], alive[arm] = 0.0, arm
-        epoch, made = 0, 0
-        while survivors > 1 and epoch < last_epoch[survivors] and made + survivors <= max_pulls:
+        epoch, made, dropped_at = 0, 0, 0
+        while (
+            survivors > 1
+            and epoch < max(last_epoch[survivors], dropped_at + overtime)
+            and made + survivors <= max_pulls
+        ):
             epoch += 1
             made += survivors
             highest = -np.inf
@@ -293,6 +301,8 @@ def drawn_runs(
                 if sums[alive[place]] >= threshold:
                     alive[kept] = alive[place]
                     kept += 1
+            if kept < survivors:
+                dropped_at = epoch
             survivors = kept
         best[run] = alive[np.argmax(sums[alive[:survivors]])]
         pulls[run] = made
@@ -370,6 +380,13 @@ SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
         50_000,
     ),
     "K=4 flat boundary": (flat(4, 25.0, 3000), arms_of([10.0] * 4, [1.0, 1.2, 1.0, 0.8]), 40_000),
+    "K=8 breakeven": (BreakevenRacing(Risk.misidentification(1e-4), arms=8).tables, arms_of(sparse(8, 0.3)), 30_000),
+    "K=32 breakeven": (BreakevenRacing(Risk.misidentification(1e-4), arms=32).tables, arms_of(sparse(32, 0.3)), 30_000),
+    "K=8 breakeven, to a boundary of 0": (
+        BreakevenRacing(Risk.simple_regret(1e-4), arms=8).tables,
+        arms_of(sparse(8, 0.05)),
+        30_000,
+    ),
     "K=6 tables by survivors": (by_survivors(6, 1000), arms_of([0.1, 0.05, 0.0, 0.0, -0.1, -0.2]), 8_000),
 }
 

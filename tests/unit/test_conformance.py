@@ -9,6 +9,7 @@ from pkgutil import iter_modules
 import pytest
 
 from dbcare import policies
+from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
@@ -22,6 +23,8 @@ SHIPPED: list[Policy] = [
     *(DBCARE(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(DBCARE(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, confidence="corrected") for arms in ARMS),
     DBCARE(Risk.misidentification(0.002), 2, sigma=0.1, confidence="theorem"),
+    *(BreakevenRacing(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
+    *(BreakevenRacing(Risk.simple_regret(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(Racing(arms, 0.1, sigma=0.5, max_pulls=5 * arms + 1) for arms in ARMS),
     *(TwoArmConfidence(0.1, sigma=0.5, rate=rate, max_pulls=41) for rate in RATES),
     *(SequentialHalving(arms, 8 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),

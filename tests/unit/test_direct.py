@@ -8,6 +8,7 @@ import pytest
 from dbcare import (
     DBCARE,
     Bandit,
+    BreakevenRacing,
     Guess,
     KnownGapOracle,
     Policy,
@@ -31,6 +32,7 @@ def policies(arms: int) -> Iterator[Policy]:
     regret, error = Risk.simple_regret(1e-3), Risk.misidentification(1e-3)
     yield DBCARE(regret, arms)
     yield DBCARE(error, arms, sigma=0.5)
+    yield BreakevenRacing(regret, arms, sigma=0.5)
     yield Racing(arms, delta=0.1, sigma=0.5, max_pulls=4_000)
     yield SequentialHalving(arms, 30 * arms)
     yield SequentialHalving(arms, 30 * arms, ranking="all")

@@ -14,6 +14,7 @@ from typing import Any, cast
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
+from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
@@ -23,6 +24,7 @@ from dbcare.risk import Risk
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     "dbcare": DBCARE,
+    "breakeven-racing": BreakevenRacing,
     "racing": Racing,
     "two-arm-confidence": TwoArmConfidence,
     "sequential-halving": SequentialHalving,

@@ -25,13 +25,15 @@ NO_CAP = 2**62
 class EliminationTables(NamedTuple):
     """What makes an elimination policy.
 
-    boundary[row[k] + n] is b(n) while k arms survive; last_epoch[k] the last epoch allowed for k survivors.
+    boundary[row[k] + n] is b(n) while k arms survive; last_epoch[k] the last epoch allowed for k survivors. Where
+    limits shrink as arms are dropped, `overtime` epochs follow a drop that comes too late for the new one.
     """
 
     boundary: npt.NDArray[np.float64]
     row: npt.NDArray[np.int64]
     last_epoch: npt.NDArray[np.int64]
     max_pulls: int
+    overtime: int = 0
 
 
 def idle(tables: EliminationTables, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
@@ -63,7 +65,7 @@ def set_limit(state: State, tables: EliminationTables) -> None:
         state[LIMIT] = epoch
     else:
         affordable = epoch + (tables.max_pulls - int(state[PULLS])) // alive
-        state[LIMIT] = min(affordable, int(tables.last_epoch[alive]))
+        state[LIMIT] = min(affordable, max(int(tables.last_epoch[alive]), epoch + tables.overtime))
 
 
 RULE = round_rule(decide, idle)

@@ -47,16 +47,24 @@ def between_touching(start, end, spread, fraction, s0, s1, s2, s3):
     return mirrored, s0, s1, s2, s3
 
 
+@njit(**INLINE)
+def reachable(boundary, epoch, limit):
+    """The farthest epoch a jump may go to: one at which b falls to 0, so that all is decided, is a step of its own."""
+    return limit - 1 if boundary[limit] == 0.0 and epoch < limit - 1 else limit
+
+
 def is_concave(tables: EliminationTables, arms: int) -> bool:
     """Whether b(n) is concave from n = 1 on, up to rounding, for every number of survivors that `arms` can come to.
 
-    Second differences are taken over strides 1, 2, 4, ..., so that no slow bend hides in the rounding of the first.
+    A fall to 0 at the last epoch is left out (see `reachable`). Second differences are taken over strides 1, 2, 4, ...,
+    so that no slow bend hides in the rounding of the first.
     """
     survivors = range(2, arms + 1)
     starts = {int(tables.row[alive]) for alive in survivors}
     for start in starts:
         last = max(int(tables.last_epoch[alive]) for alive in survivors if int(tables.row[alive]) == start)
         line = tables.boundary[start + 1 : start + last + 1]
+        line = line[:-1] if len(line) > 0 and line[-1] == 0.0 else line
         while len(line) > 2:
             if not np.all(np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])):
                 return False

@@ -27,6 +27,7 @@ from dbcare.engines.control import note_leader, note_round
 from dbcare.engines.direct import rounds_drawn
 from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
 from dbcare.engines.rng import begun, normal, uniform
+from dbcare.engines.skip.bridge import reachable
 from dbcare.engines.skip.drops import UNKNOWN, ends_at, first_drop, work_size
 from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset, end_rounds
 
@@ -111,7 +112,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
                 alive = int(state[ALIVE])
                 epoch = int(state[ROUND])
                 boundary = tables.boundary[tables.row[alive] :]
-                until = int(state[LIMIT])
+                until = reachable(boundary, epoch, int(state[LIMIT]))
                 if epoch < checkpoint:
                     until = min(until, checkpoint)
                 gap = max(boundary[epoch] - (state[HIGH] - state[LOW]), 0.0) if epoch > 0 else 0.0

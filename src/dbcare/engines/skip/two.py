@@ -22,7 +22,7 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import begun, normal, uniform
-from dbcare.engines.skip.bridge import DEPTH, between, between_touching, touch
+from dbcare.engines.skip.bridge import DEPTH, between, between_touching, reachable, touch
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
 
 FRESH, PENDING, FREE = 0, 1, 2
@@ -127,7 +127,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             inside = True
             while inside and epoch < limit:
                 gap = boundary[epoch] - abs(x) if epoch > 0 else 0.0
-                length = int(min(max(gap * gap / variance, 1.0), limit - epoch))
+                length = int(min(max(gap * gap / variance, 1.0), reachable(boundary, epoch, limit) - epoch))
                 z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
                 y = x + length * drift + math.sqrt(length * variance) * z
                 epoch, x, s0, s1, s2, s3 = cross(boundary, variance, epoch, x, epoch + length, y, work, s0, s1, s2, s3)

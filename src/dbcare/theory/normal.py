@@ -1,0 +1,52 @@
+"""The standard normal losses that stopping rules weigh, and their inverses, without scipy.
+
+Q(z) = 1 - Phi(z) is the chance that the worse-looking of two options is the better one, z standard errors behind;
+Psi(z) = phi(z) - z Q(z) is the expected size of that mistake, in standard errors.
+"""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+PSI_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+_quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
+NEWTON_STEPS = 60
+
+
+def upper_tail(z: npt.ArrayLike) -> Floats:
+    """Q(z) = P(Z > z)."""
+    return np.asarray(0.5 * _erfc(np.asarray(z, dtype=np.float64) / math.sqrt(2.0)))
+
+
+def expected_excess(z: npt.ArrayLike) -> Floats:
+    """Psi(z) = E[max(Z - z, 0)]."""
+    z = np.asarray(z, dtype=np.float64)
+    return np.asarray(PSI_AT_0 * np.exp(-0.5 * z * z) - z * upper_tail(z))
+
+
+def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:
+    """The z > 0 with Q(z) = `tail`, 0 where there is none (a tail of 1/2 or more)."""
+    tail = np.asarray(tail, dtype=np.float64)
+    return np.asarray(-_quantile(np.minimum(tail, 0.5)))
+
+
+def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
+    """The z > 0 with Psi(z) = `excess`, 0 where there is none (Psi(0) = 1/sqrt(2 pi) or more).
+
+    Newton's method on ln Psi, which is concave and falls: from the left it comes nearer from the left.
+    """
+    excess = np.asarray(excess, dtype=np.float64)
+    z = np.zeros_like(excess)
+    wanted = np.log(np.minimum(excess, PSI_AT_0))
+    for _ in range(NEWTON_STEPS):
+        value = expected_excess(z)
+        step = (np.log(value) - wanted) * value / upper_tail(z)
+        z = z + step
+        if np.all(np.abs(step) <= 1e-14 * (1.0 + z)):
+            break
+    return np.where(excess < PSI_AT_0, np.maximum(z, 0.0), 0.0)

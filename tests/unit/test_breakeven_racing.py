@@ -1,0 +1,134 @@
+"""Breakeven racing: its tables against root finding, its decisions by hand, its risk against published figures."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dbcare import DBCARE, Bandit, BreakevenRacing, Risk, evaluate, evaluate_grid
+from dbcare.errors import InvalidValueError
+from dbcare.theory import normal
+
+
+def test_normal_losses_are_their_integrals() -> None:
+    for z in (0.0, 0.7, 3.0):
+        excess, _ = quad(lambda x, z=z: (x - z) * norm.pdf(x), z, 12.0, epsabs=0.0)
+        assert float(normal.expected_excess(z)) == pytest.approx(excess, rel=1e-9)
+        assert float(normal.upper_tail(z)) == pytest.approx(norm.sf(z), rel=1e-12)
+
+
+def test_inverses_are_inverses_and_0_where_there_is_none() -> None:
+    z = np.array([1e-3, 0.5, 2.0, 6.0])
+    assert normal.upper_tail_inverse(norm.sf(z)) == pytest.approx(z, rel=1e-9)
+    assert normal.expected_excess_inverse(normal.expected_excess(z)) == pytest.approx(z, rel=1e-8)
+    assert normal.upper_tail_inverse([0.5, 0.7]).tolist() == [0.0, 0.0]
+    assert normal.expected_excess_inverse([normal.PSI_AT_0, 3.0]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("survivors", [2, 3, 5])
+@pytest.mark.parametrize("epoch", [1, 4, 15])
+def test_the_radius_is_where_loss_and_share_break_even(survivors: int, epoch: int) -> None:
+    """BREAKEVEN: sigma sqrt(2/n) z with Q(z) = c n k/(k-1), or sigma sqrt(2/n) Psi(z) = c n k/(k-1)."""
+    cost, sigma = 1e-3, 0.7
+    share = cost * epoch * survivors / (survivors - 1)
+    scale = sigma * math.sqrt(2.0 / epoch)
+    error = BreakevenRacing(Risk.misidentification(cost), 5, sigma)
+    assert error.radius(epoch, survivors) == pytest.approx(scale * norm.isf(share), rel=1e-9)
+    regret = BreakevenRacing(Risk.simple_regret(cost), 5, sigma)
+    root = brentq(lambda z: scale * (norm.pdf(z) - z * norm.sf(z)) - share, 0.0, 10.0, xtol=1e-14)
+    assert regret.radius(epoch, survivors) == pytest.approx(scale * root, rel=1e-9)
+
+
+def test_caps_are_the_papers_budget() -> None:
+    """T = K (floor(N*(K)) + 1): N*(8) = 459.8 for misidentification at c = 1e-4."""
+    assert BreakevenRacing(Risk.misidentification(1e-4), 8).max_pulls == 8 * 460
+    assert BreakevenRacing(Risk.simple_regret(1e-4), 8).max_pulls == 8 * 70
+
+
+def test_decisions_by_hand() -> None:
+    """c = 0.01, sigma = 1, three arms; epoch 1: s = 0.015, radius sqrt(2) * 2.1701 = 3.069."""
+    policy = BreakevenRacing(Risk.misidentification(0.01), 3)
+    assert policy.radius(1, 3) == pytest.approx(math.sqrt(2.0) * 2.1701, rel=1e-4)
+    run = policy.start(seed=1)
+    for reward in (3.0, 0.0, -0.1):  # 3.1 behind is dropped, 3.0 is not
+        run.tell(reward)
+    assert [event.arm for event in run.events] == [2]
+    # Epoch 2 with two left: s = 0.04, radius 1 * 1.7507: means 1.6 apart stay.
+    assert policy.radius(2, 2) == pytest.approx(1.7507, rel=1e-4)
+    run.tell(0.2)
+    run.tell(0.0)
+    assert run.ask() is not None
+    # Epoch 3: s = 0.06, radius sqrt(2/3) * 1.5548 = 1.2695; means 4.2/3 - 0 = 1.4 apart are enough.
+    run.tell(1.0)
+    run.tell(0.0)
+    assert run.ask() is None
+    assert run.recommendation() == 0
+
+
+def test_at_a_boundary_of_0_only_the_leader_stays() -> None:
+    """Simple regret, two arms: no positive root once 2 c n^(3/2) >= sigma / sqrt(pi)."""
+    cost = 1e-3
+    policy = BreakevenRacing(Risk.simple_regret(cost), 2)
+    last = math.ceil((1.0 / (2.0 * cost * math.sqrt(math.pi))) ** (2.0 / 3.0))
+    assert int(policy.tables.last_epoch[2]) == last
+    assert policy.radius(last, 2) == 0.0
+    run = policy.start(seed=1)
+    for epoch in range(1, last + 1):
+        run.tell(0.001 if epoch == last else 0.0)
+        run.tell(0.0)
+    assert run.ask() is None
+    assert run.recommendation() == 0
+    assert run.pulls == 2 * last
+    tied = policy.start(seed=1)
+    while tied.ask() is not None:
+        tied.tell(0.0)
+    assert tied.pulls == 2 * last
+    assert "level" in tied.why()
+
+
+def test_a_late_drop_is_followed_by_one_more_epoch() -> None:
+    """Limits shrink with the survivors: 3 arms may go on longer than 2 (BREAKEVEN: the new k applies next epoch)."""
+    policy = BreakevenRacing(Risk.simple_regret(1e-3), 100)
+    limits = policy.tables.last_epoch
+    late = int(limits[2]) + 2
+    assert late < limits[3]
+    run = policy.start(seed=1)
+    for arm in range(100):
+        run.tell(0.0 if arm < 3 else -100.0)
+    while len(run.events) == 97:
+        asked = run.ask()
+        epoch = (run.pulls - 100) // 3 + 2
+        run.tell(-100.0 if asked == 2 and epoch == late else 0.0)
+    assert run.pulls == 100 + 3 * (late - 1)
+    assert run.ask() == 0
+    run.tell(1.0)
+    run.tell(0.0)
+    assert run.ask() is None
+    assert run.recommendation() == 0
+
+
+def test_risk_of_the_prototype() -> None:
+    """BREAKEVEN: c = 1e-4, sigma = 1, gap 0.2, misidentification: 0.0368 with a standard error of 0.0002."""
+    risk = Risk.misidentification(1e-4)
+    assert evaluate(BreakevenRacing(risk, 2), Bandit.two_arm(0.2)).risk == pytest.approx(0.0368, abs=5 * 0.0002)
+
+
+@pytest.mark.parametrize("risk", [Risk.misidentification(1e-4), Risk.simple_regret(1e-4)])
+def test_two_arms_risk_is_a_third_of_dbcares(risk: Risk) -> None:
+    gaps = np.geomspace(0.05, 2.0, 40)
+    ours = evaluate_grid(BreakevenRacing(risk, 2), gaps).risk(risk)
+    ratio = ours / evaluate_grid(DBCARE(risk, 2, bound=2.0), gaps).risk(risk)
+    assert np.exp(np.mean(np.log(ratio))) < 0.34
+    assert ratio.max() < 1.0
+
+
+def test_what_it_refuses() -> None:
+    with pytest.raises(InvalidValueError, match="`risk` must be a Risk"):
+        BreakevenRacing(0.1, 2)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="`cost` must be the same for all arms"):
+        BreakevenRacing(Risk.misidentification([0.1, 0.2]), 2)
+    with pytest.raises(InvalidValueError, match="`sigma` must be positive"):
+        BreakevenRacing(Risk.misidentification(0.1), 2, sigma=0.0)
