@@ -19,6 +19,8 @@ Algorithm 1, the last epoch and the most pulls                     budgets.last_
 Lemma 4 (Appendix D), total number of pulls                        pulls.expected_pulls
 Guessing without data, the figure of bounds (Section 2)            upper.guess, upper.two_arm_guess
 
+Of our own: bounds for BreakevenRacing in `breakeven`, the normal losses it weighs in `normal`.
+
 The LaTeX source numbers nothing by hand: theorems, propositions and lemmas are counted in their order, the
 corollaries are called after their theorems.
 
