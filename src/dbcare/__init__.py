@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.grid import evaluate_grid as evaluate_grid
+    from dbcare.engines.sprt import best_sprt as best_sprt
     from dbcare.engines.together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dbcare.policies.racing import Racing as Racing
     from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
     from dbcare.policies.rule import Rule as Rule
+    from dbcare.policies.sprt import KnownGapSPRT as KnownGapSPRT
     from dbcare.rewards import Bernoulli as Bernoulli
     from dbcare.rewards import Categorical as Categorical
     from dbcare.rewards import Empirical as Empirical
@@ -37,6 +39,7 @@ _HOME = {
     "DbcareError": "errors",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.grid",
+    "best_sprt": "engines.sprt",
     "evaluate_together": "engines.together",
     "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",
@@ -50,6 +53,7 @@ _HOME = {
     "Racing": "policies.racing",
     "TwoArmConfidence": "policies.racing",
     "Rule": "policies.rule",
+    "KnownGapSPRT": "policies.sprt",
     "Bernoulli": "rewards",
     "Categorical": "rewards",
     "Empirical": "rewards",

@@ -1,6 +1,7 @@
 """Every shipped policy passes the conformance suite, on Gaussian, 0/1, equal and far-apart rewards."""
 
 import inspect
+import math
 import pickle
 from collections.abc import Iterable
 from importlib import import_module
@@ -15,6 +16,7 @@ from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.policies.sprt import KnownGapSPRT
 from dbcare.risk import Risk
 from dbcare.testing import PolicySuite
 
@@ -34,6 +36,8 @@ SHIPPED: list[Policy] = [
     *(Guess(arms) for arms in ARMS),
     KnownGapOracle(Risk.misidentification(0.01), gap=0.5),
     KnownGapOracle(Risk.simple_regret(0.01), gap=0.1),
+    KnownGapSPRT(Risk.misidentification(0.01), gap=1.0, threshold=0.5, sigma=0.5),
+    KnownGapSPRT(Risk.simple_regret(0.01), gap=0.1, threshold=math.inf),
 ]
 
 

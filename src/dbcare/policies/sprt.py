@@ -1,0 +1,68 @@
+"""The sharpest yardstick for two arms: the sequential probability ratio test of an oracle that knows the gap."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
+from dbcare.risk import Risk
+
+TAIL = 30.0  # the cap leaves out runs of probability about e^-30
+
+
+@dataclass(frozen=True)
+class KnownGapSPRT(EliminationPolicy):
+    """Two arms whose gap is known, but not which one is better: stop once their sums differ by more than `threshold`.
+
+    The log-likelihood ratio of the two possibilities is gap * (S_1 - S_2) / sigma^2, so this is Wald's test with equal
+    errors, which is optimal among all policies that pull both arms equally often (Wald and Wolfowitz 1948), for the
+    right threshold: `engines.sprt.best_sprt` finds it. An infinite threshold stands for guessing without a pull. A
+    yardstick, not a method: nobody knows the gap.
+    """
+
+    risk: Risk
+    gap: float
+    threshold: float
+    sigma: float = 1.0
+    arms = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.risk, Risk):
+            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        guess = self.threshold == math.inf
+        validation.settle(
+            self,
+            gap=validation.positive("gap", self.gap),
+            sigma=validation.positive("sigma", self.sigma),
+            threshold=math.inf if guess else validation.non_negative("threshold", self.threshold),
+        )
+        self.risk.costs(2)
+        _ = self.risk.single_cost  # refuses costs that differ
+        check_length(self._horizon, "gap")
+
+    @property
+    def _horizon(self) -> float:
+        """Epochs after which next to no run is left: Brownian motion leaves (-h, h) at this rate or faster."""
+        if self.threshold == math.inf:
+            return 0.0
+        reach = self.threshold + math.sqrt(2.0) * self.sigma  # with the overshoot of a step
+        rate = self.gap**2 / (4.0 * self.sigma**2) + (math.pi * self.sigma / (2.0 * reach)) ** 2
+        return TAIL / rate
+
+    @property
+    def max_pulls(self) -> int:
+        return 2 * math.ceil(self._horizon)
+
+    @cached_property
+    def tables(self) -> EliminationTables:
+        epochs = self.max_pulls // 2
+        return EliminationTables(
+            boundary=np.full(epochs + 1, 0.0 if self.threshold == math.inf else self.threshold),
+            row=np.zeros(3, dtype=np.int64),
+            last_epoch=np.array([0, 0, epochs], dtype=np.int64),
+            max_pulls=self.max_pulls,
+        )
