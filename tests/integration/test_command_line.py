@@ -81,7 +81,7 @@ def test_simulate_takes_options_of_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--policy", "racin", "--means", "1,0"], "dbcare, racing, two-arm-confidence"),
+        (["--policy", "racin", "--means", "1,0"], "racing, two-arm-confidence, sequential-halving"),
         (["--policy", "racing", "--means", "1,0"], "delta"),
         (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
         (["--policy", "dbcare", "--means", "1,x"], "'x'"),
