@@ -58,7 +58,7 @@ def drawing(bandits: list[Bandit], each: int, seed: int) -> Draw:
 
         return gaussian
     # A reward starts at its smallest value and climbs a step for each threshold that a uniform number passes.
-    outcomes = [[arm.outcomes for arm in bandit.arms] for bandit in bandits]  # type: ignore[union-attr]
+    outcomes = [[arm.outcomes for arm in bandit.arms] for bandit in bandits]
     values = np.repeat([[value for value, _ in row] for row in outcomes], each, axis=0)
     passed = np.cumsum(np.repeat([[chance for _, chance in row] for row in outcomes], each, axis=0), axis=2)
 

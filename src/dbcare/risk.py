@@ -91,6 +91,13 @@ class Risk:
         return amount * self.value
 
 
+def required(risk: Any) -> Risk:
+    """`risk`, if it is one."""
+    if not isinstance(risk, Risk):
+        raise InvalidValueError(f"`risk` must be a Risk but got {risk!r}.")
+    return risk
+
+
 def _made(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
     if cost is not None:
         if price is not None or value is not None:

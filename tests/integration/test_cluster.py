@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from stored import results
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 DASK = Path(sys.executable).with_name("dask")
@@ -30,12 +30,6 @@ policy = "dbcare"
 policy = "racing"
 delta = 0.1
 """
-
-
-def results(folder: Path) -> dict[str, Any]:
-    """Everything stored but how long it took, by key."""
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
-    return {line["key"]: {name: value for name, value in line.items() if name != "cpu_seconds"} for line in lines}
 
 
 @pytest.fixture

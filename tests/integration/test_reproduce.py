@@ -1,7 +1,6 @@
 """`dbcare reproduce` and `dbcare sweep` in processes of their own: files, resuming, nothing done twice."""
 
 import csv
-import json
 import os
 import signal
 import subprocess
@@ -9,12 +8,12 @@ import sys
 import time
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from stored import results
 
 import dbcare
 from dbcare.lab import paper
@@ -46,13 +45,6 @@ budget_per_arm = 40
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, check=True)
-
-
-def results(folder: Path) -> dict[str, Any]:
-    """Everything stored but how long it took, by key."""
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
-    assert len({line["key"] for line in lines}) == len(lines)
-    return {line["key"]: {name: value for name, value in line.items() if name != "cpu_seconds"} for line in lines}
 
 
 class Page(HTMLParser):

@@ -14,10 +14,11 @@ from scipy import stats
 
 from dbcare import DBCARE, Bandit, Risk, evaluate
 from dbcare.engines import simulators
+from dbcare.engines.binding import Simulator
 from dbcare.engines.control import leader_law
 from dbcare.engines.draws import GaussianArms, arms_of
 from dbcare.engines.pool import Outcomes
-from dbcare.engines.simulators import Simulator, direct_simulator, skip_simulator
+from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.summary import Control, Moments
 from dbcare.risk import Loss
 

@@ -44,7 +44,7 @@ def cut_by(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
     begin, end, sigma = (np.array(values) for values in CASES[case])
     count = len(begin)
 
-    def run_all(boundary, begin, end, sigma, state, work, epochs, sums):  # type: ignore[no-untyped-def]
+    def run_all(boundary, begin, end, sigma, state, work, epochs, sums):
         variance = np.max(sigma) ** 2
         for run in range(len(epochs)):
             _, s0, s1, s2, s3 = begun(5, run)
@@ -104,23 +104,19 @@ def test_a_jump_is_cut_where_bridges_cross(case: str) -> None:
     assert misfits(case, first_drop) == []
 
 
-def blind_close_arms(state, order, right, count, before, after, need):  # type: ignore[no-untyped-def]
+def blind_close_arms(state, order, right, count, before, after, need):
     return 0, 0, 0, 0.0
 
 
-def blind_touching_sum(  # type: ignore[no-untyped-def]
-    state, order, right, close, leading, lagging, before, after, length, far, work, enough
-):
+def blind_touching_sum(state, order, right, close, leading, lagging, before, after, length, far, work, enough):
     return 0.0, order[close - 1], order[0]
 
 
-def blind_halved_sums(  # type: ignore[no-untyped-def]
-    state, order, middle, right, close, leading, lagging, line, half, rest, far, work
-):
+def blind_halved_sums(state, order, middle, right, close, leading, lagging, line, half, rest, far, work):
     return 2.0, 0.5, 0.5
 
 
-def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
     return end - 1, False, s0, s1, s2, s3
 
 
@@ -140,7 +136,7 @@ def test_blinded_parts_are_found_out(blind: Any) -> None:
     assert "epoch" in misfits("one leader", changed)
 
 
-def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
     """Steps of the right variance that do not lead to the sums at the end."""
     while epoch < end - 1:
         high = -np.inf
@@ -171,7 +167,7 @@ BEGIN, MEANS = np.array([93.0, 1.0, 40.0]), np.array([0.16, 0.12, 0.1])
 def ended_by(jumping: Any) -> npt.NDArray[np.int64]:
     """Where each of many jumps ends."""
 
-    def run_all(boundary, begin, means, state, work, epochs):  # type: ignore[no-untyped-def]
+    def run_all(boundary, begin, means, state, work, epochs):
         gap = boundary[START] - (np.max(begin) - np.min(begin))
         for run in range(len(epochs)):
             _, s0, s1, s2, s3 = begun(7, run)
@@ -217,14 +213,14 @@ def test_a_jump_ends_where_walks_cross() -> None:
 
 
 def test_a_jump_that_forgets_its_uniform_number_is_found_out() -> None:
-    def forgetful(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+    def forgetful(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
         return first_drop(count, boundary, variance, far, end, UNKNOWN, state, work, s0, s1, s2, s3)
 
     assert "share" in jump_misfits(with_another(jump, "first_drop", forgetful))
 
 
 def test_a_jump_that_stands_wherever_it_may_is_found_out() -> None:
-    def largest(s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+    def largest(s0, s1, s2, s3):
         return 1.0, s0, s1, s2, s3
 
     assert "share" in jump_misfits(with_another(jump, "uniform", largest))

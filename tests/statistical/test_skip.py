@@ -400,7 +400,7 @@ def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["K=4 flat boundary", "K=6 tables by survivors"])
 def test_many_arms_with_blinded_check_are_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody_is_close(state, order, right, count, before, after, need):  # type: ignore[no-untyped-def]
+    def nobody_is_close(state, order, right, count, before, after, need):
         return 0, 0, 0, 0.0
 
     tables, arms, runs = SETTINGS[name]

@@ -27,9 +27,10 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
+from dbcare.engines.binding import Simulator
 from dbcare.engines.draws import arms_of
 from dbcare.engines.pool import Outcomes, fill
-from dbcare.engines.simulators import Simulator, direct_simulator, skip_simulator
+from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.risk import Loss
 

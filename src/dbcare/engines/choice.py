@@ -4,9 +4,10 @@ A short pilot of skip-ahead runs tells how many pulls a run has and how much wor
 that the choice, and with it every bit of the result, is the same on every machine.
 """
 
+from dbcare.engines.binding import Simulator
 from dbcare.engines.draws import Arms
 from dbcare.engines.pool import Outcomes
-from dbcare.engines.simulators import Simulator, direct_simulator, skip_simulator
+from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy

@@ -11,11 +11,12 @@ from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.assembly import from_law, from_runs
+from dbcare.engines.binding import Simulator
 from dbcare.engines.choice import chosen_simulator
 from dbcare.engines.draws import Arms, arms_of
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.pool import Outcomes, available_threads, fill
-from dbcare.engines.simulators import Simulator, control_at, direct_simulator, skip_simulator
+from dbcare.engines.simulators import control_at, direct_simulator, skip_simulator
 from dbcare.engines.summary import Moments
 from dbcare.errors import InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.policies.policy import Policy

@@ -10,8 +10,7 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from dbcare.engines import direct
-from dbcare.engines.binding import KernelBlock
-from dbcare.engines.binding import Simulator as Simulator  # noqa: PLC0414  # for those who take one from here
+from dbcare.engines.binding import KernelBlock, Simulator
 from dbcare.engines.capped import bounded_simulator
 from dbcare.engines.compile import kernel as kernel_of
 from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law

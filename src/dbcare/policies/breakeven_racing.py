@@ -6,10 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk
+from dbcare.risk import Loss, Risk, required
 from dbcare.theory import budgets, normal
 
 
@@ -29,8 +28,7 @@ class BreakevenRacing(EliminationPolicy):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        required(self.risk)
         validation.settle(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from dbcare import validation
-from dbcare.errors import GuessingIsBestWarning, InvalidValueError
+from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk
+from dbcare.risk import Loss, Risk, required
 from dbcare.theory import budgets, pulls
 
 
@@ -35,8 +35,7 @@ class DBCARE(EliminationPolicy):
     confidence: str = "paper"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        required(self.risk)
         validation.settle(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
 from dbcare.policies.schedule import SchedulePolicy
-from dbcare.risk import Risk
+from dbcare.risk import Risk, required
 from dbcare.theory import budgets
 
 
@@ -44,8 +43,7 @@ class KnownGapOracle(SchedulePolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        required(self.risk)
         validation.settle(
             self, gap=validation.positive("gap", self.gap), sigma=validation.positive("sigma", self.sigma)
         )

@@ -7,9 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
-from dbcare.risk import Risk
+from dbcare.risk import Risk, required
 
 TAIL = 30.0  # the cap leaves out runs of probability about e^-30
 
@@ -31,8 +30,7 @@ class KnownGapSPRT(EliminationPolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.risk, Risk):
-            raise InvalidValueError(f"`risk` must be a Risk but got {self.risk!r}.")
+        required(self.risk)
         guess = self.threshold == math.inf
         validation.settle(
             self,
