@@ -3,8 +3,8 @@
 misidentification   R_MI = P(recommended mean < best mean) + E[cost of all pulls]
 simple regret       R_SR = E[best mean - recommended mean] + E[cost of all pulls]
 
-(Section 1.1 of the paper.) Costs are in units of the loss; the policies and engines so far need the same cost for all
-arms. In money, a pull has a `price` and one unit of loss a `value`; the cost is price / value.
+(Section 1.1 of the paper.) Costs are in units of the loss; one for all arms, or one for each, which is `Breakeven`'s
+business. In money, a pull has a `price` and one unit of loss a `value`; the cost is price / value.
 """
 
 from __future__ import annotations
@@ -70,11 +70,16 @@ class Risk:
     @property
     def single_cost(self) -> float:
         """The cost of a pull where all arms cost the same; an error where they do not."""
-        if isinstance(self.cost, float):
-            return self.cost
-        if len(set(self.cost)) == 1:
-            return self.cost[0]
-        raise InvalidValueError(f"`cost` must be the same for all arms here but got {self.cost}.")
+        if not self.costs_differ:
+            return self.cost if isinstance(self.cost, float) else self.cost[0]
+        raise InvalidValueError(
+            f"`cost` must be the same for all arms here but got {self.cost}; Breakeven takes a cost for each."
+        )
+
+    @property
+    def costs_differ(self) -> bool:
+        """Whether some arm costs more than another."""
+        return not isinstance(self.cost, float) and len(set(self.cost)) > 1
 
     def costs(self, arms: int) -> tuple[float, ...]:
         """The cost of a pull of each of `arms` arms."""
@@ -89,6 +94,10 @@ class Risk:
         if self.value is None:
             raise InvalidValueError("`value` must be given to speak of money but got None.")
         return amount * self.value
+
+    def amount(self, amount: float) -> str:
+        """An amount of loss or cost in words: in money where there is a `value`, else in units of the loss."""
+        return f"{amount:.3g}" if self.value is None else f"{self.in_money(amount):,.2f}"
 
 
 def required(risk: Any) -> Risk:

@@ -32,6 +32,13 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def known_sigma(value: Any) -> float:
+    """A standard deviation, for policies that cannot do without."""
+    if value is None:
+        raise InvalidValueError("`sigma` must be known here but got None; Breakeven does without.")
+    return positive("sigma", value)
+
+
 def non_negative(name: str, value: Any) -> float:
     """A finite number, zero or above."""
     number = real(name, value)

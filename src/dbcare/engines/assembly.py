@@ -12,7 +12,7 @@ from dbcare.engines.binding import Simulator
 from dbcare.engines.evaluation import ControlVariate, Evaluation, Pulls
 from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.engines.pool import Outcomes
-from dbcare.engines.summary import QUANTILES, Estimate, Moments, clopper_pearson, losses_of
+from dbcare.engines.summary import QUANTILES, Estimate, Moments, clopper_pearson, losses_of, mean_of
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Loss, Risk
@@ -23,9 +23,9 @@ def from_runs(
 ) -> Evaluation:
     """The evaluation of simulated runs; `began` is when the work on it did."""
     levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
-    pulls = moments.pulls()
+    pulls = mean_of(outcomes.pulls)
     return Evaluation(
-        risks={loss: moments.total(loss, risk.single_cost) for loss in Loss},
+        risks={loss: moments.total(loss, moments.unit(risk)) for loss in Loss},
         losses={loss: moments.total(loss, 0.0) for loss in Loss},
         error_interval=clopper_pearson(moments.errors, moments.runs),
         pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
@@ -45,7 +45,7 @@ def _control_variate(moments: Moments, risk: Risk) -> ControlVariate | None:
     return ControlVariate(
         checkpoint=moments.control.checkpoint,
         known_error=float(losses_of(moments.gaps, Loss.MISIDENTIFICATION) @ moments.control.law),
-        coefficient=float(np.mean(moments.slopes(risk.loss, risk.single_cost))),
+        coefficient=float(np.mean(moments.slopes(risk.loss, moments.unit(risk)))),
         disagreements=moments.disagreements,
     )
 
@@ -74,7 +74,7 @@ def _common(policy: Policy, risk: Risk, seed: int, began: float) -> dict[str, An
     return {
         "policy": repr(policy),
         "loss": risk.loss,
-        "cost": risk.single_cost,
+        "cost": risk.cost if risk.costs_differ else risk.single_cost,
         "seed": seed,
         "seconds": time.perf_counter() - began,
         "version": dbcare.__version__,

@@ -35,5 +35,6 @@ class Simulator:
     block: Callable[[], Any]
     guarantee: str
     checkpoint: int = 0
+    charged: bool = False  # whether it adds up what the pulls of each run cost
     parallel: bool = True
     interpreted: str = ""  # why the policy could not be compiled, if it could not

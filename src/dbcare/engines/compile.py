@@ -45,8 +45,9 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
     key = function, inline
     if key not in done:
         done[key] = None  # in the making: a function that calls itself finds this
-        used = {name: _ready(value, inline, done) for name, value in _globals_of(function).items()}
-        cells = tuple(CellType(_ready(cell.cell_contents, inline, done)) for cell in function.__closure__ or ())
+        held = _held_by(function)
+        used = {name: _ready(name, value, inline, done) for name, value in {**_globals_of(function), **held}.items()}
+        cells = tuple(CellType(used[name]) for name in held)
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
@@ -60,8 +61,16 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
     return done[key]
 
 
-def _ready(value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
-    return _dispatcher(value, inline, done) if isinstance(value, FunctionType) else value
+def _ready(name: str, value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
+    if not isinstance(value, FunctionType):
+        return value
+    return _dispatcher(value, "never" if name in SELDOM else inline, done)
+
+
+def _held_by(function: FunctionType) -> dict[str, Any]:
+    """What a closure holds, by name."""
+    cells = (cell.cell_contents for cell in function.__closure__ or ())
+    return dict(zip(function.__code__.co_freevars, cells, strict=True))
 
 
 def kernel(loop: Callable[..., Any], label: str, *, keep: bool = True) -> Any:
@@ -79,11 +88,9 @@ _LOADING = threading.Lock()  # a sweep asks from several threads
 
 
 def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
-    held = dict(zip(loop.__code__.co_freevars, (cell.cell_contents for cell in loop.__closure__ or ()), strict=True))
     done: dict[tuple[FunctionType, str], Any] = {}
     names = {
-        name: _ready(value, "never" if name in SELDOM else "always", done)
-        for name, value in {**_globals_of(loop), **held}.items()
+        name: _ready(name, value, "always", done) for name, value in {**_globals_of(loop), **_held_by(loop)}.items()
     }
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))

@@ -47,26 +47,32 @@ def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callabl
     settle, draw = drawing
 
     def simulate_any(
-        first, seed, arms, count, tables, state, work, max_pulls, recommended, pulls, undecided, pulled, rewards
+        first, seed, arms, costs, tables, state, work, max_pulls, recommended, pulls, undecided, spent, pulled, rewards
     ):
+        count = len(costs)
+        charged = len(spent) > 0
         for arm in range(count):
             settle(arms, work, arm, arm)
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             init(state, tables, tie)
             made = 0
+            total = 0.0
             arm = ask(state, tables)
             while made < max_pulls and 0 <= arm < count:
                 reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
                 tell(state, tables, arm, reward)
                 note(pulled, rewards, made, arm, reward)
                 made += 1
+                total += costs[arm]
                 arm = ask(state, tables)
             choice = recommend(state, tables)
             legal = 0 <= choice < count and (arm == STOP or 0 <= arm < count)
             recommended[place] = choice if legal else ILLEGAL
             pulls[place] = made
             undecided[place] = arm != STOP
+            if charged:
+                spent[place] = total
 
     return simulate_any
 

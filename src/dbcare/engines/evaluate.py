@@ -16,9 +16,9 @@ from dbcare.engines.choice import chosen_simulator
 from dbcare.engines.draws import Arms, arms_of
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.pool import Outcomes, available_threads, fill
-from dbcare.engines.simulators import control_at, direct_simulator, skip_simulator
+from dbcare.engines.simulators import charging_simulator, control_at, direct_simulator, skip_simulator
 from dbcare.engines.summary import Moments
-from dbcare.errors import InvalidValueError, NotCompiledWarning, PrecisionWarning
+from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk
 
@@ -48,18 +48,18 @@ def evaluate(
     runs, seed, width = settings_of(runs, seed, engine, threads)
     if precision is not None:
         validation.open_unit("precision", precision)
-    if engine == "exact" or (engine == "auto" and exact.applies(policy, bandit)):
+    if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
         return from_law(exact.law_of(policy, bandit), policy, risk, seed, began)
     arms = arms_of(bandit)
     total = runs if precision is None else FIRST_BATCH
-    simulator, outcomes = simulator_of(policy, arms, seed, engine, total)
+    simulator, outcomes = simulator_of(policy, arms, seed, engine, total, risk)
     warn_if_interpreted(simulator)
     control = control_at(arms, simulator.checkpoint)
     gaps = np.array(bandit.gaps)
     while True:
         outcomes = extended(outcomes, simulator, total, width)
         moments = Moments(outcomes, gaps, control)
-        reached = moments.total(risk.loss, risk.single_cost)
+        reached = moments.total(risk.loss, moments.unit(risk))
         if precision is None or reached.standard_error <= precision * reached.value:
             break
         if total >= MOST_RUNS:
@@ -105,8 +105,14 @@ def risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     return chosen
 
 
-def simulator_of(policy: Policy, arms: Arms, seed: int, engine: str, runs: int) -> tuple[Simulator, Outcomes]:
+def simulator_of(
+    policy: Policy, arms: Arms, seed: int, engine: str, runs: int, risk: Risk
+) -> tuple[Simulator, Outcomes]:
     """The simulator of that engine, and the runs that choosing it has already made."""
+    if risk.costs_differ:
+        if engine == "skip":
+            raise EngineError("The skip engine needs the same cost for all arms; the direct engine takes any.")
+        return charging_simulator(policy, arms, seed, risk.costs(policy.arms)), Outcomes.empty(0, charged=True)
     if engine == "auto":
         return chosen_simulator(policy, arms, seed, runs)
     simulator = (direct_simulator if engine == "direct" else skip_simulator)(policy, arms, seed)
@@ -126,7 +132,7 @@ def warn_if_interpreted(simulator: Simulator) -> None:
 def extended(done: Outcomes, simulator: Simulator, runs: int, threads: int) -> Outcomes:
     """`done` continued to `runs` runs."""
     known = len(done.pulls)
-    outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0, caps=done.caps)
+    outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0, charged=simulator.charged, caps=done.caps)
     outcomes.take(done)
     blocks = [simulator.block() for _ in range(threads if simulator.parallel else 1)]
     # Compiling, if it is needed at all, happens here and not in several threads at once.

@@ -39,7 +39,7 @@ class Evaluation:
 
     policy: str
     loss: Loss
-    cost: float
+    cost: float | tuple[float, ...]
     risks: dict[Loss, Estimate]
     losses: dict[Loss, Estimate]
     error_interval: tuple[float, float]
@@ -56,7 +56,7 @@ class Evaluation:
 
     @property
     def risk(self) -> float:
-        """E[loss] + cost * E[pulls], for the risk asked for."""
+        """E[loss] + E[cost of all pulls], for the risk asked for."""
         return self.risks[self.loss].value
 
     @property
@@ -108,7 +108,8 @@ class Evaluation:
             rows.append(("control variate", f"error {known:.6g} known, {seen:,} runs disagreed"))
         rows.append(("", f"seed {self.seed}, {self.seconds:.3g} s, version {self.version}"))
         width = max(len(name) for name, _ in rows)
-        title = f"{self.policy}, cost {self.cost:g}"
+        cost = self.cost if isinstance(self.cost, tuple) else f"{self.cost:g}"
+        title = f"{self.policy}, cost {cost}"
         return "\n".join([title, "-" * len(title), *(f"{name:<{width}}  {text}" for name, text in rows)])
 
     def _interval(self) -> str:

@@ -1,7 +1,7 @@
 """Ready-to-run simulators: a policy and a bandit bound to a compiled kernel, with scratch memory for each thread."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -49,7 +49,7 @@ def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
         kernel = _round_kernel(policy.rule, drawing, WATCH if checkpoint else NO_WATCH)
         run = _in_rounds(kernel, policy, arms, seed, checkpoint)
         return Simulator("direct", partial(KernelBlock, policy, 4 * policy.arms, run), "every pull drawn", checkpoint)
-    return _any_simulator(policy, arms, drawing, seed)
+    return _any_simulator(policy, arms, drawing, seed, np.ones(policy.arms))
 
 
 def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
@@ -93,16 +93,21 @@ def _sums_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
     return Simulator("skip", partial(KernelBlock, policy, 1, run), "one draw for each arm and round, exactly")
 
 
-def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int) -> Simulator:
+def charging_simulator(policy: Policy, arms: Arms, seed: int, costs: tuple[float, ...]) -> Simulator:
+    """Every pull drawn, and charged by its arm; any policy."""
+    return replace(_any_simulator(policy, arms, drawing_of(arms), seed, np.array(costs)), charged=True)
+
+
+def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int, costs: Floats) -> Simulator:
     nothing = np.empty(0, np.int64), np.empty(0)
     try:
         kernel = _any_kernel(policy, drawing, direct.pass_pull)
-        block = partial(KernelBlock, policy, 2 * policy.arms, _in_turns(kernel, policy, arms, seed, *nothing))
-        block()(Outcomes.empty(0, control=False), 0)
+        block = partial(KernelBlock, policy, 2 * policy.arms, _in_turns(kernel, policy, arms, seed, costs, *nothing))
+        block()(Outcomes.empty(0), 0)
     except (NumbaError, IndexError, TypeError) as failure:
         return Simulator(
             "direct",
-            lambda: partial(_interpret, policy, arms, seed),
+            lambda: partial(_interpret, policy, arms, seed, costs),
             "every pull drawn",
             parallel=False,
             interpreted=str(failure).strip().splitlines()[-1],
@@ -110,12 +115,14 @@ def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int) -> S
     return Simulator("direct", block, "every pull drawn")
 
 
-def _in_turns(kernel: Any, policy: Policy, arms: Arms, seed: int, pulled: Ints, rewards: Floats) -> Callable[..., None]:
+def _in_turns(
+    kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, pulled: Ints, rewards: Floats
+) -> Callable[..., None]:
     """The kernel for any policy, bound to its question."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
-        results = (out.recommended, out.pulls, out.undecided, pulled, rewards)
-        kernel(first, seed, arms, policy.arms, policy.tables, state, work, policy.max_pulls, *results)
+        results = (out.recommended, out.pulls, out.undecided, out.spent, pulled, rewards)
+        kernel(first, seed, arms, costs, policy.tables, state, work, policy.max_pulls, *results)
         if np.any(out.recommended == direct.ILLEGAL):
             raise _illegal(policy)
 
@@ -128,7 +135,7 @@ def _illegal(policy: Policy) -> InvalidValueError:
     )
 
 
-def _interpret(policy: Policy, arms: Arms, seed: int, out: Outcomes, first: int) -> None:
+def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcomes, first: int) -> None:
     """The same runs, with the policy's functions as plain Python and only the rewards drawn by compiled code."""
     begin, reward_of = _reward_kernels(drawing_of(arms))
     rule, tables = policy.rule, policy.tables
@@ -137,16 +144,19 @@ def _interpret(policy: Policy, arms: Arms, seed: int, out: Outcomes, first: int)
     for place in range(len(out.pulls)):
         state: list[Any] = [0.0] * policy.state_size
         rule.init(state, tables, begin(seed, first + place, arms, work, words))
-        made = 0
+        made, spent = 0, 0.0
         while (arm := rule.ask(state, tables)) != STOP and made < policy.max_pulls:
             if arm not in legal:
                 raise _illegal(policy)
             rule.tell(state, tables, arm, reward_of(arms, work, arm, words))
             made += 1
+            spent += costs[arm]
         choice = rule.recommend(state, tables)
         if choice not in legal:
             raise _illegal(policy)
         out.recommended[place], out.pulls[place], out.undecided[place] = choice, made, arm != STOP
+        if len(out.spent):
+            out.spent[place] = spent
 
 
 @cache
@@ -197,15 +207,16 @@ class Trace:
     recommended: int
 
 
-def trace(policy: Policy, arms: Arms, seed: int, run: int) -> Trace:
-    """Follow run number `run` of the direct engine."""
+def trace(policy: Policy, arms: Arms, seed: int, number: int) -> Trace:
+    """Follow run `number` of the direct engine."""
     drawing = drawing_of(arms)
     pulled, rewards = np.empty(policy.max_pulls, np.int64), np.empty(policy.max_pulls)
     kernel = _any_kernel(policy, drawing, direct.note_pull)
-    block = KernelBlock(policy, 2 * policy.arms, _in_turns(kernel, policy, arms, seed, pulled, rewards))
-    out = Outcomes.empty(1, control=False)
-    block(out, run)
-    tie = _reward_kernels(drawing)[0](seed, run, arms, block.work, np.zeros(4, np.uint64))
+    run = _in_turns(kernel, policy, arms, seed, np.ones(policy.arms), pulled, rewards)
+    block = KernelBlock(policy, 2 * policy.arms, run)
+    out = Outcomes.empty(1)
+    block(out, number)
+    tie = _reward_kernels(drawing)[0](seed, number, arms, block.work, np.zeros(4, np.uint64))
     made = int(out.pulls[0])
     pulls = list(zip(pulled[:made].tolist(), rewards[:made].tolist(), strict=True))
     return Trace(tie, pulls, int(out.recommended[0]))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.pool import Outcomes
-from dbcare.risk import Loss
+from dbcare.risk import Loss, Risk
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ def losses_of(gaps: Floats, loss: Loss) -> Floats:
 
 
 class Group:
-    """Counts and pulls of some runs, by arm recommended and arm leading at the checkpoint (0 without a control)."""
+    """Counts and payments of some runs, by arm recommended and arm leading at the checkpoint (0 without a control)."""
 
     def __init__(self, outcomes: Outcomes, arms: int, centre: float) -> None:
         self.runs = len(outcomes.pulls)
@@ -53,7 +53,7 @@ class Group:
         groups = arms * controls
         self.count = np.bincount(index, minlength=groups).astype(np.float64)
         # Deviations from a common centre, lest the difference of two large numbers lose its digits.
-        deviation = outcomes.pulls - centre
+        deviation = outcomes.paid - centre
         self.deviation = np.bincount(index, weights=deviation, minlength=groups)
         self.square = float(np.square(deviation, out=deviation).sum())
 
@@ -88,9 +88,10 @@ class Moments:
         self.runs = len(outcomes.pulls)
         self.gaps = gaps
         self.control = control
-        self.mean_pulls = float(outcomes.pulls.mean())
+        self.charged = len(outcomes.spent) > 0
+        self.mean_paid = float(outcomes.paid.mean())
         cuts = [0, self.runs] if control is None or self.runs < 4 else [0, self.runs // 2, self.runs]
-        self.parts = [Group(outcomes.part(*cut), arms, self.mean_pulls) for cut in pairwise(cuts)]
+        self.parts = [Group(outcomes.part(*cut), arms, self.mean_paid) for cut in pairwise(cuts)]
 
     @property
     def errors(self) -> int:
@@ -103,10 +104,14 @@ class Moments:
         """Runs whose recommendation was not the control's arm."""
         return int(sum(part.count[part.recommended != part.leader].sum() for part in self.parts))
 
+    def unit(self, risk: Risk) -> float:
+        """The cost of a unit of what the runs paid: of a pull, or 1 where they add up costs."""
+        return 1.0 if self.charged else risk.single_cost
+
     def total(self, loss: Loss, cost: float) -> Estimate:
-        """E[loss] + cost * E[pulls]; a cost of 0 leaves the loss."""
+        """E[loss] + cost * E[paid]; a cost of 0 leaves the loss."""
         by_arm = losses_of(self.gaps, loss)
-        value, variance = cost * self.mean_pulls, 0.0
+        value, variance = cost * self.mean_paid, 0.0
         for part, slope in zip(self.parts, self.slopes(loss, cost), strict=True):
             losses = by_arm[part.recommended] - slope * by_arm[part.leader]
             alike = self.control is not None or np.ptp(losses[part.count > 0.0]) == 0.0
@@ -126,10 +131,11 @@ class Moments:
         by_arm = losses_of(self.gaps, loss)
         return [part.slope(by_arm[part.recommended], cost, by_arm[part.leader]) for part in reversed(self.parts)]
 
-    def pulls(self) -> Estimate:
-        """E[pulls]."""
-        square = sum(part.square for part in self.parts)
-        return Estimate(self.mean_pulls, math.sqrt(_variance_of_mean(square, self.runs)))
+
+def mean_of(numbers: npt.NDArray[np.int64]) -> Estimate:
+    """Their mean, with its standard error."""
+    mean = float(numbers.mean())
+    return Estimate(mean, math.sqrt(_variance_of_mean(float(np.square(numbers - mean).sum()), len(numbers))))
 
 
 def _variance_of_mean(squares: float, runs: int) -> float:

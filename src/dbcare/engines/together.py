@@ -60,7 +60,7 @@ def evaluate_together(
         return _booked_once(found, largest)
     arms = arms_of(bandit)
     if len(caps) == 1:
-        simulator, outcomes = simulator_of(policies[0], arms, seed, engine, runs)
+        simulator, outcomes = simulator_of(policies[0], arms, seed, engine, runs, risks[0])
         warn_if_interpreted(simulator)
     else:
         simulator = _capped_simulator(policies[largest], arms, seed, caps, engine)
@@ -86,6 +86,8 @@ def _checked(
             f"`policies` and `risks` must be equally many, and at least one, but got {len(policies)} and {len(risks)}."
         )
     checked = tuple(risk_of(policy, bandit, risk) for policy, risk in zip(policies, risks, strict=True))
+    if any(risk.costs_differ for risk in checked):
+        raise InvalidValueError("`risks` must have the same cost for all arms; `evaluate` takes a cost for each.")
     for place, policy in enumerate(policies):
         if not _equal_but_for_cap(policies[0], policy):
             raise InvalidValueError(

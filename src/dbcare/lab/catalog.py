@@ -14,6 +14,7 @@ from typing import Any, cast
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
+from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
@@ -24,6 +25,7 @@ from dbcare.risk import Risk
 
 POLICIES: dict[str, Callable[..., Policy]] = {
     "dbcare": DBCARE,
+    "breakeven": Breakeven,
     "breakeven-racing": BreakevenRacing,
     "racing": Racing,
     "two-arm-confidence": TwoArmConfidence,

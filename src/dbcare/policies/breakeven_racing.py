@@ -32,7 +32,7 @@ class BreakevenRacing(EliminationPolicy):
         validation.settle(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
-            sigma=validation.positive("sigma", self.sigma),
+            sigma=validation.known_sigma(self.sigma),
         )
         self.risk.costs(self.arms)
         check_length(self.arms * float(budgets.epoch_budget(self.risk.loss, self.arms, self.cost, self.sigma)), "cost")

@@ -39,7 +39,7 @@ class DBCARE(EliminationPolicy):
         validation.settle(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
-            sigma=validation.positive("sigma", self.sigma),
+            sigma=validation.known_sigma(self.sigma),
             bound=validation.positive("bound", self.bound),
         )
         self.risk.costs(self.arms)

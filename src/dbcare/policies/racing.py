@@ -61,7 +61,7 @@ class Racing(ConfidencePolicy):
             self,
             arms=arms,
             delta=validation.open_unit("delta", self.delta),
-            sigma=validation.positive("sigma", self.sigma),
+            sigma=validation.known_sigma(self.sigma),
             max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=arms),
         )
         check_length(most_epochs(self.arms, self.max_pulls), "max_pulls")
@@ -107,7 +107,7 @@ class TwoArmConfidence(ConfidencePolicy):
         validation.settle(
             self,
             delta=validation.open_unit("delta", self.delta),
-            sigma=validation.positive("sigma", self.sigma),
+            sigma=validation.known_sigma(self.sigma),
             max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=2),
         )
         check_length(most_epochs(2, self.max_pulls), "max_pulls")

@@ -35,7 +35,7 @@ class KnownGapSPRT(EliminationPolicy):
         validation.settle(
             self,
             gap=validation.positive("gap", self.gap),
-            sigma=validation.positive("sigma", self.sigma),
+            sigma=validation.known_sigma(self.sigma),
             threshold=math.inf if guess else validation.non_negative("threshold", self.threshold),
         )
         self.risk.costs(2)

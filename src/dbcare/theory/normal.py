@@ -13,20 +13,33 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 PSI_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
-_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+ROOT_HALF = math.sqrt(0.5)
 _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
 NEWTON_STEPS = 60
 
 
+def tail_of(z: float) -> float:
+    """Q(z) of one number; plain arithmetic, for rules that are compiled."""
+    return 0.5 * math.erfc(z * ROOT_HALF)
+
+
+def excess_of(z: float) -> float:
+    """Psi(z) of one number."""
+    return max(0.0, PSI_AT_0 * math.exp(-0.5 * z * z) - z * tail_of(z))
+
+
+_tail = np.vectorize(tail_of, otypes=[np.float64])
+_excess = np.vectorize(excess_of, otypes=[np.float64])
+
+
 def upper_tail(z: npt.ArrayLike) -> Floats:
     """Q(z) = P(Z > z)."""
-    return np.asarray(0.5 * _erfc(np.asarray(z, dtype=np.float64) / math.sqrt(2.0)))
+    return np.asarray(_tail(z))
 
 
 def expected_excess(z: npt.ArrayLike) -> Floats:
     """Psi(z) = E[max(Z - z, 0)]."""
-    z = np.asarray(z, dtype=np.float64)
-    return np.asarray(PSI_AT_0 * np.exp(-0.5 * z * z) - z * upper_tail(z))
+    return np.asarray(_excess(z))
 
 
 def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:

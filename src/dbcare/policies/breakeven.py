@@ -1,0 +1,150 @@
+"""Breakeven: stop once the expected loss of stopping is no more than what has been spent."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.policies import breakeven_rule as rule_of
+from dbcare.policies.policy import Policy
+from dbcare.policies.rule import State
+from dbcare.risk import Loss, Risk, required
+from dbcare.theory import normal
+
+MOST_DOUBT = 10.0  # the guard takes sigma for understated by at most this factor
+
+
+@dataclass(frozen=True)
+class Breakeven(Policy):
+    """The policy for practitioners, our own: adaptive, with a cost for each arm, and a guard against a wrong sigma.
+
+    With n_k pulls and mean m_k of arm k, leader L, se_k = sigma sqrt(1/n_k + 1/n_L) and z_k = (m_L - m_k)/se_k, the
+    expected loss of choosing L where k may be better is l_k = Q(z_k) for misidentification and se_k Psi(z_k) for
+    simple regret, under a flat prior (`theory.normal`). Pull every arm once; then, until the largest l_k is no more
+    than all that has been spent, pull the arm whose next pull removes the largest loss-weighted share of comparison
+    variance per unit of cost:
+
+        rival k    l_k n_L / (n_k (n_k + n_L) c_k)
+        leader L   sum over k of l_k n_k / (n_L (n_k + n_L)) / c_L
+
+    If one pull of each costs as much as a guess loses, (1 - 1/K) times 1 or `bound`, it guesses.
+
+    `sigma_guard`: before it stops, l_k is the larger of this and of the Student-t loss at the pooled standard deviation
+    of the rewards, and leader and rival must have two pulls each. `sigma=None`: the Student-t loss alone. `bound`, the
+    largest possible difference of means, caps the losses of simple regret; without sigma it must be given.
+    """
+
+    risk: Risk
+    arms: int
+    sigma: float | None = 1.0
+    sigma_guard: bool = True
+    bound: float | None = None
+    rule = rule_of.RULE
+
+    def __post_init__(self) -> None:
+        required(self.risk)
+        if self.risk.loss is Loss.SIMPLE_REGRET and self.sigma is None and self.bound is None:
+            raise InvalidValueError("`bound` must be given for simple regret where sigma is unknown but got None.")
+        if not isinstance(self.sigma_guard, bool):
+            raise InvalidValueError(f"`sigma_guard` must be True or False but got {self.sigma_guard!r}.")
+        validation.settle(
+            self,
+            arms=validation.whole("arms", self.arms, at_least=2),
+            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            bound=None if self.bound is None else validation.positive("bound", self.bound),
+        )
+        self.risk.costs(self.arms)
+
+    @property
+    def state_size(self) -> int:
+        return rule_of.state_size(self.arms)
+
+    @property
+    def largest_spread(self) -> float:
+        return math.inf if self.bound is None or self.risk.loss is Loss.MISIDENTIFICATION else self.bound
+
+    @property
+    def _scale(self) -> float:
+        """A with l_k <= A sqrt(1/n_k + 1/n_L): the loss of level means, where the largest deviation is believed."""
+        if self.sigma is None:
+            return math.inf
+        # E[max(T, 0)] falls with the degrees of freedom, from 1/sqrt(2) at 2.
+        return MOST_DOUBT * self.sigma * math.sqrt(0.5) if self.sigma_guard else self.sigma * normal.PSI_AT_0
+
+    @property
+    def largest_loss(self) -> float:
+        """What no l_k exceeds."""
+        if self.risk.loss is Loss.MISIDENTIFICATION:
+            return 0.5
+        return min(math.sqrt(2.0) * self._scale, math.inf if self.bound is None else self.bound)
+
+    @property
+    def guesses(self) -> bool:
+        """Whether one pull of each arm costs as much as the most that a guess can lose."""
+        at_stake = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else self.bound
+        return at_stake is not None and sum(self.risk.costs(self.arms)) >= (1.0 - 1.0 / self.arms) * at_stake
+
+    @property
+    def max_spend(self) -> float:
+        """What a run never spends more than, in units of the loss.
+
+        It stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A as in
+        `_scale`, no more than (27 D/4)^(1/3) + 3 sum c_k + 10 max c_k is spent, where
+        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md).
+        """
+        if self.guesses:
+            return 0.0
+        costs = self.risk.costs(self.arms)
+        forced = 0 if self._doubt == rule_of.TRUST else 2
+        paid = max(self.largest_loss, sum(costs)) + (1 + forced) * max(costs)
+        if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
+            return paid
+        roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
+        work = self._scale**2 * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 3.0) * roots
+        return min(paid, math.pow(6.75 * work, 1.0 / 3.0) + 3.0 * sum(costs) + 10.0 * max(costs))
+
+    @property
+    def max_pulls(self) -> int:
+        """As many as `max_spend` pays for at the cheapest arm."""
+        return math.floor(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12))
+
+    @property
+    def _doubt(self) -> int:
+        if self.sigma is None:
+            return rule_of.UNKNOWN
+        return rule_of.GUARD if self.sigma_guard else rule_of.TRUST
+
+    @cached_property
+    def tables(self) -> rule_of.BreakevenTables:
+        return rule_of.BreakevenTables(
+            cost=np.array(self.risk.costs(self.arms)),
+            sigma=0.0 if self.sigma is None else self.sigma,
+            doubt=self._doubt,
+            counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
+            largest_loss=self.largest_loss,
+            largest_deviation=math.inf if self.sigma is None else MOST_DOUBT * self.sigma,
+            guess=self.guesses,
+            series=rule_of.loss_series(self.risk.loss is Loss.MISIDENTIFICATION),
+        )
+
+    def why_stopped(self, state: State) -> str:
+        if self.guesses:
+            everything = self.risk.amount(sum(self.risk.costs(self.arms)))
+            return f"one pull of each arm would cost {everything}, and a guess loses no more"
+        return self._balance(state)
+
+    def progress(self, state: State) -> str:
+        if state[rule_of.SEEN] < self.arms:
+            return f"{int(state[rule_of.SEEN])} of {self.arms} arms pulled"
+        return f"arm {int(state[rule_of.LEADER])} leads; {self._balance(state)}"
+
+    def _balance(self, state: State) -> str:
+        rival = int(state[rule_of.RIVAL])
+        loss = state[rule_of.section(self.tables, rule_of.LOSS) + rival]
+        return (
+            f"the strongest rival, arm {rival}, has an expected loss of {self.risk.amount(loss)}, "
+            f"and {self.risk.amount(state[rule_of.SPENT])} has been spent"
+        )
