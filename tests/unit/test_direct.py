@@ -8,6 +8,7 @@ import pytest
 from dbcare import (
     DBCARE,
     Bandit,
+    Breakeven,
     BreakevenRacing,
     Guess,
     KnownGapOracle,
@@ -33,6 +34,9 @@ def policies(arms: int) -> Iterator[Policy]:
     yield DBCARE(regret, arms)
     yield DBCARE(error, arms, sigma=0.5)
     yield BreakevenRacing(regret, arms, sigma=0.5)
+    yield Breakeven(regret, arms, sigma=0.5)
+    yield Breakeven(error, arms, sigma=0.5, sigma_guard=False)
+    yield Breakeven(Risk.misidentification([1e-3 * (1 + arm % 3) for arm in range(arms)]), arms, sigma=None)
     yield Racing(arms, delta=0.1, sigma=0.5, max_pulls=4_000)
     yield SequentialHalving(arms, 30 * arms)
     yield SequentialHalving(arms, 30 * arms, ranking="all")

@@ -14,6 +14,7 @@ from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, required
 from dbcare.theory import normal
 
+SIGMA_WEIGHT = 3  # how many rewards a stated sigma counts for under the guard
 MOST_DOUBT = 10.0  # the guard takes sigma for understated by at most this factor
 
 
@@ -32,8 +33,8 @@ class Breakeven(Policy):
 
     If one pull of each costs as much as a guess loses, (1 - 1/K) times 1 or `bound`, it guesses.
 
-    `sigma_guard`: before it stops, l_k is the larger of this and of the Student-t loss at the pooled standard deviation
-    of the rewards, and leader and rival must have two pulls each. `sigma=None`: the Student-t loss alone. `bound`, the
+    `sigma_guard`: sigma counts for no more than SIGMA_WEIGHT rewards, and the rewards say the rest: the losses are
+    those of Student's t at the standard deviation of both together. `sigma=None`: of the rewards alone. `bound`, the
     largest possible difference of means, caps the losses of simple regret; without sigma it must be given.
     """
 
@@ -71,8 +72,8 @@ class Breakeven(Policy):
         """A with l_k <= A sqrt(1/n_k + 1/n_L): the loss of level means, where the largest deviation is believed."""
         if self.sigma is None:
             return math.inf
-        # E[max(T, 0)] falls with the degrees of freedom, from 1/sqrt(2) at 2.
-        return MOST_DOUBT * self.sigma * math.sqrt(0.5) if self.sigma_guard else self.sigma * normal.PSI_AT_0
+        # E[max(T, 0)] falls with the degrees of freedom, from sqrt(3)/pi at 3.
+        return self.sigma * (MOST_DOUBT * math.sqrt(3.0) / math.pi if self.sigma_guard else normal.PSI_AT_0)
 
     @property
     def largest_loss(self) -> float:
@@ -92,19 +93,19 @@ class Breakeven(Policy):
         """What a run never spends more than, in units of the loss.
 
         It stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A as in
-        `_scale`, no more than (27 D/4)^(1/3) + 3 sum c_k + 10 max c_k is spent, where
+        `_scale`, no more than max(3/2 sum c_k, (27 D/4)^(1/3) + 3 max c_k) + max c_k is spent, where
         D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md).
         """
         if self.guesses:
             return 0.0
         costs = self.risk.costs(self.arms)
-        forced = 0 if self._doubt == rule_of.TRUST else 2
-        paid = max(self.largest_loss, sum(costs)) + (1 + forced) * max(costs)
+        paid = max(self.largest_loss + max(costs), sum(costs))
         if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
             return paid
         roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
         work = self._scale**2 * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 3.0) * roots
-        return min(paid, math.pow(6.75 * work, 1.0 / 3.0) + 3.0 * sum(costs) + 10.0 * max(costs))
+        shrinking = math.pow(6.75 * work, 1.0 / 3.0) + 3.0 * max(costs)
+        return min(paid, max(1.5 * sum(costs), shrinking) + max(costs))
 
     @property
     def max_pulls(self) -> int:
@@ -112,22 +113,22 @@ class Breakeven(Policy):
         return math.floor(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12))
 
     @property
-    def _doubt(self) -> int:
+    def _weight(self) -> int:
         if self.sigma is None:
-            return rule_of.UNKNOWN
-        return rule_of.GUARD if self.sigma_guard else rule_of.TRUST
+            return 0
+        return SIGMA_WEIGHT if self.sigma_guard else rule_of.CERTAIN
 
     @cached_property
     def tables(self) -> rule_of.BreakevenTables:
         return rule_of.BreakevenTables(
             cost=np.array(self.risk.costs(self.arms)),
             sigma=0.0 if self.sigma is None else self.sigma,
-            doubt=self._doubt,
+            weight=self._weight,
             counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
             largest_loss=self.largest_loss,
             largest_deviation=math.inf if self.sigma is None else MOST_DOUBT * self.sigma,
             guess=self.guesses,
-            series=rule_of.loss_series(self.risk.loss is Loss.MISIDENTIFICATION),
+            series=rule_of.series_of(self.risk.loss is Loss.SIMPLE_REGRET and self._weight == rule_of.CERTAIN),
         )
 
     def why_stopped(self, state: State) -> str:

@@ -1,7 +1,8 @@
 """Breakeven's decision rule: which arm to pull next, and when the largest expected loss breaks even with the spending.
 
 Notation of `policies.breakeven`. A pull changes one arm, so only a pull of the leader, or a new leader, touches every
-loss. Ties of means and scores go to the arm of higher PRIORITY, a random order of the arms drawn when a run begins.
+loss. (Where losses come from the sample's standard deviation, some may so be of an earlier one; all are weighed anew
+before a stop.) Ties of means and scores go to the arm of higher PRIORITY, a random order drawn when a run begins.
 
 State: a header, then one number for each arm in each section.
 """
@@ -15,25 +16,22 @@ import numpy.typing as npt
 
 from dbcare.policies.rule import STOP, Rule, State, next_tie
 from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
-from dbcare.theory.student import density_at_0, student_excess, student_tail
+from dbcare.theory.student import EXACT_UP_TO, density_at_0, normal_equivalent, student_excess, summed_tail
 
 PULLS = 0
 SPENT = 1
 LEADER = 2
 RIVAL = 3  # the arm with the largest loss
 STOPPED = 4
-FORCED = 5  # an arm that must be pulled again before a stop, or NO_ARM
-DOUBTED = 6  # whether losses come from the sample's standard deviation (too)
-SQUARES = 7  # sum of squared deviations from each arm's own mean
-SEEN = 8  # arms with at least one reward
-HEADER = 9
+SEEN = 5  # arms with at least one reward
+DEVIATION = 6  # the standard deviation that all losses were last weighed with, 0 if none is known
+WITHIN = 7  # sum of squared deviations from each arm's own mean
+GRAND_MEAN = 8  # of all rewards
+TOTAL = 9  # sum of squared deviations from it
+HEADER = 10
 
 SECTIONS = 6  # of one number for each arm, in this order
 COUNT, OUT, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)  # OUT: asked, not answered yet; written by live studies
-
-NO_ARM = -1
-
-TRUST, GUARD, UNKNOWN = range(3)  # what is made of sigma
 
 
 class BreakevenTables(NamedTuple):
@@ -41,36 +39,39 @@ class BreakevenTables(NamedTuple):
 
     cost: npt.NDArray[np.float64]
     sigma: float
-    doubt: int  # TRUST, GUARD or UNKNOWN
+    weight: int  # how many rewards sigma counts for; CERTAIN for as many as there may be
     counts_errors: bool  # misidentification, else simple regret
     largest_loss: float
     largest_deviation: float  # of the sample, that is believed
     guess: bool  # whether not to pull at all
-    series: npt.NDArray[np.float64]  # of `loss_series`
+    series: npt.NDArray[np.float64]  # `series_of` the normal loss; for Student's, of Q
 
+
+CERTAIN = -1
+LEAST_FREEDOM = 3  # degrees of freedom from which on the t law has a variance
 
 GRID = 64  # points of the loss's table in a unit of z
 FARTHEST = 38.0  # beyond it the losses are below the smallest number
 
 
 @cache
-def loss_series(counts_errors: bool) -> npt.NDArray[np.float64]:
-    """Q or Psi around each point of a grid, as four coefficients of Taylor's series: good to 1e-6 up to z = 8.
+def series_of(psi: bool) -> npt.NDArray[np.float64]:
+    """Psi, or else Q, around each point of a grid, as four coefficients of Taylor's series: good to 1e-6 up to z = 8.
 
     Reading it costs a tenth of the error function, of which every pull of the leader needs one for each arm.
     """
     z = np.arange(0.0, FARTHEST + 1.0 / GRID, 1.0 / GRID)
     density = PSI_AT_0 * np.exp(-0.5 * z * z)
     tail = upper_tail(z)
-    if counts_errors:
-        series = [tail, -density, z * density / 2.0, (1.0 - z * z) * density / 6.0]
-    else:
+    if psi:
         series = [expected_excess(z), -tail, density / 2.0, -z * density / 6.0]
+    else:
+        series = [tail, -density, z * density / 2.0, (1.0 - z * z) * density / 6.0]
     return np.column_stack(series).ravel()
 
 
-class Sample(NamedTuple):
-    """The pooled standard deviation, its degrees of freedom, and the t density at 0; of use from 2 degrees on."""
+class Spread(NamedTuple):
+    """A standard deviation, its degrees of freedom, and the t density at 0; 0 where it is unknown, or not needed."""
 
     deviation: float
     freedom: int
@@ -96,9 +97,8 @@ def init(state: State, tables: BreakevenTables, tie: int) -> None:
     for arm in range(len(tables.cost)):
         drawn = next_tie(drawn)
         state[priority + arm] = drawn
-    state[FORCED] = NO_ARM
-    state[DOUBTED] = tables.doubt == UNKNOWN
-    state[STOPPED] = tables.guess
+    if tables.guess:
+        state[STOPPED] = 1
 
 
 def ask(state: State, tables: BreakevenTables) -> int:
@@ -106,12 +106,9 @@ def ask(state: State, tables: BreakevenTables) -> int:
     if state[STOPPED]:
         return STOP
     arms = len(tables.cost)
-    count, out = section(tables, COUNT), section(tables, OUT)
     if state[SEEN] < arms:
         return least_pulled(state, tables)
-    forced = int(state[FORCED])
-    if forced != NO_ARM and state[count + forced] + state[out + forced] < 2:
-        return forced
+    count, out = section(tables, COUNT), section(tables, OUT)
     loss, priority = section(tables, LOSS), section(tables, PRIORITY)
     leader = int(state[LEADER])
     lead = state[count + leader] + state[out + leader]
@@ -160,7 +157,10 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
     if pulls == 1:
         state[SEEN] += 1
     else:
-        state[SQUARES] += (reward - before) * (reward - after)
+        state[WITHIN] += (reward - before) * (reward - after)
+    apart = reward - state[GRAND_MEAN]
+    state[GRAND_MEAN] += apart / state[PULLS]
+    state[TOTAL] += apart * (reward - state[GRAND_MEAN])
     if state[SEEN] < len(tables.cost):
         return
     leader = int(state[LEADER])
@@ -168,9 +168,8 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
         state[LEADER] = recommend(state, tables)
     elif arm != leader and is_ahead(state, tables, arm, leader):
         state[LEADER] = arm
-    all_change = pulls == 1 or arm == leader or state[LEADER] != leader
+    all_change = pulls == 1 or arm == leader or state[LEADER] != leader or state[DEVIATION] == 0.0
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
-    state[FORCED] = NO_ARM
     if largest_loss(state, tables) <= state[SPENT]:
         decide(state, tables)
 
@@ -199,22 +198,11 @@ def recommend(state: State, tables: BreakevenTables) -> int:
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
-    """Stop, now that the largest loss is no more than what has been spent.
-
-    Where sigma is in doubt, only if that is so at the sample's standard deviation too, and leader and rival have been
-    pulled twice.
-    """
-    if tables.doubt != TRUST:
-        state[DOUBTED] = 1
+    """Stop, if the largest loss is no more than what has been spent at the latest standard deviation too."""
+    if tables.weight != CERTAIN:
         weigh(state, tables, 0, len(tables.cost))
-        if largest_loss(state, tables) > state[SPENT]:
-            return
-        count = section(tables, COUNT)
-        if state[count + int(state[LEADER])] < 2:
-            state[FORCED] = state[LEADER]
-        elif state[count + int(state[RIVAL])] < 2:
-            state[FORCED] = state[RIVAL]
-    state[STOPPED] = state[FORCED] == NO_ARM
+    if largest_loss(state, tables) <= state[SPENT]:
+        state[STOPPED] = 1
 
 
 def largest_loss(state: State, tables: BreakevenTables) -> float:
@@ -231,46 +219,64 @@ def largest_loss(state: State, tables: BreakevenTables) -> float:
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
     """Bring the losses of the arms from `first` to before `stop` up to date; the leader's own is 0."""
     count, mean, loss, leader = section(tables, COUNT), section(tables, MEAN), section(tables, LOSS), int(state[LEADER])
-    sample = sample_deviation(state, tables)
-    best, share = state[mean + leader], 1.0 / state[count + leader]
+    spread = spread_of(state, tables)
+    best, lead = state[mean + leader], 1.0 / state[count + leader]
     for arm in range(first, stop):
-        spread = math.sqrt(1.0 / state[count + arm] + share)
-        state[loss + arm] = loss_of(tables, sample, best - state[mean + arm], spread)
+        share = math.sqrt(1.0 / state[count + arm] + lead)
+        state[loss + arm] = loss_of(tables, spread, best - state[mean + arm], share)
     if first <= leader < stop:
         state[loss + leader] = 0.0
+        state[DEVIATION] = spread.deviation
 
 
-def sample_deviation(state: State, tables: BreakevenTables) -> Sample:
-    """What the rewards so far say of sigma; nothing unless that is asked for."""
-    freedom = int(state[PULLS]) - len(tables.cost)
-    if not state[DOUBTED] or freedom < 2:
-        return Sample(0.0, 0, 0.0)
-    peak = 0.0 if tables.counts_errors else density_at_0(freedom)
-    return Sample(min(math.sqrt(state[SQUARES] / freedom), tables.largest_deviation), freedom, peak)
+def spread_of(state: State, tables: BreakevenTables) -> Spread:
+    """The standard deviation to reckon with: sigma, or what it and the rewards so far say together.
 
-
-def loss_of(tables: BreakevenTables, sample: Sample, gap: float, spread: float) -> float:
-    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior.
-
-    `spread` times a standard deviation is the standard error of the gap.
+    s^2 = (w sigma^2 + squares)/(w + nu) with w + nu degrees of freedom, w the weight of sigma. The squares are those of
+    deviations from the mean of each arm, nu = N - K, or from the mean of all, nu = N - 1: the latter overstate the
+    deviation where means differ, but serve where many arms have been pulled once. The choice is that of the smaller
+    predictive variance, s^2 (w + nu)/(w + nu - 2).
     """
-    loss = 0.0
-    if tables.doubt != UNKNOWN:
-        error = tables.sigma * spread
-        loss = normal_loss(tables, gap / error) * (1.0 if tables.counts_errors else error)
-    elif sample.deviation == 0.0:
-        loss = tables.largest_loss  # nothing is known of the scale yet
-    if sample.deviation > 0.0:
-        error = sample.deviation * spread
-        if tables.counts_errors:
-            loss = max(loss, student_tail(gap / error, sample.freedom))
-        else:
-            loss = max(loss, error * student_excess(gap / error, sample.freedom, sample.peak))
-    return float(min(loss, tables.largest_loss))
+    if tables.weight == CERTAIN:
+        return Spread(tables.sigma, 0, 0.0)
+    prior = tables.weight * tables.sigma * tables.sigma
+    freedom = tables.weight + int(state[PULLS]) - 1
+    squares = prior + state[TOTAL]
+    inside = freedom + 1 - len(tables.cost)
+    if inside >= LEAST_FREEDOM and 0.0 < (prior + state[WITHIN]) * (freedom - 2) < squares * (inside - 2):
+        freedom = inside
+        squares = prior + state[WITHIN]
+    if freedom < LEAST_FREEDOM or squares <= 0.0:
+        return Spread(0.0, 0, 0.0)
+    peak = 0.0 if tables.counts_errors else density_at_0(freedom)
+    return Spread(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
 
 
-def normal_loss(tables: BreakevenTables, z: float) -> float:
-    """Q(z) or Psi(z), from its series."""
+def loss_of(tables: BreakevenTables, spread: Spread, gap: float, share: float) -> float:
+    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior on the means.
+
+    `share` is sqrt(1/n_k + 1/n_L): times the standard deviation it is the standard error of the gap.
+    """
+    if spread.deviation == 0.0:
+        return tables.largest_loss  # nothing is known of the scale yet
+    error = spread.deviation * share
+    ratio = gap / error
+    if tables.weight == CERTAIN:
+        loss = from_series(tables, ratio)
+    else:
+        freedom = spread.freedom
+        loss = (
+            summed_tail(ratio, freedom)
+            if freedom <= EXACT_UP_TO
+            else from_series(tables, normal_equivalent(ratio, freedom))
+        )
+        if not tables.counts_errors:
+            loss = student_excess(ratio, freedom, spread.peak, loss)
+    return float(min(loss if tables.counts_errors else error * loss, tables.largest_loss))
+
+
+def from_series(tables: BreakevenTables, z: float) -> float:
+    """Q(z) or Psi(z), whichever the series is of."""
     if z >= FARTHEST:
         return 0.0
     point = int(z * GRID + 0.5)

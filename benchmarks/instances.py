@@ -1,0 +1,81 @@
+"""Instances to compare policies on: the paper's settings, and random ones."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dbcare import Bandit, Loss, Risk
+from dbcare.lab import definition, paper
+from dbcare.theory import budgets
+
+SHAPES = ("one best", "linear", "two close", "random", "geometric")
+EVERY = 4  # of the paper's 40 places on an axis
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A bandit, the risk it is played for, and the B that policies are told."""
+
+    name: str
+    bandit: Bandit
+    risk: Risk
+    bound: float
+
+    @property
+    def epochs(self) -> float:
+        """N*(K): how many pulls of each arm the paper's budget allows."""
+        arms = len(self.bandit.arms)
+        return float(budgets.epoch_budget(self.risk.loss, arms, self.risk.single_cost, self.bandit.sigma))
+
+
+def of_the_paper() -> Iterator[Cell]:
+    """Every fourth place of every panel of the paper's figures."""
+    for name in paper.NAMES:
+        experiment = definition.load(paper.file(name))
+        for loss in experiment.losses:
+            for setting in experiment.settings:
+                places = list(zip(setting.bandits, setting.costs, setting.x, strict=True))
+                for bandit, cost, x in places[EVERY // 2 :: EVERY]:
+                    title = f"{name}, {setting.title}, {experiment.axis} {x:.3g}"
+                    yield Cell(title, bandit, Risk(loss, cost), setting.bound)
+
+
+def at_random(count: int, seed: int) -> Iterator[Cell]:
+    """K log-uniform in 2..100, c in 1e-5..1e-2, smallest gap in 0.05..2 standard deviations; five shapes.
+
+    Gaussian (sigma = 1) and Bernoulli by turns, and both losses. Bernoulli gaps are shrunk where they would not fit
+    into (0, 1), and the best rate is uniform over what is left.
+    """
+    generator = np.random.default_rng(seed)
+    for number in range(count):
+        arms = min(100, int(2.0 * math.exp(generator.uniform(0.0, math.log(101.0 / 2.0)))))
+        cost = 10.0 ** generator.uniform(-5.0, -2.0)
+        gap = 0.05 * 40.0 ** generator.uniform()
+        shape = SHAPES[generator.integers(len(SHAPES))]
+        gaps = np.concatenate([[0.0], _gaps(shape, arms, generator)])
+        loss = list(Loss)[number // 2 % 2]
+        if number % 2 == 0:
+            bandit = Bandit.gaussian((-gap * gaps).tolist())
+        else:
+            gaps *= min(0.5 * gap, 0.95 / gaps.max())
+            best = generator.uniform(gaps.max() + 0.01, 0.99)
+            bandit = Bandit.bernoulli((best - gaps).tolist())
+        kind = "Gaussian" if number % 2 == 0 else "Bernoulli"
+        name = f"{number}: {kind}, {shape}, K = {arms}, c = {cost:.2g}, gap {bandit.smallest_gap:.3g}"
+        yield Cell(name, bandit, Risk(loss, cost), max(bandit.spread, 1.0 if number % 2 else 0.0))
+
+
+def _gaps(shape: str, arms: int, generator: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The gaps of all arms but the best, as multiples of the smallest."""
+    others = arms - 1
+    if shape == "one best":
+        return np.ones(others)
+    if shape == "linear":
+        return np.linspace(1.0, 2.0, others) if others > 1 else np.ones(1)
+    if shape == "two close":
+        return np.array([1.0] + [4.0] * (others - 1))
+    if shape == "random":
+        return np.sort(np.concatenate([[1.0], generator.uniform(1.0, 5.0, others - 1)]))
+    return np.geomspace(1.0, 6.0, others) if others > 1 else np.ones(1)

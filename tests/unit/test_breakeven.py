@@ -1,0 +1,381 @@
+"""Breakeven: its losses against scipy, its decisions against formulas written out a second time, its promises."""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm, t
+
+from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
+from dbcare.engines.draws import arms_of
+from dbcare.engines.simulators import trace
+from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies import breakeven_rule
+from dbcare.policies.breakeven import MOST_DOUBT, SIGMA_WEIGHT
+from dbcare.policies.rule import STOP
+from dbcare.policies.run import Run
+from dbcare.theory import student
+
+MI, SR = Risk.misidentification(1e-3), Risk.simple_regret(1e-3)
+
+
+@pytest.mark.parametrize("freedom", [2, 3, 4, 7, 12, 29, 30, 31, 32, 60, 1000])
+def test_student_losses_are_scipys(freedom: int) -> None:
+    peak = student.density_at_0(freedom)
+    assert peak == pytest.approx(t.pdf(0.0, freedom), rel=1e-12)
+    for x in (0.0, 0.3, 1.0, 2.5, 5.0):
+        assert student.student_tail(x, freedom) == pytest.approx(t.sf(x, freedom), rel=1e-6)
+        excess, _ = quad(lambda u: float(t.sf(u, freedom)), x, math.inf, epsabs=0.0, epsrel=1e-9)
+        tail = student.student_tail(x, freedom)
+        assert student.student_excess(x, freedom, peak, tail) == pytest.approx(excess, rel=2e-6)
+
+
+@pytest.mark.parametrize("risk", [MI, SR])
+def test_the_table_of_the_normal_loss_is_the_loss(risk: Risk) -> None:
+    tables = Breakeven(risk, 2, sigma_guard=False).tables
+    for z in (0.0, 0.004, 0.5, 1.2345, 3.0, 8.0, 20.0):
+        wanted = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
+        assert breakeven_rule.from_series(tables, z) == pytest.approx(wanted, rel=1e-6 if z <= 8.0 else 3e-5)
+    assert breakeven_rule.from_series(tables, 100.0) == 0.0
+
+
+@dataclass
+class Written:
+    """The rule of docs/explanation/breakeven.md, written out a second time with lists and scipy.
+
+    `samples`: degrees of freedom and pooled deviation that each arm's loss was last weighed with.
+    """
+
+    policy: Breakeven
+    rewards: list[list[float]] = field(default_factory=list)
+    samples: list[tuple[int, float]] = field(default_factory=list)
+    leader: int = -1
+
+    def __post_init__(self) -> None:
+        self.rewards = [[] for _ in range(self.policy.arms)]
+        self.samples = [(0, 0.0)] * self.policy.arms
+        self.costs = self.policy.risk.costs(self.policy.arms)
+
+    @property
+    def spent(self) -> float:
+        return math.fsum(cost * len(each) for cost, each in zip(self.costs, self.rewards, strict=True))
+
+    def tell(self, arm: int, reward: float) -> None:
+        self.rewards[arm].append(reward)
+        if min(map(len, self.rewards)) > 0:
+            leader = int(np.argmax([np.mean(each) for each in self.rewards]))
+            scale_unknown = not any(deviation for _, deviation in self.samples)
+            everything = self.leader == arm or leader != self.leader or scale_unknown
+            self.weigh(range(self.policy.arms) if everything else [arm])
+            self.leader = leader
+
+    def weigh(self, arms: Iterable[int]) -> None:
+        listed = [reward for each in self.rewards for reward in each]
+        within = sum(float(np.var(each)) * len(each) for each in self.rewards)
+        choices = [(len(listed) - 1, float(np.var(listed)) * len(listed)), (len(listed) - self.policy.arms, within)]
+        weight, stated = (0, 0.0) if self.policy.sigma is None else (SIGMA_WEIGHT, SIGMA_WEIGHT * self.policy.sigma**2)
+        usable = [(weight + nu, stated + squares) for nu, squares in choices if weight + nu > 2 and stated + squares]
+        freedom, squares = min(usable, key=lambda each: each[1] / (each[0] - 2), default=(0, 0.0))
+        for arm in arms:
+            self.samples[arm] = (freedom, math.sqrt(squares / freedom) if freedom else 0.0)
+
+    @property
+    def losses(self) -> dict[int, float]:
+        counts, means = [len(each) for each in self.rewards], [float(np.mean(each)) for each in self.rewards]
+        found = {}
+        for arm, (freedom, deviation) in enumerate(self.samples):
+            if arm == self.leader:
+                continue
+            gap, spread = means[self.leader] - means[arm], math.sqrt(1.0 / counts[arm] + 1.0 / counts[self.leader])
+            loss = math.inf
+            if not self.policy.sigma_guard and self.policy.sigma is not None:
+                z = gap / (self.policy.sigma * spread)
+                loss = norm.sf(z) if self.is_error else self.policy.sigma * spread * (norm.pdf(z) - z * norm.sf(z))
+            elif deviation > 0.0:
+                x = gap / (deviation * spread)
+                excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * t.sf(x, freedom)
+                loss = t.sf(x, freedom) if self.is_error else deviation * spread * excess
+            found[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
+        return found
+
+    @property
+    def is_error(self) -> bool:
+        return self.policy.risk.loss is Loss.MISIDENTIFICATION
+
+    def ask(self) -> int | None:
+        """The arm to pull, or None; no means may tie."""
+        counts = [len(each) for each in self.rewards]
+        if 0 in counts:
+            return counts.index(0)
+        if max(self.losses.values()) <= self.spent:
+            self.weigh(range(self.policy.arms))
+            if max(self.losses.values()) <= self.spent:
+                return None
+        losses, lead = self.losses, counts[self.leader]
+        scores = {
+            arm: loss * lead / (counts[arm] * (counts[arm] + lead) * self.costs[arm]) for arm, loss in losses.items()
+        }
+        removed = sum(loss * counts[arm] / (lead * (counts[arm] + lead)) for arm, loss in losses.items())
+        scores[self.leader] = removed / self.costs[self.leader]
+        return max(scores, key=scores.__getitem__)
+
+
+@pytest.mark.parametrize("loss", list(Loss))
+@pytest.mark.parametrize("costs", [1e-3, (1e-3, 4e-3, 5e-4, 1e-3, 2e-3)])
+@pytest.mark.parametrize(("sigma", "guard"), [(1.0, False), (1.0, True), (0.4, True), (None, True)])
+def test_decisions_are_those_of_the_formulas(
+    loss: Loss, costs: float | tuple[float, ...], sigma: float | None, guard: bool
+) -> None:
+    """Pull by pull, on Gaussian rewards, which do not tie; K = 5."""
+    policy = Breakeven(Risk(loss, costs), 5, sigma, sigma_guard=guard, bound=3.0)
+    for seed in range(6):
+        generator = np.random.default_rng(seed)
+        means = generator.uniform(0.0, 1.0, 5)
+        run, second = policy.start(seed=seed), Written(policy)
+        while (arm := second.ask()) is not None:
+            if sigma is None and not second.samples[0][1]:
+                arm = run.ask()  # while the scale is unknown, all losses tie
+                assert arm is not None
+            assert run.ask() == arm
+            reward = generator.normal(means[arm], 1.0)
+            run.tell(reward)
+            second.tell(arm, reward)
+        assert run.ask() is None
+        assert run.pulls == sum(map(len, second.rewards))
+
+
+def test_by_hand() -> None:
+    """Two arms, sigma = 1, c = 0.01, misidentification, no guard.
+
+    After 3.0 and 0.0: z = 3/sqrt(2) = 2.1213, Q = 0.01695 <= 0.02 spent: stop. With 2.8: Q(1.9799) = 0.02386 > 0.02.
+    Then the arms alternate: after one more pull of either, z uses 1/2 + 1.
+    """
+    policy = Breakeven(Risk.misidentification(0.01), 2, sigma_guard=False)
+    run = policy.start(seed=1)
+    run.tell(3.0, arm=0)
+    run.tell(0.0, arm=1)
+    assert run.ask() is None
+    assert run.recommendation() == 0
+    assert run.why() == (
+        "stopped after 2 pulls: the strongest rival, arm 1, has an expected loss of 0.0169, and 0.02 has been spent"
+    )
+    run = policy.start(seed=1)
+    run.tell(2.8)
+    run.tell(0.0)
+    first = run.ask()
+    assert first is not None
+    assert (
+        "arm 0 leads; the strongest rival, arm 1, has an expected loss of 0.0239, and 0.02 has been spent" in run.why()
+    )
+    run.tell(2.8 if first == 0 else 0.0)
+    # z = 2.8/sqrt(1.5) = 2.2862: Q = 0.01112 <= 0.03.
+    assert run.ask() is None
+
+
+def test_the_guard_looks_at_the_spread_of_the_rewards() -> None:
+    """K = 2, sigma = 0.2: at once the Gaussian loss of 1 and 0 is Q(3.54) = 0.0002, no more than the 0.002 spent.
+
+    Guarded, sigma counts for 3 rewards: 3 * 0.04 + 0.5 squared deviations of 4 degrees of freedom (from the mean of
+    all), or 0.12 of 3 (within the arms, where there are none yet). The predictive variances are 0.62/2 and 0.12/1, so
+    it is the latter: deviation 0.2, t = 1/(0.2 sqrt(2)) = 3.5355, tail 0.0192.
+    """
+    guarded, trusting = (Breakeven(Risk.misidentification(0.001), 2, 0.2, sigma_guard=guard) for guard in (True, False))
+    for policy, stopped in ((guarded, False), (trusting, True)):
+        run = policy.start(seed=1)
+        run.tell(1.0)
+        run.tell(0.0)
+        assert (run.ask() is None) == stopped
+        if not stopped:
+            assert t.sf(3.5355, 3) == pytest.approx(0.0192, abs=1e-4)
+            assert "expected loss of 0.0192" in run.why()
+
+
+def test_money_is_spoken_where_there_is_a_price() -> None:
+    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 2, sigma=0.5, sigma_guard=False).start()
+    while (arm := run.ask()) is not None:
+        run.tell(0.2 if arm else 0.0)
+    assert f"and {0.4 * run.pulls:,.2f} has been spent" in run.why()
+
+
+def test_pulls_that_are_out_count_as_made() -> None:
+    """Three workers at once get three arms; then scores see the pending pulls, losses do not."""
+    policy = Breakeven(Risk.misidentification(1e-3), 3, sigma_guard=False)
+    run = policy.start(seed=1)
+    out = breakeven_rule.section(policy.tables, breakeven_rule.OUT)
+    asked = []
+    for _ in range(6):
+        arm = run.ask()
+        assert arm is not None
+        asked.append(arm)
+        run.state[out + arm] += 1
+    assert asked == [0, 1, 2, 0, 1, 2]
+    for arm in range(3):
+        run.state[out + arm] = 0
+        run.tell(0.1 * arm, arm) if run.ask() == arm else policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
+    first = run.ask()
+    assert first == 2  # the leader: its pull helps against both rivals
+    run.state[out + first] += 1
+    second = run.ask()
+    assert second == 1  # now the strongest rival
+    loss = breakeven_rule.section(policy.tables, breakeven_rule.LOSS)
+    assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
+
+
+def test_answers_may_come_in_any_order_of_arms() -> None:
+    """A live study tells what it has asked earlier: an arm pulled twice before another was pulled at all."""
+    policy = Breakeven(SR, 3, sigma_guard=False)
+    run = policy.start(seed=1)
+    for arm, reward in ((2, 0.5), (2, 0.7), (0, 0.1)):
+        policy.rule.tell(run.state, policy.tables, arm, reward)
+        assert policy.rule.ask(run.state, policy.tables) != STOP
+        assert run.recommendation() == 2
+    assert run.ask() == 1
+    policy.rule.tell(run.state, policy.tables, 1, 0.65)
+    assert int(run.state[breakeven_rule.LEADER]) == 1
+    assert run.state[breakeven_rule.WITHIN] == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 4.0, 1e6])
+def test_the_scale_of_rewards_does_not_matter(factor: float) -> None:
+    """Rewards, sigma and bound times a factor, value divided by it: the same decisions, for simple regret."""
+    for guard, sigma in ((True, 0.7), (False, 0.7), (True, None)):
+        plain = Breakeven(Risk.simple_regret(price=0.5, value=500.0), 4, sigma, sigma_guard=guard, bound=2.0)
+        scaled = Breakeven(
+            Risk.simple_regret(price=0.5, value=500.0 / factor),
+            4,
+            None if sigma is None else sigma * factor,
+            sigma_guard=guard,
+            bound=2.0 * factor,
+        )
+        assert plain.max_spend * factor == pytest.approx(scaled.max_spend, rel=1e-9)
+        generator = np.random.default_rng(3)
+        one, other = plain.start(seed=2), scaled.start(seed=2)
+        while (arm := one.ask()) is not None:
+            assert other.ask() == arm
+            reward = generator.normal(0.1 * arm, 0.7)
+            one.tell(reward)
+            other.tell(factor * reward)
+        assert other.ask() is None
+
+
+def test_a_cheap_arm_is_pulled_more_often() -> None:
+    """Two rivals alike, one of them ten times dearer: it is pulled less; with the costs swapped, the other."""
+    means = (0.3, 0.0, 0.0)
+    pulls = {}
+    for costs in ((1e-4, 1e-4, 1e-3), (1e-4, 1e-3, 1e-4)):
+        policy = Breakeven(Risk.misidentification(costs), 3)
+        traces = [trace(policy, arms_of(Bandit.gaussian(means)), 1, number) for number in range(40)]
+        pulls[costs] = np.sum([np.bincount([arm for arm, _ in each.pulls], minlength=3) for each in traces], axis=0)
+    assert pulls[1e-4, 1e-4, 1e-3][2] < 0.75 * pulls[1e-4, 1e-4, 1e-3][1]
+    assert pulls[1e-4, 1e-3, 1e-4][1] < 0.75 * pulls[1e-4, 1e-3, 1e-4][2]
+
+
+def test_every_pull_is_charged_by_its_arm() -> None:
+    """`evaluate` with a cost for each arm: the mean of loss + costs over the very same runs, followed one by one."""
+    costs, bandit = (1e-3, 3e-3, 5e-4), Bandit.bernoulli((0.6, 0.5, 0.3))
+    for policy in (Breakeven(Risk.simple_regret(costs), 3, 0.5), DBCARE(Risk.simple_regret(1e-3), 3, 0.5)):
+        risk = Risk.simple_regret(costs)
+        found = evaluate(policy, bandit, risk, runs=60, seed=4)
+        totals = []
+        for number in range(60):
+            followed = trace(policy, arms_of(bandit), 4, number)
+            paid = math.fsum(costs[arm] for arm, _ in followed.pulls)
+            totals.append(bandit.gaps[followed.recommended] + paid)
+        assert found.risk == pytest.approx(np.mean(totals), rel=1e-12)
+        assert found.standard_error == pytest.approx(np.std(totals, ddof=1) / math.sqrt(60), rel=1e-9)
+        assert found.cost == costs
+        assert found.engine == "direct"
+        assert evaluate(policy, bandit, risk, runs=60, seed=4, threads=1).risk == found.risk
+        with pytest.raises(EngineError, match="same cost for all arms"):
+            evaluate(policy, bandit, risk, engine="skip")
+
+
+def test_equal_costs_by_arm_are_one_cost() -> None:
+    one, each = (Breakeven(Risk.misidentification(cost), 3) for cost in (1e-3, (1e-3,) * 3))
+    bandit = Bandit.one_sparse(3, 0.5)
+    assert evaluate(one, bandit, runs=200).risk == evaluate(each, bandit, runs=200).risk
+
+
+CHEAP = [
+    Breakeven(Risk(loss, costs), 4, sigma, sigma_guard=guard, bound=bound)
+    for loss in Loss
+    for costs in (1e-4, (1e-4, 1e-3, 2e-4, 1e-4))
+    for sigma, guard, bound in ((1.0, False, None), (1.0, True, None), (0.1, True, 5.0), (None, True, 0.3))
+]
+
+
+@pytest.mark.parametrize("policy", CHEAP, ids=str)
+def test_never_more_is_spent_than_promised(policy: Breakeven) -> None:
+    """On rewards that keep means level, swap leaders, or spread far beyond sigma."""
+    costs = policy.risk.costs(4)
+    for kind in ("equal", "swapping", "wild", "noisy"):
+        generator = np.random.default_rng(5)
+        run: Run = policy.start(seed=5)
+        spent = 0.0
+        for pull in itertools.count():
+            arm = run.ask()
+            if arm is None:
+                break
+            spent += costs[arm]
+            assert spent <= policy.max_spend * (1.0 + 1e-9)
+            noise = {"equal": 0.0, "swapping": 1.0 / (1 + pull), "wild": 100.0 * generator.normal(), "noisy": 1.0}[kind]
+            run.tell(noise * (generator.normal() if kind == "noisy" else (-1.0) ** pull))
+        assert run.pulls <= policy.max_pulls
+
+
+def test_the_promise_for_simple_regret_shrinks_with_the_cost() -> None:
+    """Of the order of (sigma^2 c)^(1/3), not of sigma: 1000 times cheaper pulls, a tenth of the spending."""
+    dear, cheap = (Breakeven(Risk.simple_regret(cost), 2, sigma_guard=False).max_spend for cost in (1e-5, 1e-8))
+    assert cheap == pytest.approx(dear / 10.0, rel=0.02)
+    assert Breakeven(Risk.misidentification(1e-8), 2, sigma_guard=False).max_spend == pytest.approx(0.5, rel=1e-6)
+
+
+def test_it_guesses_where_one_round_costs_as_much_as_a_guess_loses() -> None:
+    """Sum of costs >= (1 - 1/K): 3 arms at 0.3 guess for misidentification, at 0.2 they do not."""
+    guess, play = (Breakeven(Risk.misidentification(cost), 3) for cost in (0.3, 0.2))
+    assert guess.start().ask() is None
+    assert "one pull of each arm would cost 0.9" in guess.start().why()
+    assert guess.max_pulls == 0
+    assert play.start().ask() == 0
+    assert {guess.start(seed=seed).recommendation() for seed in range(30)} == {0, 1, 2}
+    assert Breakeven(Risk.simple_regret(0.3), 3).start().ask() == 0  # nothing is known of what is at stake
+    assert Breakeven(Risk.simple_regret(0.3), 3, bound=1.0).start().ask() is None
+
+
+def test_without_sigma_nothing_stops_before_a_spread_is_seen() -> None:
+    """All rewards 0 so far: level means, no scale; binary rewards of a low rate begin like this."""
+    run = Breakeven(Risk.simple_regret(1e-3), 2, sigma=None, bound=1.0).start()
+    for _ in range(200):
+        run.tell(0.0)
+    assert run.ask() is not None
+
+
+BAD = [
+    (lambda: Breakeven(SR, 1), "`arms` must be at least 2 but got 1."),
+    (lambda: Breakeven(SR, 2, sigma=0.0), "`sigma` must be positive but got 0.0."),
+    (lambda: Breakeven(SR, 2, sigma=None), "`bound` must be given for simple regret where sigma is unknown"),
+    (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
+    (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]
+    (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry for each of the 3 arms"),
+    (lambda: DBCARE(SR, 2, sigma=None), "`sigma` must be known here but got None; Breakeven does without."),  # type: ignore[arg-type]
+    (lambda: Racing(2, 0.1, sigma=None), "`sigma` must be known here but got None; Breakeven does without."),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("make", "words"), BAD, ids=[words for _, words in BAD])
+def test_bad_input(make: object, words: str) -> None:
+    assert callable(make)
+    with pytest.raises(InvalidValueError) as caught:
+        make()
+    assert str(caught.value).startswith(words)
+
+
+def test_the_largest_loss_is_that_of_level_means() -> None:
+    """sigma sqrt(2) Psi(0) = sigma / sqrt(pi); with the guard MOST_DOUBT sigma sqrt(2) E[max(T, 0)] of 3 degrees."""
+    assert Breakeven(SR, 2, 3.0, sigma_guard=False).largest_loss == pytest.approx(3.0 / math.sqrt(math.pi), rel=1e-12)
+    excess, _ = quad(lambda u: float(t.sf(u, 3)), 0.0, math.inf)
+    assert Breakeven(SR, 2, 3.0).largest_loss == pytest.approx(MOST_DOUBT * 3.0 * math.sqrt(2.0) * excess, rel=1e-9)
