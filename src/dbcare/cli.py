@@ -123,6 +123,7 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments; all if none is named.")] = None,
     out: Out = Path("out"),
     quick: Quick = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs for Breakeven too; an hour.")] = False,
     threads: Threads = None,
     seed: Seed = None,
     dask: Dask = None,
@@ -136,7 +137,9 @@ def reproduce(
         known = [bounds.NAME, *paper.NAMES]
         chosen = [validation.one_of("names", name, known) for name in names or known]
         experiments = [
-            definition.load(paper.file(name), seed=seed, quick=quick) for name in paper.NAMES if name in chosen
+            definition.load(paper.file(name), seed=seed, quick=quick, full=full)
+            for name in paper.NAMES
+            if name in chosen
         ]
         if list_them:
             if bounds.NAME in chosen:

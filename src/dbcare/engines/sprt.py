@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 
 from dbcare import validation
+from dbcare.engines.exact import FAMILIES
 from dbcare.engines.grid import evaluate_grid
+from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.sprt import KnownGapSPRT
-from dbcare.risk import Loss, Risk
+from dbcare.risk import Loss, Risk, required
 
 # A walk whose steps have variance v oversteps a far barrier by about this times sqrt(v) (Siegmund 1985, Section 10.4).
 OVERSHOOT = 0.5826
@@ -16,17 +20,9 @@ OVERSHOOT = 0.5826
 def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1.0) -> KnownGapSPRT:
     """The known-gap SPRT of least exact risk: Gaussian means +-gap/2, or Bernoulli means 1/2 +- gap/2.
 
-    Where even that is worse than a guess, the guess. The search starts at the optimum for Brownian motion, where with
-    x = gap * threshold / sigma^2 the error is 1/(1 + e^x) and the mean number of epochs sigma^2/gap^2 * x tanh(x/2).
+    Where even that is worse than a guess, the guess. The search starts at the optimum for Brownian motion.
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  # only this needs scipy
-
-    gap = validation.positive("gap", gap)
-    weight = 1.0 if risk.loss is Loss.MISIDENTIFICATION else gap
-    price = 2.0 * risk.single_cost * sigma**2 / gap**2
-    x = minimize_scalar(
-        lambda x: weight / (1.0 + math.exp(x)) + price * x * math.tanh(x / 2.0), bounds=(0.0, 100.0), method="bounded"
-    ).x
 
     def made(threshold: float) -> KnownGapSPRT:
         return KnownGapSPRT(risk, gap, threshold, sigma)
@@ -34,7 +30,8 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
     def exact(threshold: float) -> float:
         return float(evaluate_grid(made(threshold), [gap], family, sigma).risk(risk)[0])
 
-    start = max(0.0, float(x) * sigma**2 / gap - OVERSHOOT * math.sqrt(2.0) * sigma)
+    gap = validation.positive("gap", gap)
+    start = brownian_threshold(risk, gap, sigma)
     if family == "bernoulli":
         # Differences are whole numbers: go down the integers from the start.
         best = round(start)
@@ -49,4 +46,50 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
             exact, bounds=(max(0.0, start - width), start + width), method="bounded", options={"xatol": 1e-3 * sigma}
         )
         threshold = float(found.x)
-    return made(threshold if exact(threshold) < weight / 2.0 else math.inf)
+    guess = 0.5 if risk.loss is Loss.MISIDENTIFICATION else gap / 2.0
+    return made(threshold if exact(threshold) < guess else math.inf)
+
+
+def brownian_threshold(risk: Risk, gap: float, sigma: float) -> float:
+    """The best threshold for Brownian motion, less the mean overshoot of a walk.
+
+    With x = gap * threshold / sigma^2 the error is 1/(1 + e^x), and the mean number of epochs is
+    sigma^2/gap^2 * x tanh(x/2).
+    """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  # only this needs scipy
+
+    weight = 1.0 if risk.loss is Loss.MISIDENTIFICATION else gap
+    price = 2.0 * risk.single_cost * sigma**2 / gap**2
+    x = minimize_scalar(
+        lambda x: weight / (1.0 + math.exp(x)) + price * x * math.tanh(x / 2.0), bounds=(0.0, 100.0), method="bounded"
+    ).x
+    return max(0.0, float(x) * sigma**2 / gap - OVERSHOOT * math.sqrt(2.0) * sigma)
+
+
+@dataclass(frozen=True)
+class BestSPRT(EliminationPolicy):
+    """The same as a policy that looks for its threshold when it is first needed: a name, for plans and for stores."""
+
+    risk: Risk
+    gap: float
+    family: str
+    sigma: float = 1.0
+    arms = 2
+
+    def __post_init__(self) -> None:
+        required(self.risk)
+        validation.one_of("family", self.family, FAMILIES)
+        _ = KnownGapSPRT(self.risk, self.gap, 0.0, self.sigma)  # refuses what that refuses
+
+    @cached_property
+    def best(self) -> KnownGapSPRT:
+        """What it stands for."""
+        return best_sprt(self.risk, self.gap, self.family, self.sigma)
+
+    @property
+    def max_pulls(self) -> int:
+        return self.best.max_pulls
+
+    @property
+    def tables(self) -> EliminationTables:
+        return self.best.tables

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from dbcare import validation
 from dbcare.bandit import Bandit
+from dbcare.engines.sprt import BestSPRT
 from dbcare.errors import InvalidValueError
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_racing import BreakevenRacing
@@ -21,6 +22,7 @@ from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.rewards import Bernoulli
 from dbcare.risk import Risk
 
 POLICIES: dict[str, Callable[..., Policy]] = {
@@ -33,6 +35,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "successive-rejects": SuccessiveRejects,
     "uniform": Uniform,
     "known-gap-oracle": KnownGapOracle,
+    "known-gap-sprt": BestSPRT,
     "guess": Guess,
 }
 
@@ -66,6 +69,7 @@ class Problem:
             "sigma": self.bandit.sigma,
             "bound": self.bound,
             "gap": self.bandit.smallest_gap,
+            "family": "bernoulli" if isinstance(self.bandit.arms[0], Bernoulli) else "gaussian",
             # The paper's safeguard on fixed confidence; one pull of each is always allowed.
             "max_pulls": max(len(self.bandit.arms), round(min(10.0 / self.risk.single_cost, 1e15))),
         }

@@ -19,7 +19,8 @@ FACTOR = 2.0  # "sub-optimal": this many times DBCARE's risk
 NEAR = 8.0  # "within a constant factor" of the oracle
 FLAT = 2.0  # a risk that varies by no more is called flat
 
-YARDSTICKS = ("dbcare", "known-gap-oracle", "guess")  # all others compete with DBCARE
+OURS = ("breakeven", "breakeven-racing")  # not in the paper
+YARDSTICKS = ("dbcare", "known-gap-oracle", "known-gap-sprt", "guess", *OURS)  # all others compete with DBCARE
 CONFIDENCE = ("racing", "two-arm-confidence")
 
 
@@ -46,6 +47,7 @@ class Claim:
     source: str
     check: Callable[[Panel], Finding | None]
     gaps: bool = False
+    ours: bool = False  # about our own policies, not the paper's
 
     def verdicts(self, panels: Sequence[Panel]) -> Iterator[Verdict]:
         """One for each panel that the claim speaks of."""

@@ -17,8 +17,9 @@ from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
+from dbcare.rewards import Gaussian
 from dbcare.risk import Loss
-from dbcare.theory import lower, pulls, upper
+from dbcare.theory import breakeven, lower, pulls, upper
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """All curves of one setting under one loss, and what theory says there of any policy and of DBCARE."""
+    """All curves of one setting under one loss, and what theory says there of any policy and of two of them."""
 
     title: str
     loss: Loss
@@ -56,6 +57,7 @@ class Panel:
     lower: Floats
     upper: Floats  # DBCARE's guarantee; not a number where it is undefined
     pulls: Floats  # DBCARE's bound on the expected pulls
+    racing: Floats  # BreakevenRacing's guarantee; not a number where it is undefined
 
     @property
     def heading(self) -> str:
@@ -90,7 +92,9 @@ def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Poi
     ours = next((label for label, contender in experiment.contenders.items() if contender.policy == "dbcare"), None)
     policies = [point.policy for point in experiment.curves[loss, number, ours]] if ours else [None] * len(setting.x)
     places = zip(setting.bandits, setting.costs, policies, strict=True)
-    bounds = np.array([_theory(loss, bandit, cost, policy) for bandit, cost, policy in places])
+    bounds = np.array(
+        [(*_theory(loss, bandit, cost, policy), _racing(loss, bandit, cost)) for bandit, cost, policy in places]
+    )
     return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, *bounds.T)
 
 
@@ -113,6 +117,20 @@ def _theory(loss: Loss, bandit: Bandit, cost: float, policy: Policy | None) -> t
             else:
                 guarantee = float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound))
     return least, guarantee, most
+
+
+def _racing(loss: Loss, bandit: Bandit, cost: float) -> float:
+    """BreakevenRacing's guarantee: its theorems are for Gaussian arms of the same sigma."""
+    if not all(isinstance(arm, Gaussian) and arm.sigma == bandit.sigma for arm in bandit.arms):
+        return math.nan
+    arms, gap = len(bandit.arms), bandit.smallest_gap
+    with contextlib.suppress(InvalidValueError):  # too dear for the bound to mean anything
+        if arms == 2:
+            return float(breakeven.two_arm_integral(loss, gap, cost, bandit.sigma))
+        if loss is Loss.MISIDENTIFICATION:
+            return float(breakeven.misidentification(bandit.complexity, arms, cost, bandit.sigma))
+        return float(breakeven.simple_regret_minimax(arms, cost, bandit.sigma))
+    return math.nan
 
 
 def _curve(policy: str, loss: Loss, found: list[Result]) -> Curve:

@@ -14,6 +14,10 @@
     policy = "sequential-halving"
     budget_per_arm = 50
 
+    [policies.Breakeven]
+    policy = "breakeven"
+    runs = 1_000                                    # fewer than the others
+
 The axis is whichever of gap and cost takes several values. A policy of your own is named `module:function` and looked
 for beside the file. Unknown keys and names are errors that list what exists.
 """
@@ -23,7 +27,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +37,8 @@ from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.lab.catalog import bandit_by_name, refuse_unknown
-from dbcare.lab.claims import CLAIMS
 from dbcare.lab.experiment import Contender, Experiment, Setting
+from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.risk import Loss
 
 KEYS = ("title", "source", "decisions", "claims", "runs", "seed", "cost", "losses", "settings", "policies")
@@ -44,10 +48,11 @@ QUICK_RUNS = 200
 QUICK_POINTS = 5
 
 
-def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experiment:
+def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool = False) -> Experiment:
     """The experiment that a file describes, checked.
 
-    `seed` replaces the file's; `quick` has few points and runs, to see that all works.
+    `seed` replaces the file's; `quick` has few points and runs, to see that all works; `full` gives every policy the
+    runs of the experiment, those too that have fewer of their own.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -59,11 +64,15 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experim
     if folder not in sys.path:
         sys.path.insert(0, folder)  # where a policy such as `module:function` may live
     try:
-        return _experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
+        experiment = _experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
     except OverflowError:
         raise InvalidValueError(f"{path.name}: gaps and costs must be of a size whose squares are numbers.") from None
     except InvalidValueError as failure:
         raise InvalidValueError(f"{path.name}: {failure}") from None
+    if full:
+        contenders = {label: replace(each, runs=None) for label, each in experiment.contenders.items()}
+        return replace(experiment, contenders=contenders)
+    return experiment
 
 
 def _experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
@@ -89,7 +98,7 @@ def _experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
         source=_text("source", raw.get("source", "")),
         decisions=tuple(_text("decisions", each) for each in _list("decisions", raw.get("decisions", []), empty=True)),
         claims=tuple(
-            validation.one_of("claims", each, CLAIMS) for each in _list("claims", raw.get("claims", []), empty=True)
+            validation.one_of("claims", each, ALL_CLAIMS) for each in _list("claims", raw.get("claims", []), empty=True)
         ),
     )
     # What is wrong with an option or an instance is found before anything runs.
@@ -168,8 +177,9 @@ def _contenders(given: Any) -> dict[str, Contender]:
     for label, options in given.items():
         if not isinstance(options, Mapping) or "policy" not in options:
             raise InvalidValueError(f"`policies.{label}` must be a table that names its policy.")
-        own = {key: value for key, value in options.items() if key != "policy"}
-        contenders[label] = Contender(str(options["policy"]), own)
+        own = {key: value for key, value in options.items() if key not in ("policy", "runs")}
+        runs = validation.whole(f"policies.{label}.runs", options["runs"], at_least=2) if "runs" in options else None
+        contenders[label] = Contender(str(options["policy"]), own, runs)
     return contenders
 
 

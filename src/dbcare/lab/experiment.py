@@ -31,6 +31,7 @@ class Contender:
 
     policy: str
     options: Mapping[str, Any]
+    runs: int | None = None  # fewer than the experiment's, for a policy that takes long
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,17 @@ class Experiment:
         problem = Problem(setting.bandits[place], Risk(loss, setting.costs[place]), setting.bound)
         return policy_by_name(contender.policy, problem, dict(contender.options))
 
+    def runs_of(self, label: str) -> int:
+        """Runs at each point of a policy."""
+        own = self.contenders[label].runs
+        return self.runs if own is None else min(own, self.runs)
+
     @cached_property
     def curves(self) -> dict[tuple[Loss, int, str], list[Point]]:
         """The points of every curve along the axis, by loss, number of the setting, and label."""
         return {
             (loss, number, label): [
-                Point(self.policy(label, setting, loss, place), bandit, cost, self.runs, self.seed)
+                Point(self.policy(label, setting, loss, place), bandit, cost, self.runs_of(label), self.seed)
                 for place, (bandit, cost) in enumerate(zip(setting.bandits, setting.costs, strict=True))
             ]
             for loss in self.losses

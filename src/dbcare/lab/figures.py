@@ -23,12 +23,15 @@ COLOURS = (BLUE, ORANGE, RED, SKY, GREEN, PURPLE, YELLOW)
 FIXED_BUDGET, FIXED_CONFIDENCE, YARDSTICK = "--", "-.", ":"
 LOOKS: dict[str, tuple[str, tuple[str, ...]]] = {  # dashes, and colours to take first
     "dbcare": ("-", (BLUE,)),
+    "breakeven": ("-", (GREEN,)),
+    "breakeven-racing": ("-", (PURPLE,)),
     "sequential-halving": (FIXED_BUDGET, (ORANGE, RED)),
     "successive-rejects": (FIXED_BUDGET, (RED, ORANGE)),
     "uniform": (FIXED_BUDGET, (YELLOW,)),
     "racing": (FIXED_CONFIDENCE, (SKY, GREEN)),
     "two-arm-confidence": (FIXED_CONFIDENCE, (SKY, GREEN)),
     "known-gap-oracle": (YARDSTICK, (PURPLE,)),
+    "known-gap-sprt": (YARDSTICK, (BLACK,)),
     "guess": (YARDSTICK, (YELLOW,)),
 }
 THEORY = "theory"

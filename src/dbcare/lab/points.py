@@ -23,6 +23,7 @@ import dbcare
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.compile import digest
+from dbcare.engines.sprt import BestSPRT
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.rewards import Bernoulli, Gaussian
@@ -46,7 +47,9 @@ class Point:
     @cached_property
     def gap_family(self) -> str | None:
         """The family of a two-arm instance that one exact pass answers together with its whole grid of gaps."""
-        if len(self.bandit.arms) != 2 or not exact.applies(self.policy, self.bandit):
+        # The best SPRT is made for the exact engine; asking whether that applies would look for its threshold.
+        applies = isinstance(self.policy, BestSPRT) or exact.applies(self.policy, self.bandit)
+        if len(self.bandit.arms) != 2 or not applies:
             return None
         first, second = self.bandit.arms
         if isinstance(first, Gaussian) and isinstance(second, Gaussian) and first.sigma == second.sigma:

@@ -95,19 +95,20 @@ def _totals(totals: Totals, whole_paper: bool) -> str:
 
 
 def _verdicts(sections: Sequence[Section]) -> str:
-    """All claims at a glance."""
-    rows = []
-    for section in sections:
-        for judged in section.judged:
+    """All claims at a glance, the paper's and ours apart."""
+    parts = []
+    for heading, ours in (("Claims", False), ("Our own policies, not in the paper", True)):
+        listed = [(section, each) for section in sections for each in section.judged if each.claim.ours is ours]
+        rows = []
+        for section, judged in listed:
             good, all_of_them = sum(verdict.holds for verdict in judged.verdicts), len(judged.verdicts)
             count = f"{good} of {all_of_them} panels"
             rows.append((_mark(judged.holds), escape(judged.claim.text), _link(section), count))
-    if not rows:
-        return ""
-    verdicts = [judged.holds for section in sections for judged in section.judged if judged.verdicts]
-    return f"<h2>Claims: {sum(map(bool, verdicts))} of {len(verdicts)} hold</h2>\n" + _grid(
-        ("", "claim", "experiment", "holds in"), rows
-    )
+        verdicts = [judged.holds for _, judged in listed if judged.verdicts]
+        if rows:
+            parts.append(f"<h2>{heading}: {sum(map(bool, verdicts))} of {len(verdicts)} hold</h2>")
+            parts.append(_grid(("", "claim", "experiment", "holds in"), rows))
+    return "\n".join(parts)
 
 
 def _section(section: Section) -> str:

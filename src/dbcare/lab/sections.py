@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dbcare.lab import bounds
-from dbcare.lab.claims import CLAIMS
 from dbcare.lab.curves import panels, words
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.figures import draw, ratio_plot, risk_plot
+from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import Point
 from dbcare.lab.report import Judged, Section
 from dbcare.lab.results import Result
@@ -31,7 +31,7 @@ def experiment_section(
         columns,
     )
     table = results_table(found, experiment.axis)
-    judged = [Judged(CLAIMS[name], tuple(CLAIMS[name].verdicts(found))) for name in experiment.claims]
+    judged = [Judged(ALL_CLAIMS[name], tuple(ALL_CLAIMS[name].verdicts(found))) for name in experiment.claims]
     section = Section(
         name=experiment.name,
         title=experiment.title,
@@ -80,5 +80,7 @@ def _settings(experiment: Experiment) -> tuple[tuple[str, str], ...]:
         )
     for label, contender in experiment.contenders.items():
         options = "".join(f", {name} = {value}" for name, value in contender.options.items())
-        rows.append((label, f"{contender.policy}{options}"))
+        runs = experiment.runs_of(label)
+        fewer = "" if runs == experiment.runs else f", {runs:,} runs a point"
+        rows.append((label, f"{contender.policy}{options}{fewer}"))
     return tuple(rows)

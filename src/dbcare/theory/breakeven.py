@@ -104,7 +104,7 @@ def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
         sampling = density / hardness
     else:
         theta = np.cbrt(excess / hardness)
-        crossing = (z + 3.0 * excess / tail) * density * tail / excess / (3.0 * hardness)
+        crossing = (z + 3.0 * excess / tail) * density * (tail / excess) / (3.0 * hardness)
         sampling = 2.0 * tail / (3.0 * hardness * theta)
     wrong = crossing * np.exp(-z * theta - 0.5 * theta**2) @ weight
     return wrong, (sampling * normal.upper_tail(theta - z)) @ weight
