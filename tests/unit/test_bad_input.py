@@ -85,8 +85,14 @@ REFUSED: list[tuple[Callable[[], Policy], str]] = [
         lambda: DBCARE(MI, 2, confidence="theorems"),
         "`confidence` must be one of paper, theorem, corrected but got 'theorems'.",
     ),
-    (lambda: DBCARE(BY_ARM, 2), "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven takes a cost for each."),
-    (lambda: KnownGapOracle(BY_ARM, 0.5), "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven takes a cost for each."),
+    (
+        lambda: DBCARE(BY_ARM, 2),
+        "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven takes a cost for each.",
+    ),
+    (
+        lambda: KnownGapOracle(BY_ARM, 0.5),
+        "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven takes a cost for each.",
+    ),
     (
         lambda: DBCARE(Risk.misidentification([1e-3] * 3), 2),
         "`cost` must have one entry for each of the 2 arms but got 3.",

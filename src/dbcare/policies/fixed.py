@@ -44,9 +44,7 @@ class KnownGapOracle(SchedulePolicy):
 
     def __post_init__(self) -> None:
         required(self.risk)
-        validation.settle(
-            self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma)
-        )
+        validation.settle(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
         self.risk.costs(2)
         _ = self.risk.single_cost  # refuses costs that differ
 
