@@ -2,14 +2,14 @@
 
 import typer
 
-from dbcare.cli import research
+from dbcare.cli import planning, research
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="Find the best of K options when every observation costs money.",
 )
-for command in (research.simulate, research.reproduce, research.sweep, research.bounds):
+for command in (planning.plan, research.simulate, research.reproduce, research.sweep, research.bounds):
     app.command()(command)
 
 
