@@ -196,9 +196,9 @@ def plan(
 
 
 def _gaps(setting: Setting, gaps: Any) -> tuple[float, ...]:
-    if isinstance(gaps, numbers.Real):
-        return (setting.checked_gap("gaps", float(gaps)),)
-    if isinstance(gaps, str) or not isinstance(gaps, Iterable):
+    if isinstance(gaps, numbers.Real | str):
+        return (setting.checked_gap("gaps", gaps),)
+    if not isinstance(gaps, Iterable):
         raise InvalidValueError(f"`gaps` must be a number or several but got {gaps!r}.")
     checked = {setting.checked_gap(f"gaps[{place}]", gap) for place, gap in enumerate(gaps)}
     if not checked:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -99,7 +100,7 @@ class Setting:
         series = [float(f"{step}e{power}") for power in powers for step in STEPS]
         return tuple(gap for gap in series if smallest * (1 - 1e-9) <= gap <= largest * (1 + 1e-9))
 
-    def checked_gap(self, name: str, gap: float) -> float:
+    def checked_gap(self, name: str, gap: Any) -> float:
         """A gap within the range."""
         number = validation.positive(name, gap)
         if number > self.largest_gap * (1.0 + 1e-12):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from dbcare.policies.breakeven import Breakeven
@@ -38,8 +39,8 @@ def text(plan: Plan) -> str:
 def show(plan: Plan, console: Console) -> None:
     """Table and sentences on a console; a table wider than that is not cut."""
     made = table(plan)
-    needed = made.__rich_measure__(console, console.options.update(max_width=10 * WIDTH)).maximum
-    console.print(made, width=max(needed, console.width), crop=False, soft_wrap=needed > console.width)
+    made.width = Measurement.get(console, console.options.update(max_width=10 * WIDTH), made).maximum
+    console.print(made, soft_wrap=made.width > console.width)
     for sentence in (*plan.advice, "", *notes(plan)):
         lines = textwrap.fill(sentence, console.width - 1, initial_indent="- ", subsequent_indent="  ")
         console.print(lines if sentence else "", markup=False, highlight=False, soft_wrap=True)
@@ -104,15 +105,15 @@ def worth_it(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) ->
             "and a choice without data loses no more."
         )
     pays = [_clearly_less(one, other) for one, other in zip(ours, guesses, strict=True)]
+    extra = max(one.total_loss - other.total_loss for one, other in zip(ours, guesses, strict=True))
     if not any(pays):
-        return (
-            "Experimenting is not worth it at any of these gaps: decide now. Breakeven would lose "
-            f"up to {_most_saved(plan, guesses, ours)} more than a choice without data."
-        )
+        said = "Experimenting is not worth it at any of these gaps: decide now."
+        return f"{said} Breakeven would lose up to {_amount(plan, extra)} more." if extra > 0.0 else said
     gain = _most_saved(plan, ours, guesses)
     said = f"Experimenting pays {_where(plan, pays)}: Breakeven loses up to {gain} less than deciding now."
     if not all(pays):
-        said += f" Elsewhere it gains nothing, and loses at most {_most_saved(plan, guesses, ours)} more."
+        said += " Elsewhere it gains nothing"
+        said += f", and loses at most {_amount(plan, extra)} more." if extra > 0.0 else "."
     return said
 
 
