@@ -29,7 +29,7 @@ WIDTH = 80
 
 
 def text(plan: Plan) -> str:
-    """Table and sentences as plain text."""
+    """The same as plain text."""
     console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
     with console.capture() as captured:
         show(plan, console)
@@ -37,9 +37,10 @@ def text(plan: Plan) -> str:
 
 
 def show(plan: Plan, console: Console) -> None:
-    """Table and sentences on a console; a table wider than that is not cut."""
+    """Setting, table and sentences on a console; a table wider than that is not cut."""
     made = table(plan)
     made.width = Measurement.get(console, console.options.update(max_width=10 * WIDTH), made).maximum
+    console.print(title(plan), markup=False, highlight=False)
     console.print(made, soft_wrap=made.width > console.width)
     for sentence in (*plan.advice, "", *notes(plan)):
         lines = textwrap.fill(sentence, console.width - 1, initial_indent="- ", subsequent_indent="  ")
@@ -48,7 +49,7 @@ def show(plan: Plan, console: Console) -> None:
 
 def table(plan: Plan) -> Table:
     """A section for each gap, a line for each policy; a star at the lowest total loss."""
-    made = Table(box=box.SIMPLE_HEAD, title=title(plan), title_justify="left", title_style="", padding=(0, 1, 0, 0))
+    made = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for header in ("gap", "policy", "observations", "spend", "wrong", "total loss", "\N{PLUS-MINUS SIGN}", ""):
         made.add_column(header, justify="left" if header in ("policy", "") else "right", no_wrap=True)
     in_money = plan.setting.risk.value is not None
