@@ -135,6 +135,8 @@ def test_cost_is_price_over_value() -> None:
     for one, other in zip(money.outlooks, units.outlooks, strict=True):
         assert one.total_loss == pytest.approx(1_000 * other.total_loss)
         assert one.spend == pytest.approx(1_000 * other.spend)
+    assert str(units).startswith("2 arms, sigma 1; an observation costs 0.002 units of reward\n")
+    assert str(money).startswith("2 arms, sigma 1; an observation costs 2, a unit of reward is worth 1,000\n")
     assert "units of the loss" in str(units)
     assert "units of the loss" not in str(money)
 

@@ -26,7 +26,8 @@ def plan(
         str | None, typer.Option(help="Price of an observation, such as 0.40; or one for each arm, such as 0.4,0.4,2.")
     ] = None,
     value: Annotated[
-        float | None, typer.Option(help="Money that a unit of reward (or, with --risk error, a right choice) is worth.")
+        float | None,
+        typer.Option(help="Money that a unit of reward is worth, or with --risk error a wrong choice costs."),
     ] = None,
     cost: Annotated[str | None, typer.Option(help="price / value, instead of both.")] = None,
     sigma: Annotated[float | None, typer.Option(help="Standard deviation of a reward.")] = None,
@@ -39,7 +40,7 @@ def plan(
     bound: Annotated[float | None, typer.Option(help="The largest possible difference of two means.")] = None,
     gaps: Annotated[str | None, typer.Option(help="Gaps of the best arm to the others, such as 0.01,0.1.")] = None,
     policies: Annotated[str | None, typer.Option(help="Some of the policies only, such as breakeven,dbcare.")] = None,
-    runs: Annotated[float | None, typer.Option(help="Runs for each figure; as one to two seconds allow.")] = None,
+    runs: Annotated[float | None, typer.Option(help="Runs for each figure; if not given, what 1 to 2 s allow.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     threads: Threads = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the total loss into this .png, .svg or .pdf file.")] = None,

@@ -76,8 +76,8 @@ class Setting:
         baseline's own deviation is too small where the best arm is far better. With sqrt(q (1 - q)) at
         q = min(1/2, 3p), or p if that is higher, the total loss was in the geometric mean 0.78 (simple regret) and
         0.85 (misidentification) of that with 1/2, at worst 1.12 (p from 0.01 to 0.8, gaps p/10 to 5p, 2 and 5 arms,
-        two costs each, 1,500 runs); with the baseline's own deviation at worst 7.0. At gaps beyond 5p, where Breakeven's
-        guard has to notice, 0.55 to 0.93 in the mean for each p from 0.002 to 0.1, at worst 2.3.
+        two costs each, 1,500 runs); with the baseline's own deviation at worst 7.0. At gaps beyond 5p, where the guard
+        has to notice, 0.55 to 0.93 in the mean for each p from 0.002 to 0.1, at worst 2.3.
         """
         if self.baseline is None:
             return self.deviation

@@ -77,10 +77,13 @@ def title(plan: Plan) -> str:
     setting = plan.setting
     costs = sorted(set(setting.risk.costs(setting.arms)))
     price = " to ".join(f"{setting.unit * cost:,g}" for cost in (costs[0], costs[-1])[: len(costs)])
-    kind = "a unit of reward" if setting.risk.loss is Loss.SIMPLE_REGRET else "a right choice"
+    regret = setting.risk.loss is Loss.SIMPLE_REGRET
     rewards = f"sigma {setting.sigma:g}" if setting.baseline is None else f"baseline {setting.baseline:g}"
-    worth = f"an observation costs {price}, {kind} is worth {setting.unit:,g}"
-    return f"{setting.arms} arms, {rewards}; {worth}"
+    if setting.risk.value is None:
+        worth = f"{price} {'units of reward' if regret else 'of a wrong choice'}"
+    else:
+        worth = f"{price}, {'a unit of reward is worth' if regret else 'a wrong choice'} {setting.unit:,g}"
+    return f"{setting.arms} arms, {rewards}; an observation costs {worth}"
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
