@@ -40,7 +40,9 @@ def plan(
     bound: Annotated[float | None, typer.Option(help="The largest possible difference of two means.")] = None,
     gaps: Annotated[str | None, typer.Option(help="Gaps of the best arm to the others, such as 0.01,0.1.")] = None,
     policies: Annotated[str | None, typer.Option(help="Some of the policies only, such as breakeven,dbcare.")] = None,
-    runs: Annotated[float | None, typer.Option(help="Runs for each figure; if not given, what 1 to 2 s allow.")] = None,
+    runs: Annotated[
+        float | None, typer.Option(help="Runs for each figure; if not given, what a second allows.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     threads: Threads = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the total loss into this .png, .svg or .pdf file.")] = None,

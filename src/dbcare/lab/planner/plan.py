@@ -19,7 +19,7 @@ from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
 
 PILOT_RUNS = 16
-WORK = 1e7  # pulls of few arms that are simulated in all if the number of runs is not given: one to two seconds
+WORK = 6e6  # pulls of few arms that are simulated in all if the number of runs is not given: about a second
 FEWEST_RUNS, MOST_RUNS = 200, 20_000
 
 
@@ -172,7 +172,7 @@ def plan(
 
     The policies: breakeven, dbcare, fixed-size-test (two-sided 5%, 80% power at the gap of the row, which nobody knows)
     and decide-now (choose at random without data). Figures are those of `evaluate` with `runs` runs and `seed`; if
-    `runs` is not given, as many as take one to two seconds, a number that is the same on every machine.
+    `runs` is not given, as many as take about a second, a number that is the same on every machine.
     """
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
