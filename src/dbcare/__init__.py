@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dbcare.engines.sprt import best_sprt as best_sprt
     from dbcare.engines.together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.lab.planner.plan import plan as plan
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.dbcare import DBCARE as DBCARE
@@ -42,6 +43,7 @@ _HOME = {
     "evaluate_grid": "engines.grid",
     "best_sprt": "engines.sprt",
     "evaluate_together": "engines.together",
+    "plan": "lab.planner.plan",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",

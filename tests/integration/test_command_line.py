@@ -1,5 +1,7 @@
 """The installed command, in processes of its own."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -8,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dbcare import DBCARE, Bandit, Racing, Risk, evaluate
+from dbcare import DBCARE, Bandit, Racing, Risk, evaluate, plan
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
@@ -91,6 +93,48 @@ def test_simulate_takes_options_of_the_policy() -> None:
 )
 def test_simulate_refuses_in_one_line(arguments: list[str], words: str) -> None:
     answer = simulate(*arguments, "--cost", "1e-3")
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert words in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def planned(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    given = [COMMAND, "plan", "--arms", "3", "--sigma", "0.5", "--runs", "200", "--seed", "4", *arguments]
+    return subprocess.run(given, capture_output=True, text=True, check=False)
+
+
+def test_plan_prints_what_the_library_says(tmp_path: Path) -> None:
+    money = ["--price", "0.4", "--value", "20000", "--gaps", "0.1,0.5"]
+    expected = plan(3, price=0.4, value=20_000, sigma=0.5, gaps=[0.1, 0.5], runs=200, seed=4)
+    assert json.loads(planned(*money, "--format", "json").stdout) == expected.to_dict()
+    drawn = planned(*money, "--plot", tmp_path / "plan.png")
+    assert drawn.stderr == f"Drawn: {tmp_path / 'plan.png'}\n"
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    assert [line.rstrip() for line in drawn.stdout.splitlines()] == str(expected).splitlines()
+    rows = list(csv.DictReader(io.StringIO(planned(*money, "--format", "csv").stdout)))
+    assert [float(row["total_loss"]) for row in rows] == [each.total_loss for each in expected.outlooks]
+
+
+def test_plan_takes_a_price_for_each_arm() -> None:
+    answer = planned("--cost", "1e-3,1e-3,2e-3", "--risk", "error", "--gaps", "0.5", "--format", "json")
+    expected = plan(
+        3, cost=[1e-3, 1e-3, 2e-3], risk="misidentification", sigma=0.5, gaps=0.5, runs=200, seed=4
+    )  # fmt: skip
+    assert json.loads(answer.stdout) == expected.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--price", "-1", "--value", "9"], "`price` must be positive but got -1.0."),
+        (["--price", "x", "--value", "9"], "`price` must be a number but got 'x'."),
+        (["--cost", "1e-3", "--policies", "breakeven,ucb"], "breakeven, dbcare, fixed-size-test, decide-now"),
+        (["--cost", "1e-3", "--gaps", "0.5", "--plot", "plan.doc"], ".png, .svg, .pdf"),
+    ],
+)
+def test_plan_refuses_in_one_line(arguments: list[str], words: str) -> None:
+    answer = planned(*arguments)
     assert answer.returncode == 2
     assert answer.stdout == ""
     assert words in answer.stderr

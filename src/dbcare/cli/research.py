@@ -1,22 +1,17 @@
-"""The command line: parses, calls, prints. Everything heavy is imported by the command that needs it."""
+"""Commands for researchers: one evaluation, the paper's experiments, experiments of one's own, and the theory."""
 
 import contextlib
 import json
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of
+
 if TYPE_CHECKING:
     from dbcare.lab.experiment import Experiment
-
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    help="Find the best of K options when every observation costs money.",
-)
 
 
 class Family(StrEnum):
@@ -24,13 +19,6 @@ class Family(StrEnum):
 
     GAUSSIAN = "gaussian"
     BERNOULLI = "bernoulli"
-
-
-class RiskName(StrEnum):
-    """Losses by their short names."""
-
-    REGRET = "regret"
-    ERROR = "error"
 
 
 class Format(StrEnum):
@@ -42,12 +30,10 @@ class Format(StrEnum):
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Few points and runs, to see that all works.")]
-Threads = Annotated[int | None, typer.Option(help="Threads; all processors if not given.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of all runs, instead of the experiments' own.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that does the work instead.")]
 
 
-@app.command()
 def simulate(
     policy: Annotated[str, typer.Option(help="Name of the policy, such as dbcare or racing.")],
     means: Annotated[str, typer.Option(help="True means of the arms, such as 0.5,0,0.")],
@@ -69,7 +55,7 @@ def simulate(
     from dbcare.lab.catalog import Problem, policy_by_name
 
     with friendly_errors():
-        numbers = [number("means", each) for each in means.split(",")]
+        numbers = numbers_of("means", means)
         bandit = Bandit.bernoulli(numbers) if family is Family.BERNOULLI else Bandit.gaussian(numbers, sigma)
         make = Risk.simple_regret if risk is RiskName.REGRET else Risk.misidentification
         problem = Problem(bandit, make(cost), bound=max(bandit.spread, 1.0))
@@ -77,16 +63,6 @@ def simulate(
         many = validation.whole("runs", runs, at_least=1)
         found = evaluate(chosen, bandit, problem.risk, many, seed, engine, threads)
     typer.echo(json.dumps(found.to_dict(), indent=2) if format is Format.JSON else str(found))
-
-
-def number(name: str, text: str) -> float:
-    """A number typed by the user."""
-    from dbcare.errors import InvalidValueError
-
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidValueError(f"`{name}` must be a number but got {text!r}.") from None
 
 
 def parsed(option: str) -> tuple[str, float | int | str]:
@@ -98,27 +74,6 @@ def parsed(option: str) -> tuple[str, float | int | str]:
     return name, text
 
 
-@contextlib.contextmanager
-def friendly_errors() -> Iterator[None]:
-    """Errors of the library in one line, and exit code 2."""
-    from dbcare.errors import DbcareError
-
-    try:
-        yield
-    except DbcareError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    except OSError as error:
-        typer.echo(f"Error: {error.filename or 'a file'} must be writable: {error.strerror or error}.", err=True)
-        raise typer.Exit(2) from None
-    except ModuleNotFoundError as missing:
-        if missing.name != "matplotlib":
-            raise
-        typer.echo("Error: figures need the extra: pip install 'dbcare[lab]'.", err=True)
-        raise typer.Exit(2) from None
-
-
-@app.command()
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments; all if none is named.")] = None,
     out: Out = Path("out"),
@@ -154,7 +109,6 @@ def reproduce(
         run(experiments, out, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
 
 
-@app.command()
 def sweep(
     file: Annotated[Path, typer.Argument(help="A TOML file that describes the experiment; see docs/sweeps.md.")],
     out: Annotated[Path | None, typer.Option(help="Folder for everything; out/NAME if not given.")] = None,
@@ -205,7 +159,6 @@ def run(
     typer.echo(f"{made}{claims} {len(written.files)} files in {out}, see {written.files[0]}")
 
 
-@app.command()
 def bounds(
     cost: Annotated[float, typer.Option(help="Cost of a pull, in units of the loss.")] = 1e-4,
     sigma: Annotated[float, typer.Option(help="Sub-Gaussian parameter of the rewards.")] = 1.0,
@@ -243,8 +196,3 @@ def bounds(
             for row in zip(setup.gaps, *found.values(), strict=True):
                 table.add_row(*(f"{value:.4g}" for value in row))
             Console().print(table)
-
-
-def main() -> None:
-    """Entry point of the `dbcare` command."""
-    app()
