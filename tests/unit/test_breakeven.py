@@ -15,7 +15,7 @@ from dbcare.engines.draws import arms_of
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies import breakeven_rule
-from dbcare.policies.breakeven import MOST_DOUBT, SIGMA_WEIGHT
+from dbcare.policies.breakeven import MOST_DOUBT
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
 from dbcare.theory import student
@@ -54,11 +54,13 @@ class Written:
     rewards: list[list[float]] = field(default_factory=list)
     samples: list[tuple[int, float]] = field(default_factory=list)
     leader: int = -1
+    doubted: bool = False
 
     def __post_init__(self) -> None:
         self.rewards = [[] for _ in range(self.policy.arms)]
         self.samples = [(0, 0.0)] * self.policy.arms
         self.costs = self.policy.risk.costs(self.policy.arms)
+        self.doubted = self.policy.sigma is None
 
     @property
     def spent(self) -> float:
@@ -77,11 +79,10 @@ class Written:
         listed = [reward for each in self.rewards for reward in each]
         within = sum(float(np.var(each)) * len(each) for each in self.rewards)
         choices = [(len(listed) - 1, float(np.var(listed)) * len(listed)), (len(listed) - self.policy.arms, within)]
-        weight, stated = (0, 0.0) if self.policy.sigma is None else (SIGMA_WEIGHT, SIGMA_WEIGHT * self.policy.sigma**2)
-        usable = [(weight + nu, stated + squares) for nu, squares in choices if weight + nu > 2 and stated + squares]
+        usable = [(freedom, squares) for freedom, squares in choices if freedom > 2 and squares > 0.0]
         freedom, squares = min(usable, key=lambda each: each[1] / (each[0] - 2), default=(0, 0.0))
         for arm in arms:
-            self.samples[arm] = (freedom, math.sqrt(squares / freedom) if freedom else 0.0)
+            self.samples[arm] = (freedom, math.sqrt(squares / freedom)) if self.doubted and freedom else (0, 0.0)
 
     @property
     def losses(self) -> dict[int, float]:
@@ -91,14 +92,16 @@ class Written:
             if arm == self.leader:
                 continue
             gap, spread = means[self.leader] - means[arm], math.sqrt(1.0 / counts[arm] + 1.0 / counts[self.leader])
-            loss = math.inf
-            if not self.policy.sigma_guard and self.policy.sigma is not None:
+            loss = 0.0
+            if self.policy.sigma is not None:
                 z = gap / (self.policy.sigma * spread)
                 loss = norm.sf(z) if self.is_error else self.policy.sigma * spread * (norm.pdf(z) - z * norm.sf(z))
-            elif deviation > 0.0:
+            elif deviation == 0.0:
+                loss = math.inf
+            if deviation > 0.0:
                 x = gap / (deviation * spread)
                 excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * t.sf(x, freedom)
-                loss = t.sf(x, freedom) if self.is_error else deviation * spread * excess
+                loss = max(loss, t.sf(x, freedom) if self.is_error else deviation * spread * excess)
             found[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
         return found
 
@@ -112,8 +115,11 @@ class Written:
         if 0 in counts:
             return counts.index(0)
         if max(self.losses.values()) <= self.spent:
+            if not self.policy.sigma_guard and self.policy.sigma is not None:
+                return None
+            self.doubted = True
             self.weigh(range(self.policy.arms))
-            if max(self.losses.values()) <= self.spent:
+            if max(self.losses.values()) <= self.spent and sum(counts) >= 4:
                 return None
         losses, lead = self.losses, counts[self.leader]
         scores = {
@@ -176,22 +182,25 @@ def test_by_hand() -> None:
     assert run.ask() is None
 
 
-def test_the_guard_looks_at_the_spread_of_the_rewards() -> None:
-    """K = 2, sigma = 0.2: at once the Gaussian loss of 1 and 0 is Q(3.54) = 0.0002, no more than the 0.002 spent.
+def test_the_guard_waits_for_four_rewards_and_looks_at_their_spread() -> None:
+    """K = 2, sigma understated by 5: Gaussian losses vanish at once, the sample's deviation keeps the run going.
 
-    Guarded, sigma counts for 3 rewards: 3 * 0.04 + 0.5 squared deviations of 4 degrees of freedom (from the mean of
-    all), or 0.12 of 3 (within the arms, where there are none yet). The predictive variances are 0.62/2 and 0.12/1, so
-    it is the latter: deviation 0.2, t = 1/(0.2 sqrt(2)) = 3.5355, tail 0.0192.
+    Rewards 1, 3 and 0, 1 have a mean of 1.25 and 4.75 squared deviations from it, 3 degrees of freedom (within the arms
+    there are 2.5 of only 2): deviation 1.2583, t = 1.5/1.2583 = 1.192, tail 0.1595 > 0.004 spent.
     """
-    guarded, trusting = (Breakeven(Risk.misidentification(0.001), 2, 0.2, sigma_guard=guard) for guard in (True, False))
-    for policy, stopped in ((guarded, False), (trusting, True)):
-        run = policy.start(seed=1)
-        run.tell(1.0)
-        run.tell(0.0)
-        assert (run.ask() is None) == stopped
-        if not stopped:
-            assert t.sf(3.5355, 3) == pytest.approx(0.0192, abs=1e-4)
-            assert "expected loss of 0.0192" in run.why()
+    rewards = [iter((1.0, 3.0)), iter((0.0, 1.0))]
+    run = Breakeven(Risk.misidentification(0.001), 2, sigma=0.2).start(seed=1)
+    for _ in range(4):
+        arm = run.ask()
+        assert arm is not None
+        run.tell(next(rewards[arm]))
+    assert t.sf(1.5 / math.sqrt(4.75 / 3.0), 3) == pytest.approx(0.1595, abs=1e-4)
+    assert run.ask() is not None
+    assert "expected loss of 0.159" in run.why()
+    trusting = Breakeven(Risk.misidentification(0.001), 2, sigma=0.2, sigma_guard=False).start(seed=1)
+    trusting.tell(1.0)
+    trusting.tell(0.0)
+    assert trusting.ask() is None
 
 
 def test_money_is_spoken_where_there_is_a_price() -> None:

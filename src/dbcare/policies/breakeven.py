@@ -14,7 +14,6 @@ from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, required
 from dbcare.theory import normal
 
-SIGMA_WEIGHT = 3  # how many rewards a stated sigma counts for under the guard
 MOST_DOUBT = 10.0  # the guard takes sigma for understated by at most this factor
 
 
@@ -33,9 +32,9 @@ class Breakeven(Policy):
 
     If one pull of each costs as much as a guess loses, (1 - 1/K) times 1 or `bound`, it guesses.
 
-    `sigma_guard`: sigma counts for no more than SIGMA_WEIGHT rewards, and the rewards say the rest: the losses are
-    those of Student's t at the standard deviation of both together. `sigma=None`: of the rewards alone. `bound`, the
-    largest possible difference of means, caps the losses of simple regret; without sigma it must be given.
+    `sigma_guard`: before it stops, l_k becomes the larger of this and of the Student-t loss at the standard deviation
+    of the rewards, of which there must be four. `sigma=None`: the Student-t loss alone. `bound`, the largest possible
+    difference of means, caps the losses of simple regret; without sigma it must be given.
     """
 
     risk: Risk
@@ -99,13 +98,14 @@ class Breakeven(Policy):
         if self.guesses:
             return 0.0
         costs = self.risk.costs(self.arms)
-        paid = max(self.largest_loss + max(costs), sum(costs))
+        fewest = 0 if self._doubt == rule_of.TRUST else max(0, rule_of.LEAST_FREEDOM + 1 - self.arms)
+        paid = max(self.largest_loss, sum(costs)) + (1 + fewest) * max(costs)
         if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
             return paid
         roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
         work = self._scale**2 * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 3.0) * roots
         shrinking = math.pow(6.75 * work, 1.0 / 3.0) + 3.0 * max(costs)
-        return min(paid, max(1.5 * sum(costs), shrinking) + max(costs))
+        return min(paid, max(1.5 * sum(costs), shrinking) + (1 + fewest) * max(costs))
 
     @property
     def max_pulls(self) -> int:
@@ -113,22 +113,22 @@ class Breakeven(Policy):
         return math.floor(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12))
 
     @property
-    def _weight(self) -> int:
+    def _doubt(self) -> int:
         if self.sigma is None:
-            return 0
-        return SIGMA_WEIGHT if self.sigma_guard else rule_of.CERTAIN
+            return rule_of.UNKNOWN
+        return rule_of.GUARD if self.sigma_guard else rule_of.TRUST
 
     @cached_property
     def tables(self) -> rule_of.BreakevenTables:
         return rule_of.BreakevenTables(
             cost=np.array(self.risk.costs(self.arms)),
             sigma=0.0 if self.sigma is None else self.sigma,
-            weight=self._weight,
+            doubt=self._doubt,
             counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
             largest_loss=self.largest_loss,
             largest_deviation=math.inf if self.sigma is None else MOST_DOUBT * self.sigma,
             guess=self.guesses,
-            series=rule_of.series_of(self.risk.loss is Loss.SIMPLE_REGRET and self._weight == rule_of.CERTAIN),
+            series=rule_of.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
         )
 
     def why_stopped(self, state: State) -> str:

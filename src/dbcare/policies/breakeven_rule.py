@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dbcare.policies.rule import STOP, Rule, State, next_tie
 from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
-from dbcare.theory.student import EXACT_UP_TO, density_at_0, normal_equivalent, student_excess, summed_tail
+from dbcare.theory.student import density_at_0, student_excess, student_tail
 
 PULLS = 0
 SPENT = 1
@@ -24,14 +24,18 @@ LEADER = 2
 RIVAL = 3  # the arm with the largest loss
 STOPPED = 4
 SEEN = 5  # arms with at least one reward
-DEVIATION = 6  # the standard deviation that all losses were last weighed with, 0 if none is known
-WITHIN = 7  # sum of squared deviations from each arm's own mean
-GRAND_MEAN = 8  # of all rewards
-TOTAL = 9  # sum of squared deviations from it
-HEADER = 10
+DOUBTED = 6  # whether losses come from the standard deviation of the rewards (too)
+DEVIATION = 7  # the one that all losses were last weighed with, 0 if that was none
+WITHIN = 8  # sum of squared deviations from each arm's own mean
+GRAND_MEAN = 9  # of all rewards
+TOTAL = 10  # sum of squared deviations from it
+HEADER = 11
 
 SECTIONS = 6  # of one number for each arm, in this order
 COUNT, OUT, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)  # OUT: asked, not answered yet; written by live studies
+
+
+TRUST, GUARD, UNKNOWN = range(3)  # what is made of sigma
 
 
 class BreakevenTables(NamedTuple):
@@ -39,15 +43,14 @@ class BreakevenTables(NamedTuple):
 
     cost: npt.NDArray[np.float64]
     sigma: float
-    weight: int  # how many rewards sigma counts for; CERTAIN for as many as there may be
+    doubt: int  # TRUST, GUARD or UNKNOWN
     counts_errors: bool  # misidentification, else simple regret
     largest_loss: float
     largest_deviation: float  # of the sample, that is believed
     guess: bool  # whether not to pull at all
-    series: npt.NDArray[np.float64]  # `series_of` the normal loss; for Student's, of Q
+    series: npt.NDArray[np.float64]  # of the normal loss: `series_of`
 
 
-CERTAIN = -1
 LEAST_FREEDOM = 3  # degrees of freedom from which on the t law has a variance
 
 GRID = 64  # points of the loss's table in a unit of z
@@ -70,8 +73,8 @@ def series_of(psi: bool) -> npt.NDArray[np.float64]:
     return np.column_stack(series).ravel()
 
 
-class Spread(NamedTuple):
-    """A standard deviation, its degrees of freedom, and the t density at 0; 0 where it is unknown, or not needed."""
+class Sample(NamedTuple):
+    """A standard deviation of rewards, its degrees of freedom, and the t density at 0; all 0 where there is none."""
 
     deviation: float
     freedom: int
@@ -97,6 +100,8 @@ def init(state: State, tables: BreakevenTables, tie: int) -> None:
     for arm in range(len(tables.cost)):
         drawn = next_tie(drawn)
         state[priority + arm] = drawn
+    if tables.doubt == UNKNOWN:
+        state[DOUBTED] = 1
     if tables.guess:
         state[STOPPED] = 1
 
@@ -168,7 +173,8 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
         state[LEADER] = recommend(state, tables)
     elif arm != leader and is_ahead(state, tables, arm, leader):
         state[LEADER] = arm
-    all_change = pulls == 1 or arm == leader or state[LEADER] != leader or state[DEVIATION] == 0.0
+    scale_unknown = state[DOUBTED] and state[DEVIATION] == 0.0
+    all_change = pulls == 1 or arm == leader or state[LEADER] != leader or scale_unknown
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
     if largest_loss(state, tables) <= state[SPENT]:
         decide(state, tables)
@@ -198,11 +204,16 @@ def recommend(state: State, tables: BreakevenTables) -> int:
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
-    """Stop, if the largest loss is no more than what has been spent at the latest standard deviation too."""
-    if tables.weight != CERTAIN:
+    """Stop, now that the largest loss is no more than what has been spent.
+
+    Where sigma is in doubt, only if that is so at the latest standard deviation of the rewards too.
+    """
+    if tables.doubt != TRUST:
+        state[DOUBTED] = 1
         weigh(state, tables, 0, len(tables.cost))
-    if largest_loss(state, tables) <= state[SPENT]:
-        state[STOPPED] = 1
+        if largest_loss(state, tables) > state[SPENT] or state[PULLS] <= LEAST_FREEDOM:
+            return
+    state[STOPPED] = 1
 
 
 def largest_loss(state: State, tables: BreakevenTables) -> float:
@@ -219,60 +230,53 @@ def largest_loss(state: State, tables: BreakevenTables) -> float:
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
     """Bring the losses of the arms from `first` to before `stop` up to date; the leader's own is 0."""
     count, mean, loss, leader = section(tables, COUNT), section(tables, MEAN), section(tables, LOSS), int(state[LEADER])
-    spread = spread_of(state, tables)
+    sample = sample_of(state, tables)
     best, lead = state[mean + leader], 1.0 / state[count + leader]
     for arm in range(first, stop):
         share = math.sqrt(1.0 / state[count + arm] + lead)
-        state[loss + arm] = loss_of(tables, spread, best - state[mean + arm], share)
+        state[loss + arm] = loss_of(tables, sample, best - state[mean + arm], share)
     if first <= leader < stop:
         state[loss + leader] = 0.0
-        state[DEVIATION] = spread.deviation
+        state[DEVIATION] = sample.deviation
 
 
-def spread_of(state: State, tables: BreakevenTables) -> Spread:
-    """The standard deviation to reckon with: sigma, or what it and the rewards so far say together.
+def sample_of(state: State, tables: BreakevenTables) -> Sample:
+    """What the rewards so far say of sigma, where that is asked for.
 
-    s^2 = (w sigma^2 + squares)/(w + nu) with w + nu degrees of freedom, w the weight of sigma. The squares are those of
-    deviations from the mean of each arm, nu = N - K, or from the mean of all, nu = N - 1: the latter overstate the
-    deviation where means differ, but serve where many arms have been pulled once. The choice is that of the smaller
-    predictive variance, s^2 (w + nu)/(w + nu - 2).
+    Their deviations from the means of their arms, with N - K degrees of freedom, or from the mean of all, with N - 1:
+    the latter overstate sigma where means differ, but serve where many arms have been pulled once. The choice is that
+    of the smaller predictive variance, s^2 nu/(nu - 2).
     """
-    if tables.weight == CERTAIN:
-        return Spread(tables.sigma, 0, 0.0)
-    prior = tables.weight * tables.sigma * tables.sigma
-    freedom = tables.weight + int(state[PULLS]) - 1
-    squares = prior + state[TOTAL]
+    freedom = int(state[PULLS]) - 1
+    squares = state[TOTAL]
     inside = freedom + 1 - len(tables.cost)
-    if inside >= LEAST_FREEDOM and 0.0 < (prior + state[WITHIN]) * (freedom - 2) < squares * (inside - 2):
+    if inside >= LEAST_FREEDOM and 0.0 < state[WITHIN] * (freedom - 2) < squares * (inside - 2):
         freedom = inside
-        squares = prior + state[WITHIN]
-    if freedom < LEAST_FREEDOM or squares <= 0.0:
-        return Spread(0.0, 0, 0.0)
+        squares = state[WITHIN]
+    if not state[DOUBTED] or freedom < LEAST_FREEDOM or squares <= 0.0:
+        return Sample(0.0, 0, 0.0)
     peak = 0.0 if tables.counts_errors else density_at_0(freedom)
-    return Spread(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
+    return Sample(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
 
 
-def loss_of(tables: BreakevenTables, spread: Spread, gap: float, share: float) -> float:
-    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior on the means.
+def loss_of(tables: BreakevenTables, sample: Sample, gap: float, share: float) -> float:
+    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior.
 
-    `share` is sqrt(1/n_k + 1/n_L): times the standard deviation it is the standard error of the gap.
+    `share` is sqrt(1/n_k + 1/n_L): times a standard deviation it is the standard error of the gap.
     """
-    if spread.deviation == 0.0:
-        return tables.largest_loss  # nothing is known of the scale yet
-    error = spread.deviation * share
-    ratio = gap / error
-    if tables.weight == CERTAIN:
-        loss = from_series(tables, ratio)
-    else:
-        freedom = spread.freedom
-        loss = (
-            summed_tail(ratio, freedom)
-            if freedom <= EXACT_UP_TO
-            else from_series(tables, normal_equivalent(ratio, freedom))
-        )
+    loss = 0.0
+    if tables.doubt != UNKNOWN:
+        error = tables.sigma * share
+        loss = from_series(tables, gap / error) * (1.0 if tables.counts_errors else error)
+    elif sample.deviation == 0.0:
+        loss = tables.largest_loss  # nothing is known of the scale yet
+    if sample.deviation > 0.0:
+        error = sample.deviation * share
+        other = student_tail(gap / error, sample.freedom)
         if not tables.counts_errors:
-            loss = student_excess(ratio, freedom, spread.peak, loss)
-    return float(min(loss if tables.counts_errors else error * loss, tables.largest_loss))
+            other = error * student_excess(gap / error, sample.freedom, sample.peak, other)
+        loss = max(loss, other)
+    return float(min(loss, tables.largest_loss))
 
 
 def from_series(tables: BreakevenTables, z: float) -> float:
