@@ -214,22 +214,18 @@ def test_pulls_that_are_out_count_as_made() -> None:
     """Three workers at once get three arms; then scores see the pending pulls, losses do not."""
     policy = Breakeven(Risk.misidentification(1e-3), 3, sigma_guard=False)
     run = policy.start(seed=1)
-    out = breakeven_rule.section(policy.tables, breakeven_rule.OUT)
     asked = []
     for _ in range(6):
         arm = run.ask()
         assert arm is not None
         asked.append(arm)
-        run.state[out + arm] += 1
+        breakeven_rule.send(run.state, policy.tables, arm)
     assert asked == [0, 1, 2, 0, 1, 2]
     for arm in range(3):
-        run.state[out + arm] = 0
-        run.tell(0.1 * arm, arm) if run.ask() == arm else policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
-    first = run.ask()
-    assert first == 2  # the leader: its pull helps against both rivals
-    run.state[out + first] += 1
-    second = run.ask()
-    assert second == 1  # now the strongest rival
+        policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
+    assert run.ask() == 2  # two pulls of each are made: the leader's next one helps against both rivals
+    breakeven_rule.send(run.state, policy.tables, 2)
+    assert run.ask() == 1  # now the strongest rival
     loss = breakeven_rule.section(policy.tables, breakeven_rule.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
 

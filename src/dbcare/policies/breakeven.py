@@ -123,6 +123,7 @@ class Breakeven(Policy):
         return rule_of.BreakevenTables(
             cost=np.array(self.risk.costs(self.arms)),
             sigma=0.0 if self.sigma is None else self.sigma,
+            precision=0.0 if self.sigma is None else 1.0 / self.sigma,
             doubt=self._doubt,
             counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
             largest_loss=self.largest_loss,

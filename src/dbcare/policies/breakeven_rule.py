@@ -27,12 +27,11 @@ SEEN = 5  # arms with at least one reward
 DOUBTED = 6  # whether losses come from the standard deviation of the rewards (too)
 DEVIATION = 7  # the one that all losses were last weighed with, 0 if that was none
 WITHIN = 8  # sum of squared deviations from each arm's own mean
-GRAND_MEAN = 9  # of all rewards
-TOTAL = 10  # sum of squared deviations from it
-HEADER = 11
+HEADER = 9
 
-SECTIONS = 6  # of one number for each arm, in this order
-COUNT, OUT, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)  # OUT: asked, not answered yet; written by live studies
+SECTIONS = 7  # of one number for each arm, in this order
+COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)
+# MADE counts pulls whose reward is still out too, and PRICE is 1/(MADE c_k): a division less for each score.
 
 
 TRUST, GUARD, UNKNOWN = range(3)  # what is made of sigma
@@ -43,6 +42,7 @@ class BreakevenTables(NamedTuple):
 
     cost: npt.NDArray[np.float64]
     sigma: float
+    precision: float  # 1 / sigma
     doubt: int  # TRUST, GUARD or UNKNOWN
     counts_errors: bool  # misidentification, else simple regret
     largest_loss: float
@@ -107,45 +107,53 @@ def init(state: State, tables: BreakevenTables, tie: int) -> None:
 
 
 def ask(state: State, tables: BreakevenTables) -> int:
-    """The arm whose next pull removes the largest share of loss per unit of cost; pulls that are out count as made."""
+    """The arm whose next pull removes the largest share of loss per unit of cost, given all pulls made."""
     if state[STOPPED]:
         return STOP
     arms = len(tables.cost)
     if state[SEEN] < arms:
         return least_pulled(state, tables)
-    count, out = section(tables, COUNT), section(tables, OUT)
+    made, price = section(tables, MADE), section(tables, PRICE)
     loss, priority = section(tables, LOSS), section(tables, PRIORITY)
     leader = int(state[LEADER])
-    lead = state[count + leader] + state[out + leader]
+    lead = state[made + leader]
     removed = 0.0
     best = -1.0
     chosen = leader
     for arm in range(arms):
         if arm != leader:
-            pulls = state[count + arm] + state[out + arm]
-            share = state[loss + arm] / (pulls + lead)
-            removed += share * pulls
-            score = share * lead / (pulls * tables.cost[arm])
+            share = state[loss + arm] / (state[made + arm] + lead)
+            removed += share * state[made + arm]
+            score = share * lead * state[price + arm]
             if score > best or (score == best and state[priority + arm] > state[priority + chosen]):
                 best = score
                 chosen = arm
-    score = removed / (lead * tables.cost[leader])
+    score = removed * state[price + leader]
     if score > best or (score == best and state[priority + leader] > state[priority + chosen]):
         return leader
     return chosen
 
 
 def least_pulled(state: State, tables: BreakevenTables) -> int:
-    """The first of the arms with the fewest pulls, made or out."""
-    count, out = section(tables, COUNT), section(tables, OUT)
-    fewest = math.inf
+    """The first of the arms with the fewest pulls made."""
+    made = section(tables, MADE)
     chosen = 0
-    for arm in range(len(tables.cost)):
-        pulls = state[count + arm] + state[out + arm]
-        if pulls < fewest:
-            fewest = pulls
+    for arm in range(1, len(tables.cost)):
+        if state[made + arm] < state[made + chosen]:
             chosen = arm
     return chosen
+
+
+def send(state: State, tables: BreakevenTables, arm: int) -> None:
+    """Count a pull whose reward is still out: the next arm is chosen as if it were in. For live studies."""
+    made = section(tables, MADE)
+    set_made(state, tables, arm, state[made + arm] + 1)
+
+
+def set_made(state: State, tables: BreakevenTables, arm: int, pulls: int) -> None:
+    """Note the pulls made of an arm."""
+    state[section(tables, MADE) + arm] = pulls
+    state[section(tables, PRICE) + arm] = 1.0 / (pulls * tables.cost[arm])
 
 
 def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None:
@@ -154,6 +162,8 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
     pulls = state[count + arm] + 1
     before = state[mean + arm]
     state[count + arm] = pulls
+    if pulls > state[section(tables, MADE) + arm]:
+        set_made(state, tables, arm, pulls)
     state[total + arm] += reward
     after = state[total + arm] / pulls
     state[mean + arm] = after
@@ -163,14 +173,15 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
         state[SEEN] += 1
     else:
         state[WITHIN] += (reward - before) * (reward - after)
-    apart = reward - state[GRAND_MEAN]
-    state[GRAND_MEAN] += apart / state[PULLS]
-    state[TOTAL] += apart * (reward - state[GRAND_MEAN])
     if state[SEEN] < len(tables.cost):
         return
     leader = int(state[LEADER])
     if pulls == 1 or (arm == leader and after < before):
-        state[LEADER] = recommend(state, tables)
+        leading = 0
+        for other in range(1, len(tables.cost)):
+            if is_ahead(state, tables, other, leading):
+                leading = other
+        state[LEADER] = leading
     elif arm != leader and is_ahead(state, tables, arm, leader):
         state[LEADER] = arm
     scale_unknown = state[DOUBTED] and state[DEVIATION] == 0.0
@@ -231,10 +242,11 @@ def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
     """Bring the losses of the arms from `first` to before `stop` up to date; the leader's own is 0."""
     count, mean, loss, leader = section(tables, COUNT), section(tables, MEAN), section(tables, LOSS), int(state[LEADER])
     sample = sample_of(state, tables)
-    best, lead = state[mean + leader], 1.0 / state[count + leader]
+    best, lead = state[mean + leader], state[count + leader]
     for arm in range(first, stop):
-        share = math.sqrt(1.0 / state[count + arm] + lead)
-        state[loss + arm] = loss_of(tables, sample, best - state[mean + arm], share)
+        pulls = state[count + arm]
+        root = math.sqrt(pulls * lead / (pulls + lead))
+        state[loss + arm] = loss_of(tables, sample, best - state[mean + arm], root)
     if first <= leader < stop:
         state[loss + leader] = 0.0
         state[DEVIATION] = sample.deviation
@@ -247,31 +259,47 @@ def sample_of(state: State, tables: BreakevenTables) -> Sample:
     the latter overstate sigma where means differ, but serve where many arms have been pulled once. The choice is that
     of the smaller predictive variance, s^2 nu/(nu - 2).
     """
+    if not state[DOUBTED]:
+        return Sample(0.0, 0, 0.0)
     freedom = int(state[PULLS]) - 1
-    squares = state[TOTAL]
+    squares = state[WITHIN] + between(state, tables)
     inside = freedom + 1 - len(tables.cost)
     if inside >= LEAST_FREEDOM and 0.0 < state[WITHIN] * (freedom - 2) < squares * (inside - 2):
         freedom = inside
         squares = state[WITHIN]
-    if not state[DOUBTED] or freedom < LEAST_FREEDOM or squares <= 0.0:
+    if freedom < LEAST_FREEDOM or squares <= 0.0:
         return Sample(0.0, 0, 0.0)
     peak = 0.0 if tables.counts_errors else density_at_0(freedom)
     return Sample(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
 
 
-def loss_of(tables: BreakevenTables, sample: Sample, gap: float, share: float) -> float:
+def between(state: State, tables: BreakevenTables) -> float:
+    """Sum of squared deviations of the arms' means from the mean of all rewards, each as often as it has rewards."""
+    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    rewards = 0.0
+    for arm in range(len(tables.cost)):
+        rewards += state[total + arm]
+    middle = rewards / state[PULLS]
+    squares = 0.0
+    for arm in range(len(tables.cost)):
+        squares += state[count + arm] * (state[mean + arm] - middle) ** 2
+    return squares
+
+
+def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) -> float:
     """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior.
 
-    `share` is sqrt(1/n_k + 1/n_L): times a standard deviation it is the standard error of the gap.
+    A standard deviation over `root`, (1/n_k + 1/n_L)^(-1/2), is the standard error of the gap.
     """
     loss = 0.0
     if tables.doubt != UNKNOWN:
-        error = tables.sigma * share
-        loss = from_series(tables, gap / error) * (1.0 if tables.counts_errors else error)
+        loss = from_series(tables, gap * root * tables.precision)
+        if not tables.counts_errors:
+            loss *= tables.sigma / root
     elif sample.deviation == 0.0:
         loss = tables.largest_loss  # nothing is known of the scale yet
     if sample.deviation > 0.0:
-        error = sample.deviation * share
+        error = sample.deviation / root
         other = student_tail(gap / error, sample.freedom)
         if not tables.counts_errors:
             other = error * student_excess(gap / error, sample.freedom, sample.peak, other)
