@@ -23,6 +23,7 @@ reproduce: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
+	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 
 soak: $(INSTALLED)
 	$(BIN)/pytest -n auto -m soak

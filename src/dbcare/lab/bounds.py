@@ -14,7 +14,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.lab.curves import Floats, words
 from dbcare.lab.figures import AXIS, THEORY, Line, Plot
 from dbcare.risk import Loss
-from dbcare.theory import lower, upper
+from dbcare.theory import breakeven, lower, upper
 
 NAME = "bounds"
 TITLE = "Bounds for two arms"
@@ -23,6 +23,7 @@ DECISIONS = (
     "The paper does not state cost and sigma of this figure: those of its two-arm experiments, 1e-4 and 1.",
     "DBCARE's upper bound is the piecewise curve behind the corollaries, which shows the transition that the text "
     "describes; the printed corollary is a multiple of the lower bound. B = 3, the largest gap shown.",
+    "The bound of BreakevenRacing is ours, not the paper's.",
 )
 
 
@@ -76,6 +77,7 @@ def bounds(setup: Setup, loss: Loss) -> dict[str, Floats]:
     if arms == 2:
         found["DBCARE, upper bound"] = upper.two_arm_curve(loss, gaps, cost, sigma, bound=setup.largest)
         found["known-gap oracle, upper bound"] = upper.oracle(loss, gaps, cost, sigma)
+        found["BreakevenRacing, upper bound"] = breakeven.two_arm_integral(loss, gaps, cost, sigma)
     elif regret:
         found["DBCARE, upper bound"] = upper.simple_regret(hardness, gaps, arms, cost, sigma, bound=setup.largest)
     else:
@@ -88,6 +90,7 @@ def bounds(setup: Setup, loss: Loss) -> dict[str, Floats]:
 LOOKS_OF = {
     "DBCARE, upper bound": "dbcare",
     "known-gap oracle, upper bound": "known-gap-oracle",
+    "BreakevenRacing, upper bound": "breakeven-racing",
     "guess": "guess",
     "any policy, lower bound": THEORY,
 }

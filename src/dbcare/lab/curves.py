@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
-from dbcare.lab.experiment import Experiment
+from dbcare.lab.experiment import Experiment, Setting
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.policies.dbcare import DBCARE
@@ -26,18 +26,19 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """One policy along the axis: risk with its standard error, error, and mean pulls."""
+    """One policy along the axis: risk with its standard error, error, mean pulls and what they cost."""
 
     policy: str  # by its name in the catalog
     risk: Floats
     standard_error: Floats
     error: Floats
     pulls: Floats
+    spent: Floats
 
     @property
     def low(self) -> Floats:
-        """Risk - 2 standard errors."""
-        return self.risk - 2.0 * self.standard_error
+        """Risk - 2 standard errors, but no less than what was spent: a loss is never negative."""
+        return np.maximum(self.risk - 2.0 * self.standard_error, np.minimum(self.spent, self.risk))
 
     @property
     def high(self) -> Floats:
@@ -86,7 +87,9 @@ def panels(experiment: Experiment, results: Mapping[Point, Result]) -> list[Pane
 def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Point, Result]) -> Panel:
     setting = experiment.settings[number]
     curves = {
-        label: _curve(contender.policy, loss, [results[point] for point in experiment.curves[loss, number, label]])
+        label: _curve(
+            contender.policy, loss, setting, [results[point] for point in experiment.curves[loss, number, label]]
+        )
         for label, contender in experiment.contenders.items()
     }
     ours = next((label for label, contender in experiment.contenders.items() if contender.policy == "dbcare"), None)
@@ -133,12 +136,14 @@ def _racing(loss: Loss, bandit: Bandit, cost: float) -> float:
     return math.nan
 
 
-def _curve(policy: str, loss: Loss, found: list[Result]) -> Curve:
+def _curve(policy: str, loss: Loss, setting: Setting, found: list[Result]) -> Curve:
     risk, standard_error = np.array([result.risk(loss) for result in found]).T
+    pulls = np.array([result.pulls for result in found])
     return Curve(
         policy,
         risk,
         standard_error,
         np.array([result.error for result in found]),
-        np.array([result.pulls for result in found]),
+        pulls,
+        np.array(setting.costs) * pulls,
     )

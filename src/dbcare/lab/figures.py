@@ -20,20 +20,22 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#8C7A00", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
 COLOURS = (BLUE, ORANGE, RED, SKY, GREEN, PURPLE, YELLOW)
+VIOLET = "#5E2CA5"  # kept for our own policies, which have marks as well, so that they stand apart
 FIXED_BUDGET, FIXED_CONFIDENCE, YARDSTICK = "--", "-.", ":"
 LOOKS: dict[str, tuple[str, tuple[str, ...]]] = {  # dashes, and colours to take first
     "dbcare": ("-", (BLUE,)),
-    "breakeven": ("-", (GREEN,)),
-    "breakeven-racing": ("-", (PURPLE,)),
+    "breakeven": ("-", (VIOLET,)),
+    "breakeven-racing": ("-", (VIOLET,)),
     "sequential-halving": (FIXED_BUDGET, (ORANGE, RED)),
     "successive-rejects": (FIXED_BUDGET, (RED, ORANGE)),
     "uniform": (FIXED_BUDGET, (YELLOW,)),
     "racing": (FIXED_CONFIDENCE, (SKY, GREEN)),
     "two-arm-confidence": (FIXED_CONFIDENCE, (SKY, GREEN)),
     "known-gap-oracle": (YARDSTICK, (PURPLE,)),
-    "known-gap-sprt": (YARDSTICK, (BLACK,)),
+    "known-gap-sprt": (YARDSTICK, (YELLOW,)),
     "guess": (YARDSTICK, (YELLOW,)),
 }
+MARKS = {"breakeven": "o", "breakeven-racing": "s"}
 THEORY = "theory"
 
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot with its margins, in inches
@@ -114,7 +116,8 @@ def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
     for line, look in zip(plot.lines, _looks([line.kind for line in plot.lines]), strict=True):
         drawn += axes.loglog(
             plot.x, line.y, color=look.colour, linestyle=look.dashes, linewidth=look.width,
-            marker="o" if len(plot.x) == 1 else "",
+            marker=MARKS.get(line.kind, "o" if len(plot.x) == 1 else ""), markevery=max(1, len(plot.x) // 8),
+            markersize=4.5, markerfacecolor="white" if line.kind == "breakeven-racing" else look.colour,
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
             axes.fill_between(plot.x, line.low, line.high, color=look.colour, alpha=0.2, linewidth=0.0)
@@ -144,6 +147,9 @@ def _looks(kinds: Sequence[str]) -> list[Look]:
             looks.append(Look(BLACK, "-", 1.0))
             continue
         dashes, liked = LOOKS.get(kind, ("-", ()))
+        if kind in MARKS:
+            looks.append(Look(VIOLET, dashes, 1.4))
+            continue
         # With more policies than colours, the one least used.
         colour = min((*liked, *COLOURS), key=[look.colour for look in looks].count)
         # Where two curves coincide, the thinner one lets the other be seen.

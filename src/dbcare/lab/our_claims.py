@@ -34,7 +34,7 @@ def within_theorem(panel: Panel) -> Finding | None:
 
 
 def near_sprt(panel: Panel) -> Finding | None:
-    """No policy beats the SPRT that knows the gap; how near ours come."""
+    """Neither DBCARE nor ours beat the SPRT that knows the gap; how near they come."""
     yardstick, ours = next(iter(panel.by_policy("known-gap-sprt").values()), None), panel.by_policy(*OURS, "dbcare")
     if yardstick is None or not ours:
         return None
@@ -59,7 +59,7 @@ OUR_CLAIMS: dict[str, Claim] = {
         ours=True,
     ),
     "near-sprt": Claim(
-        "No policy is better than the known-gap SPRT.",
+        "Neither DBCARE nor our policies are better than the known-gap SPRT anywhere.",
         "Wald and Wolfowitz 1948, for policies that pull both arms equally often",
         near_sprt,
         ours=True,

@@ -1,0 +1,87 @@
+"""The figure of docs/explanation/breakeven.md, from what policies.py found.
+
+`python benchmarks/policies_figure.py out/benchmarks/policies.json docs/images/breakeven.png` draws it again.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours; ours are violet, as in the reproduction.
+LOOKS = {
+    "Breakeven": ("#5E2CA5", "-", 2.2),
+    "BreakevenRacing": ("#5E2CA5", "--", 1.6),
+    "DBCARE": ("#0072B2", "-", 2.2),
+    "Halving, T = 5K": ("#E69F00", "-.", 1.6),
+    "Halving, T = 250K": ("#D55E00", "-.", 1.6),
+    "racing, 0.1": ("#56B4E9", ":", 2.0),
+    "racing, 0.01": ("#009E73", ":", 2.0),
+    "Breakeven, sigma / 2": ("#000000", "--", 1.6),
+    "Breakeven, sigma / 2, no guard": ("#D55E00", "-", 1.6),
+    "Breakeven, sigma unknown": ("#009E73", ":", 2.0),
+}
+CELLS = ("paper", "drug trial", "random")
+
+
+def shares(axes: Any, found: dict[str, Any], names: list[str], title: str) -> None:
+    """For each policy, the share of cells whose ratio to DBCARE is at most x."""
+    for name in names:
+        values = np.sort([row[2] for what in CELLS for row in found["ratios"][what][name]])
+        colour, dashes, width = LOOKS[name]
+        axes.step(
+            values, np.arange(1, len(values) + 1) / len(values), label=name, color=colour, ls=dashes, lw=width,
+            where="post",
+        )  # fmt: skip
+    axes.axvline(1.0, color=LOOKS["DBCARE"][0], lw=1.0)
+    axes.set_xscale("log")
+    axes.set_xlim(0.08, 20.0)
+    axes.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    axes.minorticks_off()
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("risk / DBCARE's risk")
+    axes.set_ylabel("share of all cells")
+    axes.legend(fontsize=8, frameon=False)
+    axes.grid(alpha=0.25)
+
+
+def draw(found: dict[str, Any], path: Path) -> Path:
+    """Three panels: against DBCARE, against the known-gap SPRT, and with a doubtful sigma."""
+    figure = Figure(figsize=(12.5, 4.0), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    rivals = ["Breakeven", "BreakevenRacing", "Halving, T = 5K", "Halving, T = 250K", "racing, 0.1", "racing, 0.01"]
+    shares(left, found, rivals, "All policies")
+    shares(
+        middle,
+        found,
+        ["Breakeven", "Breakeven, sigma unknown", "Breakeven, sigma / 2", "Breakeven, sigma / 2, no guard"],
+        "Breakeven with sigma right, unknown, half its size",
+    )
+    for name in ("DBCARE", "BreakevenRacing", "Breakeven"):
+        for loss, alpha in (("MI", 1.0), ("SR", 0.5)):
+            curve = found["over SPRT"][f"{name}, {loss}"]
+            colour, dashes, width = LOOKS[name]
+            right.plot(
+                [float(gap) for gap in curve], list(curve.values()), label=f"{name}, {loss}", color=colour, ls=dashes,
+                lw=width, alpha=alpha,
+            )  # fmt: skip
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_yticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    right.set_xticks([0.05, 0.2, 1, 2], ["0.05", "0.2", "1", "2"])
+    right.minorticks_off()
+    right.set_title("Two arms, c = 1e-4", fontsize=10)
+    right.set_xlabel("gap")
+    right.set_ylabel("risk / risk of the known-gap SPRT")
+    right.legend(fontsize=8, frameon=False)
+    right.grid(alpha=0.25)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    return path
+
+
+if __name__ == "__main__":
+    print(draw(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])))
