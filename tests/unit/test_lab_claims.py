@@ -1,4 +1,4 @@
-"""The paper's claims as checks: they hold on the real two-arm curves, and fail where they should."""
+"""The paper's claims and ours as checks: they hold on the real two-arm curves, and fail where they should."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,14 +7,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import DBCARE, KnownGapOracle, Policy, Risk, SequentialHalving, TwoArmConfidence, evaluate_grid
+from dbcare import (
+    DBCARE,
+    BreakevenRacing,
+    KnownGapOracle,
+    Policy,
+    Risk,
+    SequentialHalving,
+    TwoArmConfidence,
+    best_sprt,
+    evaluate_grid,
+)
 from dbcare.lab import definition, paper
-from dbcare.lab.claims import CLAIMS
+from dbcare.lab.claims import OURS
 from dbcare.lab.curves import Panel, panels
+from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import plan
 from dbcare.lab.store import Store
 from dbcare.lab.sweep import local_workers, sweep
 from dbcare.risk import Loss
+from dbcare.theory import breakeven
 
 pytestmark = pytest.mark.xdist_group("claims")  # they share the two-arm curves
 
@@ -24,14 +36,16 @@ CONFIDENT = "fixed confidence 0.01"
 
 @pytest.fixture(scope="module")
 def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
-    """The whole experiment, as `dbcare reproduce two_arm` runs it."""
+    """The whole experiment, as `dbcare reproduce two_arm` runs it, with fewer runs of Breakeven."""
     experiment = definition.load(paper.file("two_arm"))
+    fewer = {label: replace(each, runs=each.runs and 300) for label, each in experiment.contenders.items()}
+    experiment = replace(experiment, contenders=fewer)
     store = Store(tmp_path_factory.mktemp("claims") / "results.jsonl")
     return panels(experiment, sweep(plan(experiment.points), store, local_workers(), lambda record: None))
 
 
 def holds(claim: str, found: list[Panel]) -> list[bool]:
-    return [verdict.holds for verdict in CLAIMS[claim].verdicts(found)]
+    return [verdict.holds for verdict in ALL_CLAIMS[claim].verdicts(found)]
 
 
 def swapped(found: list[Panel], one: str, other: str) -> list[Panel]:
@@ -57,12 +71,17 @@ def test_the_curves_are_the_exact_engines(two_arm: list[Panel]) -> None:
             LARGE: SequentialHalving(2, 500),
             "fixed confidence 0.1": TwoArmConfidence(0.1, sigma, max_pulls=100_000),
             CONFIDENT: TwoArmConfidence(0.01, sigma, max_pulls=100_000),
+            "BreakevenRacing": BreakevenRacing(risk, 2, sigma),
         }
         for label, policy in by_hand.items():
             expected = evaluate_grid(policy, panel.x, family, sigma).risk(risk)
             assert panel.curves[label].risk == pytest.approx(expected, rel=1e-9), (panel.heading, label)
         oracle = evaluate_grid(partial(KnownGapOracle, risk, sigma=sigma), panel.x, family, sigma)
         assert panel.curves["known-gap oracle"].risk == pytest.approx(oracle.risk(risk), rel=1e-9)
+        for place in (3, 30):
+            gap = float(panel.x[place])
+            least = evaluate_grid(best_sprt(risk, gap, family, sigma), [gap], family, sigma).risk(risk)[0]
+            assert panel.curves["known-gap SPRT"].risk[place] == pytest.approx(least, rel=1e-9)
 
 
 def test_published_shapes(two_arm: list[Panel]) -> None:
@@ -83,7 +102,7 @@ def test_published_shapes(two_arm: list[Panel]) -> None:
 
 def test_all_claims_hold_on_two_arms(two_arm: list[Panel]) -> None:
     for name in definition.load(paper.file("two_arm")).claims:
-        verdicts = list(CLAIMS[name].verdicts(two_arm))
+        verdicts = list(ALL_CLAIMS[name].verdicts(two_arm))
         assert verdicts, name
         assert all(verdict.holds for verdict in verdicts), (name, verdicts)
         assert all(verdict.evidence for verdict in verdicts)
@@ -101,11 +120,14 @@ def test_all_claims_hold_on_two_arms(two_arm: list[Panel]) -> None:
         ),
         (SMALL, CONFIDENT, {"fail-where-said", "confidence-worst-at-small-gaps"}),
         (LARGE, "fixed confidence 0.1", {"halving-not-monotone", "fail-where-said"}),
+        ("DBCARE", "Breakeven", {"below-dbcare"}),
+        ("DBCARE", "BreakevenRacing", {"below-dbcare", "within-theorem"}),
+        ("BreakevenRacing", "known-gap SPRT", {"near-sprt"}),
     ],
 )
 def test_claims_fail_on_swapped_policies(two_arm: list[Panel], one: str, other: str, claims: set[str]) -> None:
     wrong = swapped(two_arm, one, other)
-    failing = {name for name in CLAIMS if not all(holds(name, wrong))}
+    failing = {name for name in ALL_CLAIMS if not all(holds(name, wrong))}
     assert claims <= failing
 
 
@@ -132,14 +154,14 @@ def test_noise_counts_against_a_claim(two_arm: list[Panel]) -> None:
 
 def test_a_claim_is_silent_where_it_says_nothing(two_arm: list[Panel]) -> None:
     alone = [replace(panel, curves={"guess": replace(panel.curves["DBCARE"], policy="guess")}) for panel in two_arm]
-    assert {name: holds(name, alone) for name in CLAIMS} == {name: [] for name in CLAIMS}
+    assert {name: holds(name, alone) for name in ALL_CLAIMS} == {name: [] for name in ALL_CLAIMS}
 
 
 def test_a_claim_about_gaps_says_nothing_of_costs_or_single_gaps(two_arm: list[Panel]) -> None:
-    about_gaps = {name for name, claim in CLAIMS.items() if claim.gaps}
+    about_gaps = {name for name, claim in ALL_CLAIMS.items() if claim.gaps}
     assert "flat-below" in about_gaps
     by_cost = [replace(panel, axis="cost") for panel in two_arm]
-    assert {name for name in CLAIMS if not holds(name, by_cost)} == about_gaps
+    assert {name for name in ALL_CLAIMS if not holds(name, by_cost)} == about_gaps
 
 
 def test_any_other_policy_competes(two_arm: list[Panel]) -> None:
@@ -155,6 +177,26 @@ def test_any_other_policy_competes(two_arm: list[Panel]) -> None:
 def test_no_guarantee_where_the_bound_is_undefined(two_arm: list[Panel]) -> None:
     undefined = [replace(panel, upper=np.full_like(panel.upper, np.nan)) for panel in two_arm]
     assert holds("between-bounds", undefined) == []
+
+
+def test_our_theorem_is_judged_where_it_holds_only(two_arm: list[Panel]) -> None:
+    """Gaussian panels, by the bound of theory.breakeven; a bound below the risk refutes it."""
+    gaussian = [panel for panel in two_arm if panel.title == "Gaussian"]
+    assert holds("within-theorem", two_arm) == [True] * len(gaussian)
+    for panel in gaussian:
+        assert panel.racing == pytest.approx(breakeven.two_arm_integral(panel.loss, panel.x, 1e-4), rel=1e-12)
+    low = [replace(panel, racing=0.99 * panel.curves["BreakevenRacing"].risk) for panel in gaussian]
+    assert holds("within-theorem", low) == [False] * len(gaussian)
+
+
+def test_our_policies_do_not_compete_with_the_papers(two_arm: list[Panel]) -> None:
+    """What the paper says of its competitors does not depend on ours."""
+    without = [
+        replace(panel, curves={label: curve for label, curve in panel.curves.items() if curve.policy not in OURS})
+        for panel in two_arm
+    ]
+    theirs = [name for name, claim in ALL_CLAIMS.items() if not claim.ours]
+    assert {name: holds(name, two_arm) for name in theirs} == {name: holds(name, without) for name in theirs}
 
 
 def test_folder_of_paper_holds_exactly_the_experiments() -> None:

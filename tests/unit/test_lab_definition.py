@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dbcare import DBCARE, Bandit, KnownGapOracle, Racing, Risk, SequentialHalving
+from dbcare.engines.sprt import BestSPRT
 from dbcare.errors import InvalidValueError
 from dbcare.lab import definition, paper
 from dbcare.lab.experiment import Experiment
@@ -85,6 +86,27 @@ def test_a_policy_of_your_own_is_found_beside_the_file(tmp_path: Path) -> None:
     text = GOOD.replace('"dbcare"', '"own_policies_of_this_test:twice"\npulls = 3')
     point = loaded(text, tmp_path).curves[Loss.SIMPLE_REGRET, 0, "A"][0]
     assert repr(point.policy) == "Uniform(arms=4, pulls=6)"
+
+
+def test_a_policy_may_have_fewer_runs_of_its_own(tmp_path: Path) -> None:
+    text = GOOD + '\n[policies.C]\npolicy = "breakeven"\nruns = 40\n'
+    for full, expected in ((False, 40), (True, 500)):
+        experiment = loaded(text, tmp_path, full=full)
+        assert experiment.runs_of("A") == 500
+        assert {point.runs for point in experiment.curves[Loss.SIMPLE_REGRET, 0, "C"]} == {expected}
+    assert loaded(text.replace("runs = 40", "runs = 4_000"), tmp_path).runs_of("C") == 500
+    with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at least 2 but got 1"):
+        loaded(text.replace("runs = 40", "runs = 1"), tmp_path)
+
+
+def test_the_sprt_looks_for_its_threshold_only_when_it_runs(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace('"one-sparse"', '"two-arm"').replace("arms = [4, 8]", "").replace('"dbcare"', '"known-gap-sprt"')
+    )
+    point = loaded(text, tmp_path).curves[Loss.SIMPLE_REGRET, 0, "A"][0]
+    assert isinstance(point.policy, BestSPRT)
+    assert point.gap_family == "gaussian"
+    assert "best" not in vars(point.policy)
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def test_equal_points_are_one() -> None:
 @pytest.mark.parametrize(
     ("name", "points", "passes"),
     [
-        # 40 gaps; two families: 4 competitors, each for both losses in one pass, DBCARE for each loss; the oracle
-        # knows the gap and has a pass for each gap and loss.
-        ("two_arm", 2 * (4 + 2 + 2) * 40, 2 * (4 + 2 + 2 * 40)),
+        # 40 gaps; two families: 4 competitors, each for both losses in one pass, DBCARE and BreakevenRacing for each
+        # loss; oracle and SPRT know the gap and Breakeven is simulated, so these have a pass for each gap and loss.
+        ("two_arm", 2 * (4 + 5 * 2) * 40, 2 * (4 + 2 * 2 + 3 * 2 * 40)),
         # K = 8, 16, 32: competitors serve both losses.
-        ("one_sparse", 3 * (4 + 2) * 40, 3 * (4 + 2) * 40),
-        # Racing and Halving serve every cost, DBCARE depends on it.
-        ("drug", 2 * (4 + 2) * 40, 2 * (4 + 2 * 40)),
+        ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (4 + 3 * 2) * 40),
+        # Racing and Halving serve every cost, the others depend on it.
+        ("drug", 2 * (4 + 3 * 2) * 40, 2 * (4 + 3 * 2 * 40)),
     ],
 )
 def test_the_papers_points_share_passes(name: str, points: int, passes: int) -> None:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from dbcare import validation
-from dbcare.lab.figures import AXIS, BLACK, BLUE, ORANGE, RED
+from dbcare.lab.figures import AXIS, BLACK, BLUE, RED, VIOLET
 from dbcare.lab.planner.words import LABELS, title
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class Look(NamedTuple):
 
 
 LOOKS = {
-    "breakeven": Look(BLUE, "-", "o"),
-    "dbcare": Look(ORANGE, "--", "s"),
+    "breakeven": Look(VIOLET, "-", "o"),
+    "dbcare": Look(BLUE, "--", "s"),
     "fixed-size-test": Look(RED, "-.", "^"),
     "decide-now": Look(BLACK, ":", "x"),
 }

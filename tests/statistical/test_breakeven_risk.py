@@ -1,0 +1,85 @@
+"""Breakeven's risk against its bars, on a small fixed subset of the paper's settings.
+
+Each check is of a geometric mean of ratios, which must lie beyond its bar by 5 standard errors (one-sided 3e-7), at a
+fixed seed; the negative controls must miss the same bars by as much. `benchmarks/policies.py` measures all settings.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Loss, Policy, Risk, best_sprt, evaluate
+
+COST, RUNS, SIGMAS = 1e-4, 4_000, 5.0
+BANDITS = [
+    Bandit.two_arm(0.3),
+    Bandit.one_sparse(8, 0.5),
+    Bandit.linear_decay(8, 0.5),
+    Bandit.one_sparse(16, 1.0),
+    Bandit.linear_decay(16, 0.7),
+]
+Maker = Callable[[Risk, Bandit], Policy]
+
+
+def dbcare(risk: Risk, bandit: Bandit) -> Policy:
+    return DBCARE(risk, len(bandit.arms), bound=3.0)
+
+
+def racing(risk: Risk, bandit: Bandit) -> Policy:
+    return BreakevenRacing(risk, len(bandit.arms))
+
+
+def breakeven(sigma: float | None = 1.0, *, guard: bool = True) -> Maker:
+    return lambda risk, bandit: Breakeven(risk, len(bandit.arms), sigma, sigma_guard=guard, bound=3.0)
+
+
+def log_ratio(ours: Maker, theirs: Maker, losses: Sequence[Loss], bandits: Sequence[Bandit]) -> tuple[float, float]:
+    """The mean logarithm of the ratio of risks, and its standard error."""
+    total, variance, cells = 0.0, 0.0, 0
+    for loss in losses:
+        for place, bandit in enumerate(bandits):
+            one, other = (
+                evaluate(make(Risk(loss, COST), bandit), bandit, Risk(loss, COST), runs=RUNS, seed=100 * place + turn)
+                for turn, make in enumerate((ours, theirs))
+            )
+            total += math.log(one.risk / other.risk)
+            variance += (one.standard_error / one.risk) ** 2 + (other.standard_error / other.risk) ** 2
+            cells += 1
+    return total / cells, math.sqrt(variance) / cells
+
+
+def below(bar: float, found: tuple[float, float]) -> bool:
+    return found[0] + SIGMAS * found[1] < math.log(bar)
+
+
+def above(bar: float, found: tuple[float, float]) -> bool:
+    return found[0] - SIGMAS * found[1] > math.log(bar)
+
+
+@pytest.mark.parametrize(("policy", "bar"), [(breakeven(), 0.34), (racing, 0.42)], ids=["Breakeven", "BreakevenRacing"])
+def test_a_third_of_dbcares_risk(policy: Maker, bar: float) -> None:
+    assert below(bar, log_ratio(policy, dbcare, list(Loss), BANDITS))
+
+
+def test_understated_sigma_needs_the_guard() -> None:
+    """Half the true sigma: at most 1.15 times the risk with the right one; without the guard that bar is missed."""
+    right = breakeven(guard=False)
+    assert below(1.15, log_ratio(breakeven(0.5), right, list(Loss), BANDITS))
+    assert above(1.15, log_ratio(breakeven(0.5, guard=False), right, list(Loss), BANDITS))
+
+
+def test_unknown_sigma_costs_little() -> None:
+    assert below(1.15, log_ratio(breakeven(None), breakeven(guard=False), list(Loss), BANDITS))
+
+
+@pytest.mark.parametrize(("loss", "bar"), [(Loss.MISIDENTIFICATION, 1.4), (Loss.SIMPLE_REGRET, 1.25)])
+def test_near_the_test_that_knows_the_gap(loss: Loss, bar: float) -> None:
+    """Two arms, gaps from 0.1 to 0.8; DBCARE misses the bar."""
+    bandits = [Bandit.two_arm(gap) for gap in (0.1, 0.2, 0.4, 0.8)]
+
+    def sprt(risk: Risk, bandit: Bandit) -> Policy:
+        return best_sprt(risk, bandit.smallest_gap)
+
+    assert below(bar, log_ratio(breakeven(), sprt, [loss], bandits))
+    assert above(bar, log_ratio(dbcare, sprt, [loss], bandits))
