@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from dbcare.engines.together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.lab.planner.plan import plan as plan
+    from dbcare.live.create import create_study as create_study
+    from dbcare.live.create import delete_study as delete_study
+    from dbcare.live.create import list_studies as list_studies
+    from dbcare.live.create import load_study as load_study
+    from dbcare.live.study import Study as Study
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.dbcare import DBCARE as DBCARE
@@ -44,6 +49,11 @@ _HOME = {
     "best_sprt": "engines.sprt",
     "evaluate_together": "engines.together",
     "plan": "lab.planner.plan",
+    "create_study": "live.create",
+    "delete_study": "live.create",
+    "list_studies": "live.create",
+    "load_study": "live.create",
+    "Study": "live.study",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",

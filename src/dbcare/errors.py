@@ -5,8 +5,14 @@ DbcareError
 │   └── InvalidRewardError             a reward that is no finite number
 ├── ProtocolError                      a run used out of turn
 │   ├── NotAskedError                  told an arm other than the one asked for
-│   └── StoppedError                   told after the policy had stopped
-└── EngineError                        an engine asked for what it cannot do
+│   ├── StoppedError                   told after the policy had stopped
+│   └── AlreadyToldError               a trial of a study told again, with another outcome
+├── EngineError                        an engine asked for what it cannot do
+└── StudyError                         a live study that cannot be had
+    ├── StudyExistsError               created twice
+    ├── StudyNotFoundError             no such study, or no such trial in it
+    ├── StudyMismatchError             loaded with other settings than it was made with
+    └── StorageError                   the place where it is kept does not do its part
 
 DbcareWarning (UserWarning)
 ├── GuessingIsBestWarning              a cost so high that no pull can pay for itself
@@ -39,6 +45,30 @@ class NotAskedError(ProtocolError):
 
 class StoppedError(ProtocolError):
     """A reward told after the policy had stopped."""
+
+
+class AlreadyToldError(ProtocolError):
+    """A trial of a study that was told or failed before, now with another outcome; the first one stands."""
+
+
+class StudyError(DbcareError):
+    """A live study that cannot be had; nothing was changed."""
+
+
+class StudyExistsError(StudyError):
+    """A study of that name is stored already."""
+
+
+class StudyNotFoundError(StudyError):
+    """No study of that name is stored, or it has no such trial."""
+
+
+class StudyMismatchError(StudyError):
+    """The stored study was made with other settings; the message lists what differs."""
+
+
+class StorageError(StudyError):
+    """The database cannot be opened, read or written; the message says why. Nothing half-written is left behind."""
 
 
 class EngineError(DbcareError):

@@ -19,7 +19,7 @@ LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),
     "policies": {"theory"},
-    "testing": {"theory", "policies"},
+    "testing": {"theory", "policies", "live"},
     "engines": {"theory", "policies"},
     "live": {"theory", "policies"},
     "lab": {"theory", "policies", "engines", "live"},

@@ -318,4 +318,4 @@ def from_series(tables: BreakevenTables, z: float) -> float:
     return float(series[first] + apart * (series[first + 1] + apart * (series[first + 2] + apart * series[first + 3])))
 
 
-RULE = Rule(init, ask, tell, recommend)
+RULE = Rule(init, ask, tell, recommend, send)

@@ -9,7 +9,7 @@ survivors, the slots behind them the dropped arms, the latest first.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbcare.policies.rule import STOP, Rule, State, next_tie, pick
@@ -36,8 +36,8 @@ class RoundRule(Rule):
     rounds completed, LIMIT, and the largest and smallest sum. Simulators ask it before they trouble `decide`.
     """
 
-    decide: Callable[[State, Any], None]
-    idle: Callable[..., bool]
+    decide: Callable[[State, Any], None] = field(kw_only=True)
+    idle: Callable[..., bool] = field(kw_only=True)
 
 
 def arms_offset(state: State) -> int:
@@ -100,6 +100,15 @@ def ask(state: State, tables: Any) -> int:
     if state[EACH] == 0:
         return STOP
     return int(state[arms_offset(state) + int(state[SLOT])])
+
+
+def upcoming(state: State) -> list[int]:
+    """The arms to pull until the end of this round, in order; nobody knows what comes after it."""
+    arms = arms_offset(state)
+    alive, slot = int(state[ALIVE]), int(state[SLOT])
+    turns = int(state[EACH]) - int(state[TURN])
+    survivors = [int(state[arms + place]) for place in range(alive)]
+    return (survivors * max(0, turns))[slot:]
 
 
 def recommend(state: State, tables: Any) -> int:
@@ -167,4 +176,4 @@ def round_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] =
                 end_rounds(state, 1)
                 decide(state, tables)
 
-    return RoundRule(init, ask, tell, recommend, decide, idle)
+    return RoundRule(init=init, ask=ask, tell=tell, recommend=recommend, decide=decide, idle=idle)

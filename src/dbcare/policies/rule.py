@@ -1,4 +1,4 @@
-"""The form in which every decision rule is written: four plain functions over one flat state.
+"""The form in which every decision rule is written: plain functions over one flat state.
 
 A state is a flat sequence of numbers: a list where a run is stepped by hand or live, a float64 array where the
 simulator has compiled the functions. They use indexing and arithmetic only, so both give the same decisions.
@@ -7,6 +7,10 @@ init(state, tables, tie)          fill the state; `tie` in 1..TIE_MODULUS-1 seed
 ask(state, tables) -> arm         the arm to pull next, or STOP; reads only
 tell(state, tables, arm, reward)  count one reward of the arm that was asked
 recommend(state, tables) -> arm   the arm to choose if nothing more is pulled; reads only
+
+A rule that takes rewards of any arm at any time has a fifth, for live studies whose answers come late:
+
+send(state, tables, arm)          count a pull whose reward is still out: `ask` chooses as if it were made
 
 `tables` is a named tuple of numbers and arrays that never change: what makes one policy differ from another
 of the same rule. The functions never draw rewards and never see the true means.
@@ -40,6 +44,7 @@ class Rule:
     ask: Callable[[State, Any], int]
     tell: Callable[[State, Any, int, float], None]
     recommend: Callable[[State, Any], int]
+    send: Callable[[State, Any, int], None] | None = None
 
 
 def pick(tie: float, choices: int) -> int:

@@ -87,9 +87,12 @@ class Run:
             )
         if arm is not None and arm != asked:
             raise NotAskedError(f"`arm` must be {asked}, the arm asked for, but got {arm!r}.")
-        counted = self._finite(reward, asked)
+        self.count(asked, self._finite(reward, asked))
+
+    def count(self, arm: int, reward: float) -> None:
+        """Hand the rule a finite reward of any arm; for live studies, whose answers may come in another order."""
         before = list(self.state)
-        self.policy.rule.tell(self.state, self.policy.tables, asked, counted)
+        self.policy.rule.tell(self.state, self.policy.tables, arm, reward)
         self.pulls += 1
         self.events += self.policy.events(before, self.state)
 
