@@ -34,6 +34,7 @@ class Open:
     worker: str | None
     status: Kind = Kind.ASKED
     reward: float | None = None
+    asked_by_then: int = 0  # trials handed out when it was resolved
 
     @property
     def is_out(self) -> bool:
@@ -72,14 +73,12 @@ class Ledger:
         self.workers: set[str] = set()
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
-        self.latest_ask = 0.0
 
     def apply(self, event: Event) -> None:
         """Take in what happened next."""
         if event.kind is Kind.ASKED:
             self.asked = event.trial
             self.open[event.trial] = Open(event.arm, event.at, event.expires, event.worker)
-            self.latest_ask = event.at
             if event.worker is not None:
                 self.workers.add(event.worker)
         elif event.kind in RESOLVED:
@@ -93,7 +92,7 @@ class Ledger:
 
     def _resolve(self, event: Event) -> None:
         trial = self.open[event.trial]
-        trial.status, trial.reward = event.kind, event.reward
+        trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
         if event.kind is Kind.TOLD or event.reward is not None or (event.kind is Kind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
         while (following := self.open.get(self.counted + 1)) is not None and following.status is not Kind.ASKED:
@@ -142,9 +141,10 @@ class Ledger:
 
     def next_arm(self) -> int | None:
         """The arm of the next trial, or None if there is none, for now or for good."""
-        if self.paused or self.stopped is not None or len(self.open) >= self.max_ahead:
+        out = [each.arm for each in self.open.values() if each.is_out]
+        if self.paused or self.stopped is not None or len(out) >= self.max_ahead:
             return None
-        arm = self._chosen([each.arm for each in self.open.values() if each.is_out])
+        arm = self._chosen(out)
         return None if arm is None or not self._affordable(self.settings.costs[arm]) else arm
 
     def _chosen(self, out: list[int]) -> int | None:
@@ -186,7 +186,6 @@ class Ledger:
             "workers": sorted(self.workers),
             "paused": self.paused,
             "ended": self.ended,
-            "latest_ask": self.latest_ask,
         }
 
     @classmethod
@@ -199,6 +198,6 @@ class Ledger:
         }
         ledger.tallies = [Tally(**each) for each in plain["tallies"]]
         ledger.workers = set(plain["workers"])
-        for name in ("asked", "counted", "queues", "spent", "paused", "ended", "latest_ask"):
+        for name in ("asked", "counted", "queues", "spent", "paused", "ended"):
             setattr(ledger, name, plain[name])
         return ledger

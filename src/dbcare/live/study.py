@@ -159,8 +159,8 @@ class Study:
         if outcome.kind is Kind.EXPIRED:
             if value is None:
                 return  # it had been given up anyway
-            # Not yet replaced, and no later answer has been counted without it.
-            in_time = waiting is not None and outcome.reward is None and ledger.latest_ask <= outcome.at
+            # Neither replaced since, nor has the count gone on without it.
+            in_time = waiting is not None and outcome.reward is None and waiting.asked_by_then == ledger.asked
             kind = Kind.TOLD if in_time else Kind.SURPLUS
             self._note(session, ledger, [Event(kind, time.time(), number, arm, value)])
         elif (outcome.kind is Kind.FAILED) != (value is None) or outcome.reward != value:

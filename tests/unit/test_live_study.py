@@ -1,0 +1,367 @@
+"""A live study: what it asks, what it counts and when, and what it refuses."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dbcare import Study
+from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
+from dbcare.live.create import create_study
+from dbcare.live.events import Event, Kind
+from dbcare.live.ledger import Ledger
+from dbcare.live.memory import MemoryStore
+from dbcare.live.settings import POLICIES, Settings
+from dbcare.live.study import SUMMARY_EVERY
+
+NAMES = ("A", "B", "C")
+
+
+def study_of(**given_settings: Any) -> Study:
+    """A study in a store of its own."""
+    settings: dict[str, Any] = {"arms": NAMES, "cost": 1e-3, "sigma": 1.0} | given_settings
+    store = MemoryStore()
+    store.create("s", Settings(**settings).to_dict(), 0.0)
+    return Study(store, "s")
+
+
+def rewards(seed: int, apart: float = 0.4) -> Callable[[str], float]:
+    generator = np.random.default_rng(seed)
+    return lambda arm: float(generator.normal(apart * NAMES.index(arm), 1.0))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("risk", ["simple_regret", "misidentification"])
+def test_one_at_a_time_it_is_a_run_stepped_by_hand(policy: str, risk: str) -> None:
+    for seed in range(5):
+        study = study_of(policy=policy, risk=risk, seed=seed)
+        run, draw = study.settings.made.start(seed=seed), rewards(seed)
+        while (trial := study.ask()) is not None:
+            arm = run.ask()
+            assert arm is not None
+            assert trial.arm == NAMES[arm]
+            reward = draw(trial.arm)
+            study.tell(trial, reward)
+            run.tell(reward)
+        assert run.ask() is None
+        assert study.should_stop()
+        assert study.recommendation().arm == NAMES[run.recommendation()]
+        assert study.status().counted == run.pulls
+
+
+def test_less_is_better_where_it_is_said_so() -> None:
+    study, mirror = study_of(direction="minimize"), study_of()
+    draw, same = rewards(3), rewards(3)
+    while (trial := study.ask()) is not None:
+        other = mirror.ask()
+        assert other is not None
+        assert other.arm == trial.arm
+        study.tell(trial, -draw(trial.arm))
+        mirror.tell(other, same(trial.arm))
+    assert study.recommendation().arm == mirror.recommendation().arm
+    assert study.recommendation().mean == pytest.approx(-mirror.recommendation().mean)
+
+
+def test_an_answer_counts_once_all_earlier_ones_are_in() -> None:
+    """Three trials out, the first one slow: the others are held, and counted in order when it comes."""
+    study = study_of()
+    first, second, third = study.ask(3)
+    assert [trial.arm for trial in (first, second, third)] == list(NAMES)
+    study.tell(third, 5.0)
+    study.tell(second, 1.0)
+    status = study.status()
+    assert (status.counted, status.waiting, status.held) == (0, 1, 2)
+    assert [arm.trials for arm in status.arms] == [0, 0, 0]
+    study.tell(first, 0.0)
+    status = study.status()
+    assert (status.counted, status.waiting, status.held) == (3, 0, 0)
+    assert study.recommendation().arm == "C"
+
+
+@given(st.permutations(range(6)), st.integers(0, 20))
+def test_any_order_of_answers_gives_the_same_decisions(order: list[int], seed: int) -> None:
+    """Two rounds of three trials, told in any order, and then one at a time: the same asks, counts and end."""
+    plain, mixed = study_of(seed=seed, max_ahead=6), study_of(seed=seed, max_ahead=6)
+    draw = rewards(seed)
+    for study in (plain, mixed):
+        assert len(study.ask(6)) == 6
+    values = [draw(NAMES[trial % 3]) for trial in range(6)]
+    for number in range(6):
+        plain.tell(number + 1, values[number])
+    for number in order:
+        mixed.tell(number + 1, values[number])
+    assert plain.status().arms == mixed.status().arms
+    while (trial := plain.ask()) is not None:
+        again = mixed.ask()
+        assert again is not None
+        assert again.arm == trial.arm
+        reward = draw(trial.arm)
+        plain.tell(trial, reward)
+        mixed.tell(again, reward)
+    assert mixed.ask() is None
+    assert plain.recommendation() == mixed.recommendation()
+
+
+@pytest.mark.parametrize("policy", ["breakeven-racing", "dbcare"])
+def test_a_policy_in_rounds_hands_out_one_round(policy: str) -> None:
+    study = study_of(policy=policy, max_ahead=100)
+    assert [trial.arm for trial in study.ask(10)] == list(NAMES)
+    assert study.ask() is None
+    assert not study.should_stop()
+    study.tell(2, 0.1)
+    study.tell(1, failed=True)
+    again = study.ask(10)  # the failed trial is replaced; the next round waits for it
+    assert [trial.arm for trial in again] == ["A"]
+    study.tell(3, 0.2)
+    study.tell(again[0], 0.0)
+    assert [trial.arm for trial in study.ask(10)] == list(NAMES)
+
+
+def test_breakeven_spreads_its_workers() -> None:
+    study = study_of(max_ahead=9)
+    assert sorted(trial.arm for trial in study.ask(3)) == list(NAMES)
+    for number in (1, 2, 3):
+        study.tell(number, 0.01 * number)
+    assert sorted({trial.arm for trial in study.ask(9)}) == list(NAMES)
+
+
+def test_how_many_may_be_out() -> None:
+    assert len(study_of(max_ahead=2).ask(10)) == 2
+    study = study_of()
+    assert len(study.ask(10)) == 3  # one round
+    busy = study_of()
+    for worker in "abcdefgh":
+        busy.ask(1, worker=worker)
+    busy.ask(100, worker="a")
+    assert busy.status().waiting == 16
+
+
+def test_a_lease_that_runs_out_is_replaced() -> None:
+    study = study_of()
+    slow = study.ask(lease=0.01)
+    assert slow is not None
+    quick = study.ask(2)
+    for trial in quick:
+        study.tell(trial, 0.0)
+    assert study.status().counted == 0
+    time.sleep(0.02)
+    replacement = study.ask()
+    assert replacement is not None
+    assert replacement.arm == slow.arm
+    assert study.status().counted == 3
+    study.tell(slow, 9.0)  # too late: on record and paid for, but it counts for nothing
+    assert study.status().arms[0].trials == 0
+    assert study.status().spent == pytest.approx(3e-3)
+    study.tell(slow, 9.0)
+    study.tell(replacement, 0.5)
+    assert study.status().arms[0].mean == 0.5
+
+
+def test_a_late_answer_counts_as_long_as_it_was_not_replaced() -> None:
+    for replaced in (False, True):
+        study = study_of()
+        first, second = study.ask(lease=None), study.ask(lease=0.01)
+        assert first is not None
+        assert second is not None
+        time.sleep(0.02)
+        if not replaced:
+            study.pause()
+        assert (study.ask() is not None) == replaced  # notices that the second has expired
+        study.tell(second, 4.0)
+        study.tell(first, 0.0)
+        assert [arm.trials for arm in study.status().arms] == [1, 0 if replaced else 1, 0]
+
+
+def test_a_timeout_may_be_a_reward() -> None:
+    """A visitor who never buys is a 0."""
+    study = study_of(timeout_reward=0.0, sigma=None, bounds=(0.0, 1.0))
+    trials = study.ask(3, lease=0.01)
+    study.tell(trials[1], 1.0)
+    time.sleep(0.02)
+    study.ask()
+    assert [arm.trials for arm in study.status().arms] == [1, 1, 1]
+    assert study.recommendation().arm == "B"
+    assert study.status().spent == pytest.approx(3e-3)
+
+
+def test_told_twice() -> None:
+    study = study_of()
+    trial = study.ask()
+    assert trial is not None
+    study.tell(trial, 0.25)
+    study.tell(trial, 0.25)
+    study.tell(trial.id, 0.25)
+    with pytest.raises(AlreadyToldError, match=r"Trial 1 of 's' must keep its first outcome, 0.25, but got 0.5"):
+        study.tell(trial, 0.5)
+    with pytest.raises(AlreadyToldError, match=r"but got failed"):
+        study.tell(trial, failed=True)
+    assert study.status().spent == pytest.approx(1e-3)
+
+
+def test_a_failed_trial_may_be_free() -> None:
+    study = study_of()
+    one, other = study.ask(2)
+    study.tell(one, failed=True, charged=False)
+    study.tell(other, failed=True)
+    assert study.status().spent == pytest.approx(1e-3)
+    assert study.status().counted == 2
+    with pytest.raises(AlreadyToldError):
+        study.tell(one, 1.0)
+
+
+def test_max_spend_ends_a_study() -> None:
+    study = study_of(max_spend=5e-3, cost=1e-3)
+    asked = 0
+    while (trial := study.ask()) is not None:
+        study.tell(trial, 0.0)
+        asked += 1
+    assert asked == 5
+    assert study.should_stop()
+    assert study.recommendation().reason == "another trial would exceed max_spend: 0.005 of 0.005 has been spent"
+
+
+def test_pause_resume_stop() -> None:
+    study = study_of()
+    trial = study.ask()
+    assert trial is not None
+    study.pause()
+    assert study.ask() is None
+    assert not study.should_stop()
+    assert study.status().state == "paused"
+    study.tell(trial, 1.0)
+    study.resume()
+    assert study.ask() is not None
+    study.stop("the campaign is over")
+    assert study.ask() is None
+    assert study.should_stop()
+    assert study.explain() == ["the campaign is over"]
+    assert study.recommendation().final
+
+
+def test_many_at_once_or_none() -> None:
+    study = study_of()
+    trials = study.ask(3)
+    with pytest.raises(InvalidValueError, match="`reward` must be finite"):
+        study.tell_many([(trials[0], 1.0), (trials[1], math.nan)])
+    assert study.status().waiting == 3
+    study.tell_many((trial, 0.5) for trial in trials)
+    assert study.status().counted == 3
+
+
+def test_words_have_names() -> None:
+    study = study_of(policy="breakeven-racing", cost=1e-2, risk="misidentification")
+    while (trial := study.ask()) is not None:
+        study.tell(trial, 100.0 * NAMES.index(trial.arm))
+    assert study.explain()[0].startswith("A dropped at epoch 1: its mean is 200 below the best")
+    assert study.recommendation().verdict in ("clear winner", "too close to be worth more")
+    breakeven = create_study("words", ["left", "right"], price=0.4, value=20_000, sigma=0.5)
+    for trial in breakeven.ask(2):
+        breakeven.tell(trial, 3.0 if trial.arm == "left" else 0.0)
+    assert "left leads; the strongest rival, right, has an expected loss of" in breakeven.status().reason
+
+
+def test_a_clear_winner_and_a_tie() -> None:
+    for means, verdict in (((0.0, 5.0), "clear winner"), ((0.0, 0.0), "too close to be worth more")):
+        study = study_of(arms=("A", "B"), cost=0.01)
+        generator = np.random.default_rng(1)
+        while (trial := study.ask()) is not None:
+            study.tell(trial, float(generator.normal(means["AB".index(trial.arm)], 1.0)))
+        assert study.recommendation().verdict == verdict
+
+
+def test_a_summary_is_the_replay() -> None:
+    """Through JSON, at any moment; and `check` finds a summary that is not."""
+    settings = Settings(arms=NAMES, cost=1e-6, sigma=1.0)
+    ledger, draw = Ledger(settings), rewards(1, apart=0.0)
+    generator = np.random.default_rng(1)
+    for step in range(60):
+        arm = ledger.next_arm()
+        if arm is not None:
+            ledger.apply(Event(Kind.ASKED, float(step), ledger.asked + 1, arm, worker="w"))
+        waiting = [number for number, each in ledger.open.items() if each.status is Kind.ASKED]
+        number = waiting[generator.integers(len(waiting))]
+        ledger.apply(Event(Kind.TOLD, float(step), number, reward=draw(NAMES[ledger.open[number].arm])))
+        copy = Ledger.from_dict(settings, json.loads(json.dumps(ledger.to_dict(), allow_nan=False)))
+        assert copy.to_dict() == ledger.to_dict()
+        assert copy.next_arm() == ledger.next_arm()
+
+
+def test_opening_again_goes_on_from_a_summary() -> None:
+    store = MemoryStore()
+    store.create("s", Settings(arms=NAMES, cost=1e-7, sigma=1.0).to_dict(), 0.0)
+    study, draw = Study(store, "s"), rewards(2, apart=0.0)
+    for _ in range(SUMMARY_EVERY):
+        trial = study.ask()
+        assert trial is not None
+        study.tell(trial, draw(trial.arm))
+    with store.session("s", write=False) as session:
+        assert session.summary() is not None
+    again = Study(store, "s")
+    assert again.status().arms == study.status().arms
+    assert again.recommendation() == study.recommendation()
+    again.check()
+    with store.session("s", write=True) as session:
+        position, plain = session.summary() or (0, {})
+        session.save_summary(position, {**plain, "spent": 0.0})
+    with pytest.raises(DbcareError, match="must follow from its events"):
+        again.check()
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"arms": ["A"]}, "`arms` must be 2 or more different names"),
+    ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names"),
+    ({"arms": "AB"}, "`arms` must be a sequence of names but got 'AB'"),
+    ({"arms": ["A", ""]}, "`arms` must be names of 1 to 200 characters but got ''"),
+    ({"price": -1.0}, "`price` must be positive but got -1.0"),
+    ({"value": 0.0}, "`value` must be positive but got 0.0"),
+    ({"price": None}, "`cost`, or both `price` and `value`, must be given"),
+    ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'"),
+    ({"policy": "ucb"}, "`policy` must be one of breakeven, breakeven-racing, dbcare but got 'ucb'"),
+    ({"direction": "up"}, "`direction` must be one of maximize, minimize but got 'up'"),
+    ({"bounds": (1.0, 0.0), "sigma": None}, "`bounds` must be two numbers, the lower one first, but got 1 and 0"),
+    ({"sigma": None}, "`bound` must be given for simple regret where sigma is unknown"),
+    ({"sigma": None, "policy": "dbcare"}, "`sigma` must be known here but got None; Breakeven does without"),
+    ({"binary": True}, "`binary` must stand without sigma and bounds but got sigma=0.5"),
+    ({"max_spend": 0.0}, "`max_spend` must be positive but got 0.0"),
+    ({"timeout_reward": 2.0, "bounds": (0.0, 1.0)}, "`timeout_reward` must lie within the bounds 0 to 1 but got 2"),
+    ({"name": ""}, "`name` must be a text of 1 to 200 printable characters without a slash but got ''"),
+    ({"name": "a/b"}, "`name` must be a text"),
+    ({"name": "x" * 10_000}, "`name` must be a text of 1 to 200 printable characters"),
+    ({"storage": 3}, "`storage` must be an address such as sqlite:///ads.db but got 3"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_refused_when_created(change: dict[str, Any], words: str) -> None:
+    settings: dict[str, Any] = {"name": "new", "arms": ["A", "B"], "price": 0.4, "value": 20_000, "sigma": 0.5} | change
+    with pytest.raises(InvalidValueError) as caught:
+        create_study(**settings)
+    assert str(caught.value).startswith(words)
+
+
+def test_refused_when_told() -> None:
+    study = study_of(sigma=None, bounds=(0.0, 1.0))
+    trial = study.ask()
+    for reward, words in (
+        (1.5, "`reward` must lie within the bounds 0 to 1 but got 1.5"),
+        (math.nan, "`reward` must be finite"),
+        ("many", "`reward` must be a real number but got 'many'"),
+    ):
+        with pytest.raises(InvalidValueError, match=words):
+            study.tell(1, reward)  # type: ignore[arg-type]
+    with pytest.raises(StudyNotFoundError, match="`trial` must have been asked in 's' but got 7"):
+        study.tell(7, 0.5)
+    with pytest.raises(InvalidValueError, match="Either `reward` or failed=True must be given"):
+        study.tell(1)
+    for lease in ("soon", "5", "-3s", 0.0):
+        with pytest.raises(InvalidValueError, match="`lease` must be"):
+            study.ask(lease=lease)
+    assert trial is not None
+    study.tell(trial, True)
+    assert study.status().arms[0].mean == 1.0
