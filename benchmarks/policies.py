@@ -1,17 +1,20 @@
 """How good the policies are: risk over DBCARE's, on the paper's settings and on random instances.
 
-`make bench`, or `python benchmarks/policies.py [--out DIR] [--instances N] [--seconds S]`. Geometric mean, largest
-value and share above 1.05 of the ratio, with standard errors; Breakeven with sigma right, understated by 2, and
-unknown; two arms against the known-gap SPRT; the cost of a step. Each policy gets about S CPU-seconds a cell; where
-Breakeven looks worse than DBCARE, the cell is measured again with other random numbers and ten times the work, and
-that replaces the first look.
+`make bench`, or `python benchmarks/policies.py [--out DIR] [--instances N] [--work W]`. Geometric mean, largest value
+and share above 1.05 of the ratio, with standard errors; Breakeven with sigma right, understated by 2, and unknown; two
+arms against the known-gap SPRT; the cost of a step. A policy that draws every pull gets as many runs in a cell as W
+pulls times arms allow, others four times as many, by a pilot: the same on every machine. Where one of ours is not
+below DBCARE by three standard errors, both are measured again with other random numbers and ten times the work, and
+that replaces the first look; every cell and policy has random numbers of its own.
 """
 
 import argparse
+import itertools
 import json
 import math
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +39,7 @@ from dbcare import (
 )
 from dbcare.errors import GuessingIsBestWarning
 
-PILOT, MOST_RUNS = 40, 20_000
+PILOT, FEWEST_RUNS, MOST_RUNS = 40, 300, 20_000
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,14 @@ POLICIES: dict[str, Callable[[Cell], Policy]] = {
 }
 
 
-def measured(policy: Policy, cell: Cell, seconds: float, seed: int) -> Measured:
-    """As many runs as `seconds` of processor time allow, judged by a pilot."""
-    began = time.process_time()
-    found = evaluate(policy, cell.bandit, cell.risk, runs=PILOT, seed=seed)
-    spent = time.process_time() - began
-    if found.runs == 0:
-        return Measured(found.risk, 0.0)
-    runs = int(min(MOST_RUNS, seconds / max(spent, 1e-6) * PILOT))
-    if runs > PILOT:
-        found = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=seed + 1)
+def measured(policy: Policy, cell: Cell, work: float, stream: int) -> Measured:
+    """As many runs as `work` allows, judged by a pilot; `stream` is the seed of its random numbers."""
+    pilot = evaluate(policy, cell.bandit, cell.risk, runs=PILOT, seed=2 * stream)
+    if pilot.runs == 0:
+        return Measured(pilot.risk, 0.0)
+    allowed = work * (1.0 if pilot.engine == "direct" else 4.0) / (pilot.pulls.mean * policy.arms + 1.0)
+    runs = int(min(MOST_RUNS, max(FEWEST_RUNS, allowed)))
+    found = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=2 * stream + 1)
     return Measured(found.risk, found.standard_error)
 
 
@@ -104,18 +105,25 @@ def ratio(cell: Cell, ours: Measured, theirs: Measured) -> Ratio:
     return Ratio(cell, value, value * math.hypot(ours.error / ours.risk, theirs.error / theirs.risk))
 
 
-def compare(cells: Iterable[Cell], seconds: float, what: str) -> dict[str, list[Ratio]]:
+OURS = ("Breakeven", "Breakeven, no guard", "BreakevenRacing")
+
+
+def compare(cells: Iterable[Cell], work: float, what: str) -> dict[str, list[Ratio]]:
     """The ratios of all policies in all cells."""
     found: dict[str, list[Ratio]] = {name: [] for name in POLICIES if name != "DBCARE"}
     listed = list(cells)
     began = time.monotonic()
+    streams = itertools.count(zlib.crc32(what.encode()))
+
+    def look(name: str, cell: Cell, effort: float) -> Measured:
+        return measured(POLICIES[name](cell), cell, effort, next(streams))
+
     for number, cell in enumerate(listed):
-        base = measured(POLICIES["DBCARE"](cell), cell, seconds, seed=1)
+        base = look("DBCARE", cell, work)
         for name, ratios in found.items():
-            seen = ratio(cell, measured(POLICIES[name](cell), cell, seconds, seed=1), base)
-            if name == "Breakeven" and seen.value > 1.0:
-                again = [measured(POLICIES[each](cell), cell, 10.0 * seconds, seed=1000) for each in (name, "DBCARE")]
-                seen = ratio(cell, *again)
+            seen = ratio(cell, look(name, cell, work), base)
+            if name in OURS and seen.value > 1.0 - 3.0 * seen.error:
+                seen = ratio(cell, look(name, cell, 10.0 * work), look("DBCARE", cell, 10.0 * work))
             ratios.append(seen)
         if (number + 1) % 20 == 0:
             print(f"  {what}: {number + 1} of {len(listed)} cells, {time.monotonic() - began:.0f} s", flush=True)
@@ -197,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--instances", type=int, default=400)
-    parser.add_argument("--seconds", type=float, default=0.25)
+    parser.add_argument("--work", type=float, default=2e7)
     given = parser.parse_args()
     warnings.simplefilter("ignore", GuessingIsBestWarning)  # some random instances are that dear
     report = Report()
@@ -219,7 +227,7 @@ def main() -> None:
         "paper": {"Breakeven": 0.34, "BreakevenRacing": 0.42},
         "random": {"Breakeven": 0.60, "BreakevenRacing": 0.68},
     }
-    ratios = {what: compare(each, given.seconds, what) for what, each in cells.items()}
+    ratios = {what: compare(each, given.work, what) for what, each in cells.items()}
     for what, found in ratios.items():
         summarise(report, what, found, bars.get(what, {}))
     for name, bar in bars["paper"].items():

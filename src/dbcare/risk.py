@@ -86,7 +86,10 @@ class Risk:
         if isinstance(self.cost, float):
             return (self.cost,) * arms
         if len(self.cost) != arms:
-            raise InvalidValueError(f"`cost` must have one entry for each of the {arms} arms but got {len(self.cost)}.")
+            name = "cost" if self.value is None else "price"
+            raise InvalidValueError(
+                f"`{name}` must have one entry for each of the {arms} arms but got {len(self.cost)}."
+            )
         return self.cost
 
     def in_money(self, amount: float) -> float:
@@ -97,7 +100,15 @@ class Risk:
 
     def amount(self, amount: float) -> str:
         """An amount of loss or cost in words: in money where there is a `value`, else in units of the loss."""
-        return f"{amount:.3g}" if self.value is None else f"{self.in_money(amount):,.2f}"
+        return f"{amount:.3g}" if self.value is None else money(self.in_money(amount))
+
+
+def money(number: float) -> str:
+    """An amount of money: thousands apart, cents below a thousand, three digits below one."""
+    size = abs(number)
+    if size < 0.9995:
+        return f"{number:.3g}"
+    return f"{number:,.0f}" if size >= 999.995 else f"{number:,.2f}"
 
 
 def required(risk: Any) -> Risk:

@@ -14,7 +14,7 @@ from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
 from dbcare.engines.draws import arms_of
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies import breakeven_rule
+from dbcare.policies import breakeven_losses, breakeven_rule
 from dbcare.policies.breakeven import MOST_DOUBT
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
@@ -39,8 +39,8 @@ def test_the_table_of_the_normal_loss_is_the_loss(risk: Risk) -> None:
     tables = Breakeven(risk, 2, sigma_guard=False).tables
     for z in (0.0, 0.004, 0.5, 1.2345, 3.0, 8.0, 20.0):
         wanted = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
-        assert breakeven_rule.from_series(tables, z) == pytest.approx(wanted, rel=1e-6 if z <= 8.0 else 3e-5)
-    assert breakeven_rule.from_series(tables, 100.0) == 0.0
+        assert breakeven_losses.from_series(tables, z) == pytest.approx(wanted, rel=1e-6 if z <= 8.0 else 3e-5)
+    assert breakeven_losses.from_series(tables, 100.0) == 0.0
 
 
 @dataclass
@@ -295,8 +295,9 @@ def test_every_pull_is_charged_by_its_arm() -> None:
         assert found.cost == costs
         assert found.engine == "direct"
         assert evaluate(policy, bandit, risk, runs=60, seed=4, threads=1).risk == found.risk
-        with pytest.raises(EngineError, match="same cost for all arms"):
-            evaluate(policy, bandit, risk, engine="skip")
+        for engine in ("skip", "exact"):
+            with pytest.raises(EngineError, match=f"The {engine} engine needs the same cost for all arms"):
+                evaluate(policy, bandit, risk, engine=engine)
 
 
 def test_equal_costs_by_arm_are_one_cost() -> None:
@@ -351,17 +352,39 @@ def test_it_guesses_where_one_round_costs_as_much_as_a_guess_loses() -> None:
     assert Breakeven(Risk.simple_regret(0.3), 3, bound=1.0).start().ask() is None
 
 
-def test_without_sigma_nothing_stops_before_a_spread_is_seen() -> None:
-    """All rewards 0 so far: level means, no scale; binary rewards of a low rate begin like this."""
-    run = Breakeven(Risk.simple_regret(1e-3), 2, sigma=None, bound=1.0).start()
-    for _ in range(200):
-        run.tell(0.0)
-    assert run.ask() is not None
+@pytest.mark.parametrize("constant", [0.0, 0.1, 0.7, -1.1e50])
+def test_without_sigma_nothing_stops_before_a_spread_is_seen(constant: float) -> None:
+    """All rewards alike so far: level means, no scale, and what rounding makes of 0.1 n / n is none either."""
+    run = Breakeven(Risk.misidentification(1e-3), 3, sigma=None).start(seed=3)
+    while run.ask() is not None:
+        run.tell(constant)
+    assert run.pulls == 500  # as much as can be lost, 1/2
+
+
+def test_arms_whose_rewards_never_vary_are_told_apart_by_their_means() -> None:
+    """Nothing varies within the arms; the spread of all rewards is that of the two means, and soon enough."""
+    run = Breakeven(Risk.misidentification(1e-3), 2, sigma=None).start(seed=3)
+    while (arm := run.ask()) is not None:
+        run.tell(318.8 + (100.0 if arm else -100.0))
+    assert 4 <= run.pulls <= 40
+    assert run.recommendation() == 1
+
+
+@pytest.mark.parametrize("sigma", [1e-100, 1e100])
+def test_promises_hold_at_extreme_scales(sigma: float) -> None:
+    policy = Breakeven(Risk.simple_regret(1e-3 * sigma), 3, sigma)
+    generator = np.random.default_rng(1)
+    run = policy.start(seed=1)
+    while run.ask() is not None:
+        run.tell(float(generator.normal(0.0, 1.0)) * min(sigma, 1e99))
+    assert run.pulls <= policy.max_pulls
+    assert Breakeven(Risk.misidentification(1e-300), 2).max_pulls == 2**62
 
 
 BAD = [
     (lambda: Breakeven(SR, 1), "`arms` must be at least 2 but got 1."),
     (lambda: Breakeven(SR, 2, sigma=0.0), "`sigma` must be positive but got 0.0."),
+    (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must lie between 1e-100 and 1e100 but got 1e-101."),
     (lambda: Breakeven(SR, 2, sigma=None), "`bound` must be given for simple regret where sigma is unknown"),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]

@@ -41,11 +41,19 @@ def test_two_binomials_by_direct_sum(pulls: int, best: str, other: str) -> None:
 
 @pytest.mark.parametrize(("trials", "chance"), [(1, 0.3), (50, 0.5), (1000, 0.02), (20_000, 0.7)])
 def test_binomial_law(trials: int, chance: float) -> None:
-    law = binomial(trials, chance)
+    law = binomial(trials, chance, 0, trials)
     k = np.arange(trials + 1)
     assert law.sum() == pytest.approx(1.0, rel=1e-14)
     assert law @ k == pytest.approx(trials * chance, rel=1e-13)
     assert law @ (k - trials * chance) ** 2 == pytest.approx(trials * chance * (1.0 - chance), rel=1e-12)
+
+
+def test_bernoulli_error_of_very_many_pulls() -> None:
+    """Where the whole law would not fit into memory: the normal law, to the order of 1/pulls."""
+    pulls, gap = 10**10, 1e-5
+    expected = NormalDist().cdf(-gap * math.sqrt(pulls / 0.5))
+    assert bernoulli_error(pulls, 0.5, 0.5 - gap) == pytest.approx(expected, rel=1e-8)
+    assert bernoulli_error(pulls, 0.9, 0.1) == 0.0
 
 
 def test_gaussian_error_by_the_normal_law() -> None:

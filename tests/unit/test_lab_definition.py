@@ -94,7 +94,8 @@ def test_a_policy_may_have_fewer_runs_of_its_own(tmp_path: Path) -> None:
         experiment = loaded(text, tmp_path, full=full)
         assert experiment.runs_of("A") == 500
         assert {point.runs for point in experiment.curves[Loss.SIMPLE_REGRET, 0, "C"]} == {expected}
-    assert loaded(text.replace("runs = 40", "runs = 4_000"), tmp_path).runs_of("C") == 500
+    with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at most 500, .* but got 4000"):
+        loaded(text.replace("runs = 40", "runs = 4_000"), tmp_path)
     with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at least 2 but got 1"):
         loaded(text.replace("runs = 40", "runs = 1"), tmp_path)
 

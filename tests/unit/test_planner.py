@@ -174,12 +174,28 @@ def test_sigma_for_rates_is_safe_where_the_best_is_far_better() -> None:
     assert own.risk - 5 * own.standard_error > 4 * bounded.risk
 
 
+def test_words_do_not_say_more_than_the_runs_do() -> None:
+    """Two runs: much too few to tell, and to say that no choice is wrong."""
+    made = plan(2, price=0.02, value=5_000, baseline=0.5, gaps=[0.2, 0.4], runs=2)
+    assert made.advice[0] == "With 2 runs it is too close to tell at every gap above."
+    assert "<84.2%" in str(made)  # (1 - 0.025^(1/2)): the exact 95% limit after no error in two runs
+
+
+def test_a_test_of_two_rates_near_1_is_quick() -> None:
+    """The default gaps go down to a hundredth of a small deviation: some 1e8 observations an arm."""
+    made = plan(2, price=0.02, value=5_000, baseline=0.999, policies=["fixed-size-test", "decide-now"])
+    first = made.of("fixed-size-test")[0]
+    assert first.observations > 1e8
+    assert first.evaluation.engine == "exact"
+    assert first.chance_wrong == pytest.approx(stats.norm.sf(stats.norm.isf(0.025) + stats.norm.isf(0.2)), rel=0.05)
+
+
 def test_words_say_where_experimenting_pays() -> None:
     made = plan(5, price=0.4, value=20_000, sigma=0.5, gaps=[0.01, 0.1, 0.5], runs=1_000)
     worth, against, spending = made.advice
     assert worth.startswith("Experimenting pays at gaps from 0.1 to 0.5: Breakeven loses up to ")
     more = at(made, "breakeven", 0.01).total_loss - at(made, "decide-now", 0.01).total_loss
-    assert worth.endswith(f"Elsewhere it gains nothing, and loses at most {more:,.2f} more.")
+    assert worth.endswith(f"It does not at a gap of 0.01, and loses at most {more:,.2f} more.")
     saved = at(made, "fixed-size-test", 0.01).total_loss - at(made, "breakeven", 0.01).total_loss
     assert against.endswith(f"less than the fixed-size test at every gap above, which is up to {saved:,.0f}.")
     most = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 5, 0.5).max_spend
@@ -256,7 +272,7 @@ GIVEN: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
     ("wrong", "message"),
     [
         ({"price": -1.0}, "`price` must be positive but got -1.0."),
-        ({"price": [1.0, 2.0]}, "`cost` must have one entry for each of the 3 arms but got 2."),
+        ({"price": [1.0, 2.0]}, "`price` must have one entry for each of the 3 arms but got 2."),
         ({"value": 0}, "`value` must be positive but got 0.0."),
         ({"value": None}, "`cost`, or both `price` and `value`, must be given but got price=0.4, value=None."),
         ({"cost": 1e-3}, "`cost` must stand alone but got a `price` or a `value` beside it."),
@@ -282,7 +298,7 @@ GIVEN: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ),
         (
             {"gaps": 1e-8},
-            "`gaps` must allow a fixed-size test of at most 1e+12 observations an arm but got 1e-08, "
+            "`gaps` must allow a fixed-size test of at most 1e+10 observations an arm but got 1e-08, "
             "which needs 3.9e+16; `policies` can leave the test out.",
         ),
         (
@@ -295,7 +311,7 @@ GIVEN: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
             {"policies": ["dbcare"], "price": [1.0, 1.0, 2.0]},
             "`policies` must not have dbcare, as it needs the same price for all arms, but got dbcare.",
         ),
-        ({"runs": 0}, "`runs` must be at least 1 but got 0."),
+        ({"runs": 0}, "`runs` must be at least 2 but got 0."),
         ({"seed": -1}, "`seed` must be at least 0 but got -1."),
     ],
 )

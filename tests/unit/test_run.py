@@ -63,7 +63,10 @@ def test_bad_rewards_name_arm_and_pull_and_change_nothing(reward: Any) -> None:
     run = Uniform(3, pulls=1).start()
     run.tell(1.0)
     before = run.snapshot()
-    with pytest.raises(InvalidRewardError, match=r"`reward` of arm 1 must be a finite number but got .* for pull 2\."):
+    with pytest.raises(
+        InvalidRewardError,
+        match=r"`reward` of arm 1 must be a finite number of at most 1e\+100 but got .* for pull 2\.",
+    ):
         run.tell(reward)
     assert run.snapshot() == before
     run.tell(2.0)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of
+from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
 
 
 class Format(StrEnum):
@@ -54,8 +54,11 @@ def plan(
     import dbcare
     from dbcare import validation
     from dbcare.lab.planner import words
+    from dbcare.lab.planner.plan import figure_file
 
     with friendly_errors():
+        if plot is not None:
+            figure_file(plot)  # before the work, not after it
         found = dbcare.plan(
             arms,
             None if price is None else one_or_each("price", price),
@@ -66,15 +69,13 @@ def plan(
             risk="simple_regret" if risk is RiskName.REGRET else "misidentification",
             bound=bound,
             gaps=None if gaps is None else numbers_of("gaps", gaps),
-            policies=None if policies is None else policies.split(","),
-            runs=None if runs is None else validation.whole("runs", runs, at_least=1),
+            policies=None if policies is None else [each.strip() for each in policies.split(",")],
+            runs=None if runs is None else validation.whole("runs", runs, at_least=2),
             seed=seed,
             threads=threads,
         )
-        if plot is not None:
-            typer.echo(f"Drawn: {found.plot(plot)}", err=True)
     if format is Format.JSON:
-        typer.echo(json.dumps(found.to_dict(), indent=2))
+        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     elif format is Format.CSV:
         rows = found.records()
         writer = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n")
@@ -82,9 +83,6 @@ def plan(
         writer.writerows(rows)
     else:
         words.show(found, Console())
-
-
-def one_or_each(name: str, text: str) -> float | list[float]:
-    """One number for all arms, or one for each."""
-    found = numbers_of(name, text)
-    return found[0] if len(found) == 1 else found
+    if plot is not None:
+        with friendly_errors():
+            typer.echo(f"Drawn: {found.plot(plot)}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of
+from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
 
 if TYPE_CHECKING:
     from dbcare.lab.experiment import Experiment
@@ -37,7 +37,9 @@ Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler that
 def simulate(
     policy: Annotated[str, typer.Option(help="Name of the policy, such as dbcare or racing.")],
     means: Annotated[str, typer.Option(help="True means of the arms, such as 0.5,0,0.")],
-    cost: Annotated[float, typer.Option(help="Cost of a pull, in units of the loss.")],
+    cost: Annotated[
+        str, typer.Option(help="Cost of a pull, in units of the loss; or one for each arm, such as 1e-3,2e-3.")
+    ],
     risk: Annotated[
         RiskName, typer.Option(help="regret: gap of the choice; error: 1 if it is wrong.")
     ] = RiskName.REGRET,
@@ -58,16 +60,21 @@ def simulate(
         numbers = numbers_of("means", means)
         bandit = Bandit.bernoulli(numbers) if family is Family.BERNOULLI else Bandit.gaussian(numbers, sigma)
         make = Risk.simple_regret if risk is RiskName.REGRET else Risk.misidentification
-        problem = Problem(bandit, make(cost), bound=max(bandit.spread, 1.0))
+        problem = Problem(bandit, make(one_or_each("cost", cost)), bound=max(bandit.spread, 1.0))
         chosen = policy_by_name(policy, problem, dict(parsed(each) for each in option or []))
         many = validation.whole("runs", runs, at_least=1)
         found = evaluate(chosen, bandit, problem.risk, many, seed, engine, threads)
     typer.echo(json.dumps(found.to_dict(), indent=2) if format is Format.JSON else str(found))
 
 
-def parsed(option: str) -> tuple[str, float | int | str]:
-    """`name=value` as a name and a number, or a text if it is none."""
+WORDS = {"true": True, "false": False, "none": None}
+
+
+def parsed(option: str) -> tuple[str, float | int | str | bool | None]:
+    """`name=value` as a name and a number, true, false or none, or else a text."""
     name, _, text = option.partition("=")
+    if text.lower() in WORDS:
+        return name, WORDS[text.lower()]
     for kind in (int, float):
         with contextlib.suppress(ValueError):
             return name, kind(text)
@@ -154,9 +161,11 @@ def run(
     except KeyboardInterrupt:
         typer.echo(f"Stopped. What is done is in {out / RESULTS}; the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
-    claims = f" {written.claims_that_hold} of {written.claims} claims hold." if written.claims else ""
+    (hold, claims), (our_hold, ours) = written.claims, written.of_ours
+    said = f" {hold} of {claims} claims hold." if claims else ""
+    said += f" Of {ours} about our own policies, {our_hold} hold." if ours else ""
     made = f"Computed {written.computed:,} points." if written.drawn else "Nothing to do: all is up to date."
-    typer.echo(f"{made}{claims} {len(written.files)} files in {out}, see {written.files[0]}")
+    typer.echo(f"{made}{said} {len(written.files)} files in {out}, see {written.files[0]}")
 
 
 def bounds(

@@ -31,6 +31,12 @@ def numbers_of(name: str, text: str) -> list[float]:
     return found
 
 
+def one_or_each(name: str, text: str) -> float | list[float]:
+    """One number for all arms, or one for each."""
+    found = numbers_of(name, text)
+    return found[0] if len(found) == 1 else found
+
+
 @contextlib.contextmanager
 def friendly_errors() -> Iterator[None]:
     """Errors of the library in one line, and exit code 2."""

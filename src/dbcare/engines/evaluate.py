@@ -46,6 +46,8 @@ def evaluate(
     began = time.perf_counter()
     risk = risk_of(policy, bandit, risk)
     runs, seed, width = settings_of(runs, seed, engine, threads)
+    if risk.costs_differ and engine in ("skip", "exact"):
+        raise EngineError(f"The {engine} engine needs the same cost for all arms; the direct engine takes any.")
     if precision is not None:
         validation.open_unit("precision", precision)
     if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
@@ -110,8 +112,6 @@ def simulator_of(
 ) -> tuple[Simulator, Outcomes]:
     """The simulator of that engine, and the runs that choosing it has already made."""
     if risk.costs_differ:
-        if engine == "skip":
-            raise EngineError("The skip engine needs the same cost for all arms; the direct engine takes any.")
         return charging_simulator(policy, arms, seed, risk.costs(policy.arms)), Outcomes.empty(0, charged=True)
     if engine == "auto":
         return chosen_simulator(policy, arms, seed, runs)

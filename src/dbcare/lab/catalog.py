@@ -63,15 +63,16 @@ class Problem:
     @property
     def known(self) -> dict[str, Any]:
         """Values for the parameters that policies share."""
+        arms = len(self.bandit.arms)
         return {
             "risk": self.risk,
-            "arms": len(self.bandit.arms),
+            "arms": arms,
             "sigma": self.bandit.sigma,
             "bound": self.bound,
             "gap": self.bandit.smallest_gap,
             "family": "bernoulli" if isinstance(self.bandit.arms[0], Bernoulli) else "gaussian",
             # The paper's safeguard on fixed confidence; one pull of each is always allowed.
-            "max_pulls": max(len(self.bandit.arms), round(min(10.0 / self.risk.single_cost, 1e15))),
+            "max_pulls": max(arms, round(min(10.0 / min(self.risk.costs(arms)), 1e15))),
         }
 
 

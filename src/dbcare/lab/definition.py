@@ -88,7 +88,7 @@ def _experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
         title=_text("title", raw.get("title", name)),
         axis=axes.pop(),
         settings=tuple(part.setting for part in parts),
-        contenders=_contenders(raw.get("policies")),
+        contenders=_contenders(raw.get("policies"), runs),
         losses=tuple(
             Loss(validation.one_of("losses", each, list(Loss)))
             for each in _list("losses", raw.get("losses", list(Loss)))
@@ -170,7 +170,7 @@ def _values(name: str, given: Any, quick: bool) -> list[float]:
     return listed[:: -(-len(listed) // QUICK_POINTS)] if quick else listed
 
 
-def _contenders(given: Any) -> dict[str, Contender]:
+def _contenders(given: Any, runs: int) -> dict[str, Contender]:
     if not isinstance(given, Mapping) or not given:
         raise InvalidValueError("`policies` must be one or more tables, such as [policies.DBCARE].")
     contenders = {}
@@ -178,8 +178,12 @@ def _contenders(given: Any) -> dict[str, Contender]:
         if not isinstance(options, Mapping) or "policy" not in options:
             raise InvalidValueError(f"`policies.{label}` must be a table that names its policy.")
         own = {key: value for key, value in options.items() if key not in ("policy", "runs")}
-        runs = validation.whole(f"policies.{label}.runs", options["runs"], at_least=2) if "runs" in options else None
-        contenders[label] = Contender(str(options["policy"]), own, runs)
+        fewer = validation.whole(f"policies.{label}.runs", options.get("runs", runs), at_least=2)
+        if fewer > runs:
+            raise InvalidValueError(
+                f"`policies.{label}.runs` must be at most {runs}, the runs of the experiment, but got {fewer}."
+            )
+        contenders[label] = Contender(str(options["policy"]), own, fewer if fewer < runs else None)
     return contenders
 
 

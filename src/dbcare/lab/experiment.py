@@ -59,7 +59,7 @@ class Experiment:
     def runs_of(self, label: str) -> int:
         """Runs at each point of a policy."""
         own = self.contenders[label].runs
-        return self.runs if own is None else min(own, self.runs)
+        return self.runs if own is None else min(own, self.runs)  # a quick look has fewer
 
     @cached_property
     def curves(self) -> dict[tuple[Loss, int, str], list[Point]]:

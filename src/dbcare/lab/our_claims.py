@@ -27,10 +27,12 @@ def below_dbcare(panel: Panel) -> Finding | None:
 def within_theorem(panel: Panel) -> Finding | None:
     """The risk of BreakevenRacing is at most its bound, wherever that is defined."""
     curve = next(iter(panel.by_policy("breakeven-racing").values()), None)
-    if curve is None or not np.all(np.isfinite(panel.racing)):
+    defined = np.isfinite(panel.racing)
+    if curve is None or not np.any(defined):
         return None
-    share = curve.risk / panel.racing
-    return bool(np.all(curve.low <= panel.racing)), (f"at most {np.max(share):.3g} of the bound",)
+    share = (curve.risk / panel.racing)[defined]
+    said = f"at most {np.max(share):.3g} of the bound, at {len(share)} of {len(panel.x)} points"
+    return bool(np.all((curve.low <= panel.racing)[defined])), (said,)
 
 
 def near_sprt(panel: Panel) -> Finding | None:

@@ -34,8 +34,8 @@ class Written:
     """What a folder holds now."""
 
     files: tuple[Path, ...]
-    claims: int
-    claims_that_hold: int
+    claims: tuple[int, int]  # that hold, and all
+    of_ours: tuple[int, int]  # the same, of those about our own policies
     computed: int  # points that were not on disk
     drawn: bool  # whether figures and report had to be made
 
@@ -65,7 +65,7 @@ def reproduce(
     digest = _digest(passes, experiments, title, bounds)
     if (known := _up_to_date(folder, digest)) is not None:
         files = tuple(folder / each for each in known["files"])
-        return Written(files, known["claims"], known["hold"], computed, drawn=False)
+        return Written(files, tuple(known["claims"]), tuple(known["of_ours"]), computed, drawn=False)
     console.print("Drawing figures and writing the report.")
     (folder / MANIFEST).unlink(missing_ok=True)  # until all is written, nothing is up to date
     sections = [bounds_section(folder)] if bounds else []
@@ -73,8 +73,15 @@ def reproduce(
     totals = _totals(passes, store, computed, time.monotonic() - began)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
-    judged = [each for section, _ in sections for each in section.judged if each.verdicts]
-    written = Written(files, len(judged), sum(bool(each.holds) for each in judged), computed, drawn=True)
+    judged = [each for section, _ in sections for each in section.judged if each.verdicts and not each.claim.ours]
+    of_ours = [each for section, _ in sections for each in section.judged if each.verdicts and each.claim.ours]
+    written = Written(
+        files,
+        (sum(bool(each.holds) for each in judged), len(judged)),
+        (sum(bool(each.holds) for each in of_ours), len(of_ours)),
+        computed,
+        drawn=True,
+    )
     _remember(folder, digest, written)
     return written
 
@@ -103,7 +110,7 @@ def _up_to_date(folder: Path, digest: str) -> dict[str, Any] | None:
 
 def _remember(folder: Path, digest: str, written: Written) -> None:
     listed = [str(file.relative_to(folder)) for file in written.files]
-    plain = {"digest": digest, "files": listed, "claims": written.claims, "hold": written.claims_that_hold}
+    plain = {"digest": digest, "files": listed, "claims": written.claims, "of_ours": written.of_ours}
     (folder / MANIFEST).write_text(json.dumps(plain, indent=1), encoding="utf-8")
 
 

@@ -8,12 +8,14 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.policies import breakeven_losses as losses
 from dbcare.policies import breakeven_rule as rule_of
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, required
 from dbcare.theory import normal
 
+MOST_PULLS = 2.0**62  # of which a counter can hold more
 MOST_DOUBT = 10.0  # the guard takes sigma for understated by at most this factor
 
 
@@ -53,7 +55,7 @@ class Breakeven(Policy):
         validation.settle(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
-            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            sigma=None if self.sigma is None else _of_a_size("sigma", self.sigma),
             bound=None if self.bound is None else validation.positive("bound", self.bound),
         )
         self.risk.costs(self.arms)
@@ -98,29 +100,30 @@ class Breakeven(Policy):
         if self.guesses:
             return 0.0
         costs = self.risk.costs(self.arms)
-        fewest = 0 if self._doubt == rule_of.TRUST else max(0, rule_of.LEAST_FREEDOM + 1 - self.arms)
+        fewest = 0 if self._doubt == losses.TRUST else max(0, rule_of.LEAST_FREEDOM + 1 - self.arms)
         paid = max(self.largest_loss, sum(costs)) + (1 + fewest) * max(costs)
         if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
             return paid
         roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
-        work = self._scale**2 * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 3.0) * roots
-        shrinking = math.pow(6.75 * work, 1.0 / 3.0) + 3.0 * max(costs)
+        # (27 D/4)^(1/3), factor by factor, lest a product underflow.
+        work = math.pow(self._scale, 2.0 / 3.0) * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 9.0)
+        shrinking = math.pow(6.75 * roots, 1.0 / 3.0) * work + 3.0 * max(costs)
         return min(paid, max(1.5 * sum(costs), shrinking) + (1 + fewest) * max(costs))
 
     @property
     def max_pulls(self) -> int:
         """As many as `max_spend` pays for at the cheapest arm."""
-        return math.floor(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12))
+        return math.floor(min(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12), MOST_PULLS))
 
     @property
     def _doubt(self) -> int:
         if self.sigma is None:
-            return rule_of.UNKNOWN
-        return rule_of.GUARD if self.sigma_guard else rule_of.TRUST
+            return losses.UNKNOWN
+        return losses.GUARD if self.sigma_guard else losses.TRUST
 
     @cached_property
-    def tables(self) -> rule_of.BreakevenTables:
-        return rule_of.BreakevenTables(
+    def tables(self) -> losses.BreakevenTables:
+        return losses.BreakevenTables(
             cost=np.array(self.risk.costs(self.arms)),
             sigma=0.0 if self.sigma is None else self.sigma,
             precision=0.0 if self.sigma is None else 1.0 / self.sigma,
@@ -129,7 +132,7 @@ class Breakeven(Policy):
             largest_loss=self.largest_loss,
             largest_deviation=math.inf if self.sigma is None else MOST_DOUBT * self.sigma,
             guess=self.guesses,
-            series=rule_of.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
+            series=losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
         )
 
     def why_stopped(self, state: State) -> str:
@@ -150,3 +153,11 @@ class Breakeven(Policy):
             f"the strongest rival, arm {rival}, has an expected loss of {self.risk.amount(loss)}, "
             f"and {self.risk.amount(state[rule_of.SPENT])} has been spent"
         )
+
+
+def _of_a_size(name: str, value: float) -> float:
+    """A positive number whose square is one too."""
+    number = validation.positive(name, value)
+    if not 1e-100 <= number <= 1e100:
+        raise InvalidValueError(f"`{name}` must lie between 1e-100 and 1e100 but got {number:g}.")
+    return number

@@ -8,15 +8,10 @@ State: a header, then one number for each arm in each section.
 """
 
 import math
-from functools import cache
-from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from dbcare.policies.breakeven_losses import TRUST, UNKNOWN, BreakevenTables, Sample, loss_of
 from dbcare.policies.rule import STOP, Rule, State, next_tie
-from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
-from dbcare.theory.student import density_at_0, student_excess, student_tail
+from dbcare.theory.student import density_at_0
 
 PULLS = 0
 SPENT = 1
@@ -34,51 +29,8 @@ COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)
 # MADE counts pulls whose reward is still out too, and PRICE is 1/(MADE c_k): a division less for each score.
 
 
-TRUST, GUARD, UNKNOWN = range(3)  # what is made of sigma
-
-
-class BreakevenTables(NamedTuple):
-    """What a Breakeven policy is made of."""
-
-    cost: npt.NDArray[np.float64]
-    sigma: float
-    precision: float  # 1 / sigma
-    doubt: int  # TRUST, GUARD or UNKNOWN
-    counts_errors: bool  # misidentification, else simple regret
-    largest_loss: float
-    largest_deviation: float  # of the sample, that is believed
-    guess: bool  # whether not to pull at all
-    series: npt.NDArray[np.float64]  # of the normal loss: `series_of`
-
-
+ROUNDING = 1e-12  # a spread of this share of the rewards' size is none
 LEAST_FREEDOM = 3  # degrees of freedom from which on the t law has a variance
-
-GRID = 64  # points of the loss's table in a unit of z
-FARTHEST = 38.0  # beyond it the losses are below the smallest number
-
-
-@cache
-def series_of(psi: bool) -> npt.NDArray[np.float64]:
-    """Psi, or else Q, around each point of a grid, as four coefficients of Taylor's series: good to 1e-6 up to z = 8.
-
-    Reading it costs a tenth of the error function, of which every pull of the leader needs one for each arm.
-    """
-    z = np.arange(0.0, FARTHEST + 1.0 / GRID, 1.0 / GRID)
-    density = PSI_AT_0 * np.exp(-0.5 * z * z)
-    tail = upper_tail(z)
-    if psi:
-        series = [expected_excess(z), -tail, density / 2.0, -z * density / 6.0]
-    else:
-        series = [tail, -density, z * density / 2.0, (1.0 - z * z) * density / 6.0]
-    return np.column_stack(series).ravel()
-
-
-class Sample(NamedTuple):
-    """A standard deviation of rewards, its degrees of freedom, and the t density at 0; all 0 where there is none."""
-
-    deviation: float
-    freedom: int
-    peak: float
 
 
 def state_size(arms: int) -> int:
@@ -261,61 +213,28 @@ def sample_of(state: State, tables: BreakevenTables) -> Sample:
     """
     if not state[DOUBTED]:
         return Sample(0.0, 0, 0.0)
-    freedom = int(state[PULLS]) - 1
-    squares = state[WITHIN] + between(state, tables)
-    inside = freedom + 1 - len(tables.cost)
-    if inside >= LEAST_FREEDOM and 0.0 < state[WITHIN] * (freedom - 2) < squares * (inside - 2):
-        freedom = inside
-        squares = state[WITHIN]
-    if freedom < LEAST_FREEDOM or squares <= 0.0:
-        return Sample(0.0, 0, 0.0)
-    peak = 0.0 if tables.counts_errors else density_at_0(freedom)
-    return Sample(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
-
-
-def between(state: State, tables: BreakevenTables) -> float:
-    """Sum of squared deviations of the arms' means from the mean of all rewards, each as often as it has rewards."""
     count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
     rewards = 0.0
     for arm in range(len(tables.cost)):
         rewards += state[total + arm]
     middle = rewards / state[PULLS]
-    squares = 0.0
+    between = 0.0
+    size = 0.0
     for arm in range(len(tables.cost)):
-        squares += state[count + arm] * (state[mean + arm] - middle) ** 2
-    return squares
-
-
-def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) -> float:
-    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior.
-
-    A standard deviation over `root`, (1/n_k + 1/n_L)^(-1/2), is the standard error of the gap.
-    """
-    loss = 0.0
-    if tables.doubt != UNKNOWN:
-        loss = from_series(tables, gap * root * tables.precision)
-        if not tables.counts_errors:
-            loss *= tables.sigma / root
-    elif sample.deviation == 0.0:
-        loss = tables.largest_loss  # nothing is known of the scale yet
-    if sample.deviation > 0.0:
-        error = sample.deviation / root
-        other = student_tail(gap / error, sample.freedom)
-        if not tables.counts_errors:
-            other = error * student_excess(gap / error, sample.freedom, sample.peak, other)
-        loss = max(loss, other)
-    return float(min(loss, tables.largest_loss))
-
-
-def from_series(tables: BreakevenTables, z: float) -> float:
-    """Q(z) or Psi(z), whichever the series is of."""
-    if z >= FARTHEST:
-        return 0.0
-    point = int(z * GRID + 0.5)
-    apart = z - point / GRID
-    first = 4 * point
-    series = tables.series
-    return float(series[first] + apart * (series[first + 1] + apart * (series[first + 2] + apart * series[first + 3])))
+        apart = state[mean + arm] - middle
+        between += state[count + arm] * apart * apart
+        size += state[count + arm] * state[mean + arm] * state[mean + arm]
+    rounding = ROUNDING * ROUNDING * size
+    freedom = int(state[PULLS]) - 1
+    squares = state[WITHIN] + between
+    inside = freedom + 1 - len(tables.cost)
+    if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
+        freedom = inside
+        squares = state[WITHIN]
+    if freedom < LEAST_FREEDOM or squares <= rounding:
+        return Sample(0.0, 0, 0.0)
+    peak = 0.0 if tables.counts_errors else density_at_0(freedom)
+    return Sample(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
 
 
 RULE = Rule(init, ask, tell, recommend, send)

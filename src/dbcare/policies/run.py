@@ -21,6 +21,8 @@ from dbcare.policies.rule import STOP
 if TYPE_CHECKING:
     from dbcare.policies.policy import Policy
 
+LARGEST_REWARD = 1e100  # squares of sums must still be numbers
+
 
 @dataclass(frozen=True)
 class Event:
@@ -114,8 +116,9 @@ class Run:
                 number = float(reward)
             except OverflowError:
                 number = math.inf
-            if math.isfinite(number):
+            if abs(number) <= LARGEST_REWARD:
                 return number
         raise InvalidRewardError(
-            f"`reward` of arm {arm} must be a finite number but got {reward!r} for pull {self.pulls + 1}."
+            f"`reward` of arm {arm} must be a finite number of at most {LARGEST_REWARD:g} but got {reward!r} "
+            f"for pull {self.pulls + 1}."
         )

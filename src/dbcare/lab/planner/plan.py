@@ -21,6 +21,7 @@ from dbcare.risk import Loss, Risk
 PILOT_RUNS = 16
 WORK = 6e6  # pulls of few arms that are simulated in all if the number of runs is not given: about a second
 FEWEST_RUNS, MOST_RUNS = 200, 20_000
+FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -139,12 +140,19 @@ class Plan:
 
     def plot(self, path: str | Path) -> Path:
         """Draw total loss against the gap into a .png, .svg or .pdf file; needs the extra `lab`."""
+        checked = figure_file(path)
         from dbcare.lab.planner.figure import draw  # noqa: PLC0415  # matplotlib is an extra
 
-        return draw(self, Path(path))
+        return draw(self, checked)
 
     def __str__(self) -> str:
         return words.text(self)
+
+
+def figure_file(path: str | Path) -> Path:
+    """A file that a figure can be drawn into."""
+    validation.one_of("plot", Path(path).suffix.lower(), FIGURES)
+    return Path(path)
 
 
 def plan(
@@ -182,6 +190,8 @@ def plan(
     entries = [(name, gap, *POLICIES[name](setting, gap, listed[-1])) for gap in listed for name in names]
     if runs is None:
         runs = _affordable_runs(setting, listed, seed, threads) if "breakeven" in names else MOST_RUNS
+    else:
+        runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
     found = [
         Outlook(
             name,

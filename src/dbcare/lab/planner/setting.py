@@ -24,7 +24,7 @@ from dbcare.risk import Risk
 
 LEVEL, POWER = 0.05, 0.80  # of the fixed-size test: two-sided level, power at its gap
 Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf(POWER)
-LONGEST_TEST = 10**12  # pulls of an arm
+LONGEST_TEST = 10**10  # pulls of an arm
 EASY = 2.0  # standard deviations: a gap that a handful of pulls shows
 STEPS = (1, 2, 5)  # of the default gaps in a power of ten
 
@@ -135,7 +135,7 @@ class Setting:
                 f"`gaps` must allow a fixed-size test of at most {LONGEST_TEST:.0e} observations an arm "
                 f"but got {gap:g}, which needs {pulls:.1e}; `policies` can leave the test out."
             )
-        return math.ceil(pulls)
+        return max(1, math.ceil(pulls))
 
     def breakeven(self) -> Breakeven:
         """With its guard against a wrong sigma."""

@@ -14,7 +14,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from dbcare.policies.breakeven import Breakeven
-from dbcare.risk import Loss
+from dbcare.risk import Loss, money
 
 if TYPE_CHECKING:
     from dbcare.lab.planner.plan import Outlook, Plan
@@ -43,7 +43,7 @@ def show(plan: Plan, console: Console) -> None:
     console.print(title(plan), markup=False, highlight=False)
     console.print(made, soft_wrap=made.width > console.width)
     for sentence in (*plan.advice, "", *notes(plan)):
-        lines = textwrap.fill(sentence, console.width - 1, initial_indent="- ", subsequent_indent="  ")
+        lines = textwrap.fill(sentence, max(20, console.width - 1), initial_indent="- ", subsequent_indent="  ")
         console.print(lines if sentence else "", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -62,7 +62,7 @@ def table(plan: Plan) -> Table:
                 LABELS[each.name],
                 f"{each.observations:,.0f}",
                 amount(each.spend, in_money=in_money),
-                percent(each.chance_wrong),
+                chance(each),
                 amount(each.total_loss, in_money=in_money),
                 _margin(each, in_money=in_money),
                 "*" if each is least and len(here) > 1 else "",
@@ -109,16 +109,22 @@ def worth_it(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) ->
             "and a choice without data loses no more."
         )
     pays = [_clearly_less(one, other) for one, other in zip(ours, guesses, strict=True)]
-    extra = max(one.total_loss - other.total_loss for one, other in zip(ours, guesses, strict=True))
-    if not any(pays):
+    costs = [_clearly_less(other, one) for one, other in zip(ours, guesses, strict=True)]
+    if all(costs):
+        extra = _most_saved(plan, guesses, ours)
         said = "Experimenting is not worth it at any of these gaps: decide now."
-        return f"{said} Breakeven would lose up to {_amount(plan, extra)} more." if extra > 0.0 else said
-    gain = _most_saved(plan, ours, guesses)
-    said = f"Experimenting pays {_where(plan, pays)}: Breakeven loses up to {gain} less than deciding now."
-    if not all(pays):
-        said += " Elsewhere it gains nothing"
-        said += f", and loses at most {_amount(plan, extra)} more." if extra > 0.0 else "."
-    return said
+        return f"{said} Breakeven would lose up to {extra} more."
+    groups = []
+    if any(pays):
+        gain = _most_saved(plan, ours, guesses)
+        groups.append(f"Experimenting pays {_where(plan, pays)}: Breakeven loses up to {gain} less than deciding now.")
+    if any(costs):
+        extra = _most_saved(plan, guesses, ours)
+        groups.append(f"It does not {_where(plan, costs)}, and loses at most {extra} more.")
+    unclear = [not (one or other) for one, other in zip(pays, costs, strict=True)]
+    if any(unclear):
+        groups.append(f"With {plan.runs:,} runs it is too close to tell {_where(plan, unclear)}.")
+    return " ".join(groups)
 
 
 def against_test(plan: Plan, ours: Sequence[Outlook], tests: Sequence[Outlook]) -> str:
@@ -180,10 +186,14 @@ def notes(plan: Plan) -> list[str]:
 
 
 def amount(number: float, *, in_money: bool) -> str:
-    """Money with its thousands apart, cents below a thousand; or a number to three digits."""
-    if not in_money:
-        return f"{number:.3g}"
-    return f"{number:,.0f}" if abs(number) >= 999.995 else f"{number:,.2f}"
+    """An amount of money, or a number to three digits."""
+    return money(number) if in_money else f"{number:.3g}"
+
+
+def chance(outlook: Outlook) -> str:
+    """The chance of a wrong choice; where no run chose wrong, below the limit that so many runs allow."""
+    high = outlook.evaluation.error_interval[1]
+    return f"<{percent(high).lstrip('<')}" if outlook.chance_wrong == 0.0 < high else percent(outlook.chance_wrong)
 
 
 def percent(share: float) -> str:
