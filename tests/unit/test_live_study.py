@@ -1,9 +1,12 @@
 """A live study: what it asks, what it counts and when, and what it refuses."""
 
+import csv
 import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -311,6 +314,31 @@ def test_opening_again_goes_on_from_a_summary() -> None:
         session.save_summary(position, {**plain, "spent": 0.0})
     with pytest.raises(DbcareError, match="must follow from its events"):
         again.check()
+
+
+def test_trials_as_rows_and_files(tmp_path: Path) -> None:
+    study = study_of()
+    first, second, third = study.ask(3, worker="w,1")
+    study.tell(first, 0.1 + 0.2)
+    study.tell(third, failed=True)
+    assert second.id == 2
+    rows = study.trials()
+    assert [(row.trial, row.arm, row.status, row.reward, row.counted) for row in rows] == [
+        (1, "A", "told", 0.1 + 0.2, True),
+        (2, "B", "asked", None, False),
+        (3, "C", "failed", None, False),
+    ]
+    with study.export(tmp_path / "t.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [float(row["reward"]) if row["reward"] else None for row in read] == [0.1 + 0.2, None, None]
+    assert {row["worker"] for row in read} == {"w,1"}
+    lines = study.export(tmp_path / "t.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [asdict(row) for row in rows]
+    with pytest.raises(InvalidValueError, match=r"`path` must be one of .csv, .jsonl, .parquet but got '.xls'"):
+        study.export(tmp_path / "t.xls")
+    with pytest.raises(FileNotFoundError):
+        study.export(tmp_path / "none" / "t.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.jsonl"]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

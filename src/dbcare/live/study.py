@@ -14,7 +14,8 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import overload
+from pathlib import Path
+from typing import Any, overload
 
 from dbcare import validation
 from dbcare.errors import AlreadyToldError, InvalidValueError, StorageError, StudyNotFoundError
@@ -22,6 +23,7 @@ from dbcare.live.events import Event, Kind
 from dbcare.live.leases import Lease, seconds_of
 from dbcare.live.ledger import Ledger, Open
 from dbcare.live.outlook import Recommendation, Status, named, reason_of, recommendation_of, status_of
+from dbcare.live.rows import Row, data_frame, export, rows_of
 from dbcare.live.settings import Settings
 from dbcare.live.store import Session, Store
 
@@ -112,6 +114,19 @@ class Study:
         with self._session(write=False) as (_, ledger):
             said = [named(str(event), self.settings.arms) for event in ledger.run.events]
             return [*said, *([reason_of(ledger)] if ledger.stopped is not None else [])]
+
+    def trials(self) -> list[Row]:
+        """Every trial that was asked, in order, with what became of it."""
+        with self._session(write=False) as (session, ledger):
+            return rows_of(self.settings, (event for _, event in session.since(0)), ledger.counted)
+
+    def to_dataframe(self) -> Any:
+        """The trials as a data frame of pandas or polars, whichever is installed."""
+        return data_frame(self.trials())
+
+    def export(self, path: str | Path) -> Path:
+        """Write the trials to a .csv, .jsonl or .parquet file."""
+        return export(self.trials(), path)
 
     def pause(self) -> None:
         """Hand out no trials until `resume`; answers are taken all the same."""

@@ -1,0 +1,95 @@
+"""The trials of a study as rows, for data frames and files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.live.events import Event, Kind
+from dbcare.live.settings import Settings
+
+FORMATS = (".csv", ".jsonl", ".parquet")
+
+
+@dataclass
+class Row:
+    """One trial; times are in UTC, as ISO 8601."""
+
+    trial: int
+    arm: str
+    status: str  # asked, told, failed, expired, or surplus: told after it had been replaced
+    reward: float | None
+    counted: bool  # whether its outcome has had its turn
+    worker: str | None
+    asked: str
+    expires: str | None
+    answered: str | None
+
+
+def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[Row]:
+    """One row for each trial, in the order asked; `counted` is the last trial that has had its turn."""
+    rows: dict[int, Row] = {}
+    for event in events:
+        if event.kind is Kind.ASKED:
+            rows[event.trial] = Row(
+                trial=event.trial,
+                arm=settings.arms[event.arm],
+                status=str(event.kind),
+                reward=None,
+                counted=event.trial <= counted,
+                worker=event.worker,
+                asked=_time(event.at),
+                expires=None if event.expires is None else _time(event.expires),
+                answered=None,
+            )
+        elif event.trial:
+            row = rows[event.trial]
+            row.status, row.reward, row.answered = str(event.kind), event.reward, _time(event.at)
+    return list(rows.values())
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def data_frame(rows: list[Row]) -> Any:
+    """A data frame of pandas or polars, whichever is installed."""
+    plain = [asdict(row) for row in rows]
+    for library in ("pandas", "polars"):
+        try:
+            return import_module(library).DataFrame(plain)
+        except ModuleNotFoundError:
+            continue
+    raise InvalidValueError("A data frame must come from pandas or polars but got neither: install one of them.")
+
+
+def export(rows: list[Row], path: str | Path) -> Path:
+    """Write .csv, .jsonl or .parquet (which needs pandas or polars); whole or not at all."""
+    path = Path(path)
+    kind = validation.one_of("path", path.suffix.lower(), FORMATS)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if kind == ".parquet":
+            frame = data_frame(rows)
+            (frame.write_parquet if hasattr(frame, "write_parquet") else frame.to_parquet)(draft)
+        else:
+            with draft.open("w", encoding="utf-8", newline="") as file:
+                if kind == ".jsonl":
+                    file.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
+                else:
+                    writer = csv.DictWriter(file, list(Row.__dataclass_fields__), lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows(asdict(row) for row in rows)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
