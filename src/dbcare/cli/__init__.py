@@ -2,15 +2,29 @@
 
 import typer
 
-from dbcare.cli import planning, research
+from dbcare.cli import planning, research, studies
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="Find the best of K options when every observation costs money.",
 )
-for command in (planning.plan, research.simulate, research.reproduce, research.sweep, research.bounds):
-    app.command()(command)
+for panel, commands in {
+    "Decide": (
+        planning.plan,
+        studies.create,
+        studies.ask,
+        studies.tell,
+        studies.status,
+        studies.explain,
+        studies.export,
+        studies.studies,
+        studies.stop,
+    ),
+    "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
 
 
 def main() -> None:
