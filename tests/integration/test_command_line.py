@@ -139,3 +139,16 @@ def test_plan_refuses_in_one_line(arguments: list[str], words: str) -> None:
     assert answer.stdout == ""
     assert words in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
+
+
+def test_simulate_takes_a_cost_for_each_arm_and_words_for_options() -> None:
+    answer = subprocess.run(
+        [COMMAND, "simulate", "--policy", "breakeven", "--means", "0.5,0", "--cost", "1e-3,2e-3", "--runs", "200",
+         "--format", "json", "--option", "sigma_guard=false", "--option", "sigma=none", "--option", "bound=1.0"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    found = json.loads(answer.stdout)
+    assert found["cost"] == [1e-3, 2e-3]
+    assert found["engine"] == "direct"
+    assert "sigma=None, sigma_guard=False" in found["policy"]
