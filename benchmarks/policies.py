@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--instances", type=int, default=400)
-    parser.add_argument("--work", type=float, default=2e7)
+    parser.add_argument("--work", type=float, default=1e7)
     given = parser.parse_args()
     warnings.simplefilter("ignore", GuessingIsBestWarning)  # some random instances are that dear
     report = Report()

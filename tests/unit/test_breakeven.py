@@ -13,7 +13,7 @@ from scipy.stats import norm, t
 from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
 from dbcare.engines.draws import arms_of
 from dbcare.engines.simulators import trace
-from dbcare.errors import EngineError, InvalidValueError
+from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
 from dbcare.policies import breakeven_losses, breakeven_rule
 from dbcare.policies.breakeven import MOST_DOUBT
 from dbcare.policies.rule import STOP
@@ -368,6 +368,15 @@ def test_arms_whose_rewards_never_vary_are_told_apart_by_their_means() -> None:
         run.tell(318.8 + (100.0 if arm else -100.0))
     assert 4 <= run.pulls <= 40
     assert run.recommendation() == 1
+
+
+def test_a_reward_whose_square_is_no_number_is_refused() -> None:
+    run = Breakeven(MI, 2).start()
+    with pytest.raises(
+        InvalidRewardError, match=r"must be a finite number of at most 1e\+100 but got 1e\+101 for pull 1"
+    ):
+        run.tell(1e101)
+    run.tell(-1e100)
 
 
 @pytest.mark.parametrize("sigma", [1e-100, 1e100])

@@ -13,7 +13,6 @@ from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.policy import Policy
-from dbcare.policies.run import LARGEST_REWARD
 from dbcare.risk import Loss, Risk
 
 POLICIES = ("breakeven", "breakeven-racing", "dbcare")
@@ -96,8 +95,10 @@ class Settings:
     def counted(self, name: str, reward: Any) -> float:
         """A reward as it was given, if it can be one."""
         number = float(reward) if isinstance(reward, bool) else validation.real(name, reward)
-        if abs(number) > LARGEST_REWARD:
-            raise InvalidValueError(f"`{name}` must be at most {LARGEST_REWARD:g} in size but got {number:g}.")
+        if abs(number) > self.made.largest_reward:
+            raise InvalidValueError(
+                f"`{name}` must be at most {self.made.largest_reward:g} in size but got {number:g}."
+            )
         if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
             low, high = self.bounds
             raise InvalidValueError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")

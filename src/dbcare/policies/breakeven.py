@@ -69,6 +69,11 @@ class Breakeven(Policy):
         return math.inf if self.bound is None or self.risk.loss is Loss.MISIDENTIFICATION else self.bound
 
     @property
+    def largest_reward(self) -> float:
+        """So that sums of squares are numbers."""
+        return 1e100
+
+    @property
     def _scale(self) -> float:
         """A with l_k <= A sqrt(1/n_k + 1/n_L): the loss of level means, where the largest deviation is believed."""
         if self.sigma is None:

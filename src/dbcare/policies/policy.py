@@ -44,6 +44,11 @@ class Policy(ABC):
         """The largest difference of two means that the policy was made for."""
         return math.inf
 
+    @property
+    def largest_reward(self) -> float:
+        """The largest size of a reward that the rule can reckon with."""
+        return math.inf
+
     def start(self, seed: int = 0) -> Run:
         """A new run, stepped by hand; `seed` breaks ties."""
         generator = np.random.default_rng(validation.whole("seed", seed, at_least=0))

@@ -21,8 +21,6 @@ from dbcare.policies.rule import STOP
 if TYPE_CHECKING:
     from dbcare.policies.policy import Policy
 
-LARGEST_REWARD = 1e100  # squares of sums must still be numbers
-
 
 @dataclass(frozen=True)
 class Event:
@@ -116,9 +114,9 @@ class Run:
                 number = float(reward)
             except OverflowError:
                 number = math.inf
-            if abs(number) <= LARGEST_REWARD:
+            if math.isfinite(number) and abs(number) <= self.policy.largest_reward:
                 return number
+        limit = "" if math.isinf(self.policy.largest_reward) else f" of at most {self.policy.largest_reward:g}"
         raise InvalidRewardError(
-            f"`reward` of arm {arm} must be a finite number of at most {LARGEST_REWARD:g} but got {reward!r} "
-            f"for pull {self.pulls + 1}."
+            f"`reward` of arm {arm} must be a finite number{limit} but got {reward!r} for pull {self.pulls + 1}."
         )
