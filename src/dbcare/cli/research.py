@@ -85,7 +85,7 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments; all if none is named.")] = None,
     out: Out = Path("out"),
     quick: Quick = False,
-    full: Annotated[bool, typer.Option("--full", help="As many runs for Breakeven too; an hour.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="As many runs for our policies too; an hour.")] = False,
     threads: Threads = None,
     seed: Seed = None,
     dask: Dask = None,
