@@ -12,7 +12,7 @@ import typer
 from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
 
 
-class Format(StrEnum):
+class PlanFormat(StrEnum):
     """How a plan is printed."""
 
     TABLE = "table"
@@ -46,7 +46,7 @@ def plan(
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     threads: Threads = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the total loss into this .png, .svg or .pdf file.")] = None,
-    format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE,  # noqa: A002  # the flag's name
+    format: Annotated[PlanFormat, typer.Option(help="How to print.")] = PlanFormat.TABLE,  # noqa: A002  # the flag's name
 ) -> None:
     """Before any data: what experimenting would cost, whether it pays, and the most that it will ever spend."""
     from rich.console import Console
@@ -74,9 +74,9 @@ def plan(
             seed=seed,
             threads=threads,
         )
-    if format is Format.JSON:
+    if format is PlanFormat.JSON:
         typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    elif format is Format.CSV:
+    elif format is PlanFormat.CSV:
         rows = found.records()
         writer = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n")
         writer.writeheader()

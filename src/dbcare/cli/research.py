@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
+from dbcare.cli.shared import Format, RiskName, Threads, friendly_errors, numbers_of, one_or_each
 
 if TYPE_CHECKING:
     from dbcare.lab.experiment import Experiment
@@ -19,13 +19,6 @@ class Family(StrEnum):
 
     GAUSSIAN = "gaussian"
     BERNOULLI = "bernoulli"
-
-
-class Format(StrEnum):
-    """How results are printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]

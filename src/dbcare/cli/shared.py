@@ -8,6 +8,13 @@ from typing import Annotated
 import typer
 
 
+class Format(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 class RiskName(StrEnum):
     """Losses by their short names."""
 

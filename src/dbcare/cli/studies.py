@@ -5,22 +5,14 @@ Exit codes: 0 done, 2 refused, 3 nothing to hand out for now (ask again later), 
 
 import json
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from dbcare.cli.shared import RiskName, friendly_errors, numbers_of, one_or_each
+from dbcare.cli.shared import Format, RiskName, friendly_errors, numbers_of, one_or_each
 
 WAIT, STOPPED = 3, 4
-
-
-class Format(StrEnum):
-    """How an answer is printed."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 Storage = Annotated[
@@ -116,12 +108,13 @@ def tell(
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Where a study stands: means, what is out, what has been spent, and its recommendation."""
     import dbcare
+    from dbcare.engines.evaluation import finite
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
         found, choice = study.status(), study.recommendation()
     if shape is Format.JSON:
-        typer.echo(json.dumps(plain({**asdict(found), "recommendation": asdict(choice)}), indent=2, allow_nan=False))
+        typer.echo(json.dumps(finite({**asdict(found), "recommendation": asdict(choice)}), indent=2, allow_nan=False))
         return
     typer.echo(f"{found.name}: {found.state}; {found.counted} counted, {found.waiting} out, {found.held} held back")
     width = max(len(arm.name) for arm in found.arms)
@@ -165,12 +158,3 @@ def export(
 
     with friendly_errors():
         typer.echo(f"Written: {dbcare.load_study(name, storage).export(file)}")
-
-
-def plain(value: Any) -> Any:
-    """The same without infinite numbers, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value

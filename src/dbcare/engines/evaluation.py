@@ -88,7 +88,7 @@ class Evaluation:
         plain["error_interval"] = list(self.error_interval)
         plain["pulls"]["quantiles"] = {str(level): value for level, value in self.pulls.quantiles.items()}
         known = {"risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
-        return {name: _finite(value) for name, value in {**plain, **known}.items()}
+        return {name: finite(value) for name, value in {**plain, **known}.items()}
 
     def __str__(self) -> str:
         other = next(loss for loss in Loss if loss is not self.loss)
@@ -117,11 +117,12 @@ class Evaluation:
         return "" if low == high else f", 95% by count: {low:.4g} to {high:.4g}"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The same with None for numbers that JSON does not have, inside dictionaries and lists too."""
     if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
