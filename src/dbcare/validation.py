@@ -73,6 +73,17 @@ def whole(name: str, value: Any, *, at_least: int) -> int:
     return int(value)
 
 
+def text(name: str, value: Any, *, longest: int = 200) -> str:
+    """A text that can be shown in a line and stored anywhere."""
+    if isinstance(value, str) and value.strip() and len(value) <= longest and value.isprintable():
+        return value
+    shown = repr(value)
+    raise InvalidValueError(
+        f"`{name}` must be a text of 1 to {longest} printable characters but got "
+        f"{shown if len(shown) <= 80 else shown[:80] + '...'}."
+    )
+
+
 def spread_within(bound: float, spread: float) -> None:
     """Means whose largest and smallest differ by no more than `bound` (only differences matter, not their level)."""
     if spread > bound * (1.0 + 1e-12):

@@ -71,7 +71,7 @@ def test_eight_processes_share_a_study(address: str) -> None:
     ledger, told = replayed(study, address)
     assert sorted(printed) == sorted(told) == list(range(1, 8 * each + 1))
     assert study.status().counted == ledger.counted == 8 * each
-    assert study.recommendation().arm == ARMS[ledger.run.recommendation()]
+    assert study.recommendation().arm == ARMS[ledger.decision.recommended]
     study.check()
 
 

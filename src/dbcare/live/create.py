@@ -11,7 +11,7 @@ from typing import Any
 from dbcare import validation
 from dbcare.errors import InvalidValueError, StudyExistsError, StudyMismatchError
 from dbcare.live.memory import MemoryStore
-from dbcare.live.settings import LONGEST_NAME, Settings
+from dbcare.live.settings import Settings
 from dbcare.live.store import Store
 from dbcare.live.study import Study
 from dbcare.risk import Loss, Risk
@@ -105,17 +105,10 @@ def list_studies(storage: str | None = None) -> list[str]:
 
 def checked_name(name: object) -> str:
     """A study's name, if it can be one: it is part of addresses and of files."""
-    if isinstance(name, str) and 0 < len(name.strip()) <= len(name) <= LONGEST_NAME and _is_plain(name):
-        return name
-    shown = repr(name)
-    raise InvalidValueError(
-        f"`name` must be a text of 1 to {LONGEST_NAME} printable characters without a slash but got "
-        f"{shown if len(shown) < 80 else shown[:80] + '...'}."
-    )
-
-
-def _is_plain(name: str) -> bool:
-    return name.isprintable() and "/" not in name
+    checked = validation.text("name", name)
+    if "/" in checked:
+        raise InvalidValueError(f"`name` must have no slash but got {checked!r}.")
+    return checked
 
 
 def store_of(storage: str | None) -> Store:

@@ -9,13 +9,14 @@ from enum import StrEnum
 class Kind(StrEnum):
     """What an event says."""
 
-    ASKED = "asked"  # a trial of an arm was handed out, to be told until `expires`
+    ASKED = "asked"  # a trial of an arm was handed out, to be told until `expires`; it then counts as `reward`, if any
     TOLD = "told"  # its reward
     FAILED = "failed"  # it gave none; `charged` says whether it cost its price all the same
     EXPIRED = "expired"  # nobody told it in time; with a `reward`, that is what it counts as
     SURPLUS = "surplus"  # its reward came after it had expired and been replaced: recorded and charged
     PAUSED = "paused"
     RESUMED = "resumed"
+    RETIRED = "retired"  # an arm was withdrawn; `note` is the reason
     STOPPED = "stopped"  # by a person; `note` is the reason
 
 

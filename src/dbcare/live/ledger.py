@@ -1,25 +1,21 @@
-"""The state of a study, which follows from its events, and what to do next.
+"""The state of a study, which follows from its events.
 
 Answers count in the order in which their trials were asked, across the whole study: a trial's answer is handed to the
 policy once every earlier trial is told, failed or expired. Counting answers as they arrive would favour those that
 arrive early (a sale is known at once, no sale only after a while).
-
-A rule that takes any arm at any time (it has `send`) gets the answers in that order, and chooses the next arm with all
-trials counted as made that are still out. A rule in rounds gets each arm's answers as it asks for them, and hands out
-the rest of its present round. Any other rule is asked one trial at a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dbcare.live.decision import Decision
 from dbcare.live.events import Event, Kind
 from dbcare.live.settings import Settings
-from dbcare.policies.rounds import RoundRule, upcoming
-from dbcare.policies.rule import STOP
+from dbcare.live.tally import History, Tally
 
 RESOLVED = (Kind.TOLD, Kind.FAILED, Kind.EXPIRED)
 
@@ -32,6 +28,7 @@ class Open:
     asked: float
     expires: float | None
     worker: str | None
+    timeout_reward: float | None  # what it counts as once it expires
     status: Kind = Kind.ASKED
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out when it was resolved
@@ -42,95 +39,113 @@ class Open:
         return self.status is Kind.ASKED or self.reward is not None
 
 
-@dataclass
-class Tally:
-    """What was counted of an arm."""
-
-    trials: int = 0
-    mean: float = 0.0
-    squares: float = 0.0  # of deviations from the mean
-
-    def add(self, reward: float) -> None:
-        """One more reward (Welford 1962)."""
-        self.trials += 1
-        apart = reward - self.mean
-        self.mean += apart / self.trials
-        self.squares += apart * (reward - self.mean)
-
-
 class Ledger:
-    """A replay of the events so far; `apply` takes the next one."""
+    """A replay of the events so far; `apply` takes the next one. `retired` arms are as if they had never been."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, retired: frozenset[int] = frozenset()) -> None:
         self.settings = settings
-        self.run = settings.made.start(seed=settings.seed)
+        self.retired = retired
+        self.decision = Decision(settings, retired)
         self.asked = 0  # trials handed out; their numbers are 1, 2, ...
         self.counted = 0  # all trials up to this one are told, failed or expired, and dealt with
         self.open: dict[int, Open] = {}
-        self.queues: list[list[float]] = [[] for _ in settings.arms]  # counted, but not asked for yet by the policy
+        self.waiting = [0] * len(settings.arms)  # trials without an answer, by arm
         self.tallies = [Tally() for _ in settings.arms]
+        self.history = History()  # of counted trials: how many, what they cost, the expected loss then
         self.spent = 0.0
         self.workers: set[str] = set()
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
+        self.withdrawn: dict[int, str] = {}  # retired arms and why
+        self._soonest = math.inf  # no lease runs out before
+
+    @classmethod
+    def replay(cls, settings: Settings, events: Iterable[Event]) -> Ledger:
+        """The ledger that follows from all events."""
+        listed = list(events)
+        ledger = cls(settings, frozenset(event.arm for event in listed if event.kind is Kind.RETIRED))
+        for event in listed:
+            ledger.apply(event)
+        return ledger
 
     def apply(self, event: Event) -> None:
-        """Take in what happened next."""
+        """Take in what happened next; an arm that is retired must be among those the ledger was made with."""
         if event.kind is Kind.ASKED:
-            self.asked = event.trial
-            self.open[event.trial] = Open(event.arm, event.at, event.expires, event.worker)
-            if event.worker is not None:
-                self.workers.add(event.worker)
+            self._ask(event)
         elif event.kind in RESOLVED:
             self._resolve(event)
         elif event.kind is Kind.SURPLUS:
             self.spent += self.settings.costs[event.arm]
         elif event.kind is Kind.STOPPED:
-            self.ended = event.note or "stopped by hand"
+            self.ended = event.note
+        elif event.kind is Kind.RETIRED:
+            self.withdrawn[event.arm] = event.note or ""
         else:
             self.paused = event.kind is Kind.PAUSED
 
+    def _ask(self, event: Event) -> None:
+        self.asked = event.trial
+        self.open[event.trial] = Open(event.arm, event.at, event.expires, event.worker, event.reward)
+        self.waiting[event.arm] += 1
+        self.decision.sent(event.arm)
+        self._soonest = min(self._soonest, math.inf if event.expires is None else event.expires)
+        if event.worker is not None:
+            self.workers.add(event.worker)
+
     def _resolve(self, event: Event) -> None:
         trial = self.open[event.trial]
+        was_out = trial.is_out
+        self.waiting[trial.arm] -= trial.status is Kind.ASKED
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
-        if event.kind is Kind.TOLD or event.reward is not None or (event.kind is Kind.FAILED and event.charged):
+        if trial.is_out != was_out:  # given up, or told after all
+            (self.decision.sent if trial.is_out else self.decision.back)(trial.arm)
+        if event.reward is not None or (event.kind is Kind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
         while (following := self.open.get(self.counted + 1)) is not None and following.status is not Kind.ASKED:
             self.counted += 1
             del self.open[self.counted]
-            if following.reward is not None:
-                self._count(following.arm, following.reward)
+            self._count(following)
 
-    def _count(self, arm: int, reward: float) -> None:
-        if self.run.ask() is None:
-            return  # what comes after the stop is on record, and changes nothing
-        self.tallies[arm].add(reward)
-        signed = self.settings.sign * reward
-        if self.settings.made.rule.send is not None:
-            self.run.count(arm, signed)
+    def _count(self, trial: Open) -> None:
+        tally = self.tallies[trial.arm]
+        if trial.reward is None:
+            tally.unanswered += 1
             return
-        self.queues[arm].append(signed)
-        while (wanted := self.run.ask()) is not None and self.queues[wanted]:
-            self.run.count(wanted, self.queues[wanted].pop(0))
+        tally.answered += 1
+        self.decision.back(trial.arm)
+        if self.decision.stopped:
+            return  # what comes after the stop is on record, and changes nothing
+        tally.add(trial.reward)
+        self.decision.count(trial.arm, trial.reward)
+        self.history.add(lambda: [self.counted, self.spent, self.expected_loss])
+
+    @property
+    def expected_loss(self) -> float | None:
+        """Of choosing the leader over its strongest rival, by Breakeven; None where nothing says so."""
+        losses = self.decision.losses()
+        return None if losses is None else max(losses.values())
 
     @property
     def stopped(self) -> str | None:
         """Why nothing more will be asked, or None while it may."""
         if self.ended is not None:
             return self.ended
-        if self.run.ask() is None:
-            return self.run.why()
+        if self.decision.stopped:
+            return self.decision.why()
         limit = self.settings.max_spend
-        if limit is not None and not self.open and self._affordable(min(self.settings.costs)) is False:
+        if limit is not None and not self.open and self._affordable_arm() is None:
             amount = self.settings.amount
             return f"another trial would exceed max_spend: {amount(self.spent)} of {amount(limit)} has been spent"
         return None
 
-    def _affordable(self, cost: float) -> bool:
-        """Whether one more trial stays within `max_spend`, should all that are out be charged."""
-        limit = math.inf if self.settings.max_spend is None else self.settings.max_spend
-        out = math.fsum(self.settings.costs[each.arm] for each in self.open.values() if each.status is Kind.ASKED)
-        return self.spent + out + cost <= limit * (1.0 + 1e-12)
+    def _affordable_arm(self) -> int | None:
+        """The policy's next arm, if it stays within `max_spend` should all that are out be charged."""
+        arm = self.decision.next_arm()
+        if arm is None or self.settings.max_spend is None:
+            return arm
+        out = sum(trials * each for trials, each in zip(self.waiting, self.settings.costs, strict=True))
+        total = self.spent + out + self.settings.costs[arm]
+        return arm if total <= self.settings.max_spend * (1.0 + 1e-12) else None
 
     @property
     def max_ahead(self) -> int:
@@ -141,47 +156,34 @@ class Ledger:
 
     def next_arm(self) -> int | None:
         """The arm of the next trial, or None if there is none, for now or for good."""
-        out = [each.arm for each in self.open.values() if each.is_out]
-        if self.paused or self.stopped is not None or len(out) >= self.max_ahead:
+        if self.paused or self.stopped is not None or sum(self.decision.out) >= self.max_ahead:
             return None
-        arm = self._chosen(out)
-        return None if arm is None or not self._affordable(self.settings.costs[arm]) else arm
-
-    def _chosen(self, out: list[int]) -> int | None:
-        """The arm that the policy would pull next, with pulls of these arms still out."""
-        policy = self.settings.made
-        if policy.rule.send is not None:
-            state = list(self.run.state)
-            for arm in out:
-                policy.rule.send(state, policy.tables, arm)
-            chosen = policy.rule.ask(state, policy.tables)
-            return None if chosen == STOP else chosen
-        if isinstance(policy.rule, RoundRule):
-            taken = Counter(out) + Counter({arm: len(queue) for arm, queue in enumerate(self.queues)})
-            for arm in upcoming(self.run.state):
-                if taken[arm] == 0:
-                    return arm
-                taken[arm] -= 1
-            return None
-        return None if out else self.run.ask()
+        return self._affordable_arm()
 
     def overdue(self, now: float) -> list[int]:
         """Trials whose lease has run out."""
-        return [
-            number
+        if now < self._soonest:
+            return []
+        leases = {
+            number: each.expires
             for number, each in self.open.items()
-            if each.status is Kind.ASKED and each.expires is not None and each.expires <= now
-        ]
+            if each.status is Kind.ASKED and each.expires is not None
+        }
+        self._soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
+        return [number for number, expires in leases.items() if expires <= now]
 
     def to_dict(self) -> dict[str, Any]:
         """All of the state, ready for JSON: a summary of the events so far."""
         return {
-            "run": self.run.snapshot(),
+            "retired": sorted(self.retired),
+            "withdrawn": {str(arm): reason for arm, reason in self.withdrawn.items()},
+            "decision": self.decision.to_dict(),
             "asked": self.asked,
             "counted": self.counted,
             "open": {str(number): asdict(each) for number, each in self.open.items()},
-            "queues": self.queues,
+            "waiting": self.waiting,
             "tallies": [asdict(each) for each in self.tallies],
+            "history": asdict(self.history),
             "spent": self.spent,
             "workers": sorted(self.workers),
             "paused": self.paused,
@@ -191,13 +193,16 @@ class Ledger:
     @classmethod
     def from_dict(cls, settings: Settings, plain: dict[str, Any]) -> Ledger:
         """The ledger that `to_dict` described."""
-        ledger = cls(settings)
-        ledger.run = settings.made.resume(plain["run"])
+        ledger = cls(settings, frozenset(plain["retired"]))
+        ledger.decision.restore(plain["decision"])
         ledger.open = {
             int(number): Open(**{**each, "status": Kind(each["status"])}) for number, each in plain["open"].items()
         }
+        ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
         ledger.tallies = [Tally(**each) for each in plain["tallies"]]
+        ledger.history = History(**plain["history"])
         ledger.workers = set(plain["workers"])
-        for name in ("asked", "counted", "queues", "spent", "paused", "ended"):
+        for name in ("asked", "counted", "waiting", "spent", "paused", "ended"):
             setattr(ledger, name, plain[name])
+        ledger._soonest = -math.inf  # looked up when asked for
         return ledger

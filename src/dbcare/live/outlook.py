@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 from dbcare.live.events import Kind
+from dbcare.live.guards import notes_of
 from dbcare.live.ledger import Ledger
-from dbcare.policies import breakeven_rule
-from dbcare.policies.breakeven import Breakeven
 from dbcare.theory.normal import tail_of
 
 LEVEL = 0.95  # of intervals
@@ -26,6 +23,9 @@ class ArmStatus:
     trials: int
     mean: float
     interval: tuple[float, float]
+    expected_loss: float | None  # of choosing the leader over it, as in `Recommendation`
+    out: int  # trials asked and not counted yet
+    left: str | None  # why it is no longer in the race: dropped by the policy, or retired
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Recommendation:
     spent: float
     reason: str
     final: bool
-    verdict: str  # "clear winner", "too close to be worth more", or "undecided" while it goes on
+    verdict: str  # "clear winner", "too close to be worth more", "only one left"; "undecided" if ended before that
 
     def __str__(self) -> str:
         return f"{self.arm} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
@@ -58,73 +58,90 @@ class Status:
     held: int  # told, but behind one that is not
     oldest: float | None  # seconds since the oldest of those waiting was asked
     spent: float  # in money, or units of the loss
+    expected_loss: float | None  # of stopping now, as in `Recommendation`
     reason: str
+    notes: tuple[str, ...]  # what the data say against what was taken for granted
 
 
 def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
     """Means with intervals, by arm."""
     quantile = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
+    losses = ledger.decision.losses() or {}
+    left = {event.arm: event.text for event in ledger.decision.dropped()} | {
+        arm: f"retired: {reason}" for arm, reason in ledger.withdrawn.items()
+    }
     found = []
-    for name, tally in zip(ledger.settings.arms, ledger.tallies, strict=True):
-        margin = math.inf
-        if tally.trials > 1:
-            margin = quantile * math.sqrt(tally.squares / (tally.trials - 1) / tally.trials)
-        found.append(ArmStatus(name, tally.trials, tally.mean, (tally.mean - margin, tally.mean + margin)))
+    for arm, (name, tally) in enumerate(zip(ledger.settings.arms, ledger.tallies, strict=True)):
+        margin = quantile * math.sqrt(tally.variance / max(1, tally.trials))
+        found.append(
+            ArmStatus(
+                name,
+                tally.trials,
+                tally.mean,
+                (tally.mean - margin, tally.mean + margin),
+                _money(ledger, losses.get(arm)),
+                ledger.decision.out[arm],
+                left.get(arm),
+            )
+        )
     return tuple(found)
+
+
+def _money(ledger: Ledger, amount: float | None) -> float | None:
+    """An amount of loss in money, where there is a value."""
+    return None if amount is None else amount * (ledger.settings.value or 1.0)
 
 
 def reason_of(ledger: Ledger) -> str:
     """Why it stopped, or what it waits for, with the arms by name."""
-    return named(ledger.stopped or ledger.run.why(), ledger.settings.arms)
+    return ledger.stopped or ledger.decision.why()
 
 
-def named(text: str, names: Sequence[str]) -> str:
-    """A policy's sentence, which knows its arms by number only, with their names."""
-    return re.sub(r"\barm (\d+)\b", lambda found: names[int(found[1])], text)
+def explanation_of(ledger: Ledger) -> list[str]:
+    """Every arm that left the race, and the stop, a sentence each."""
+    names = ledger.settings.arms
+    said = [f"{names[event.arm]} {event.text}" for event in ledger.decision.dropped()]
+    said += [f"{names[arm]} was retired: {reason}" for arm, reason in ledger.withdrawn.items()]
+    return said if ledger.stopped is None else [*said, ledger.stopped]
 
 
 def recommendation_of(ledger: Ledger) -> Recommendation:
     """The policy's choice."""
-    settings = ledger.settings
-    chosen = ledger.run.recommendation()
+    chosen = ledger.decision.recommended
     arm = arms_of(ledger)[chosen]
     final = ledger.stopped is not None
-    verdict = "undecided"
-    if final:
-        verdict = "clear winner" if doubt(ledger, chosen) <= CLEAR else "too close to be worth more"
     return Recommendation(
         arm.name,
         arm.mean,
         arm.interval,
-        expected_loss(ledger),
-        ledger.spent * (settings.value or 1.0),
+        _money(ledger, ledger.expected_loss),
+        ledger.spent * (ledger.settings.value or 1.0),
         reason_of(ledger),
         final,
-        verdict,
+        verdict_of(ledger) if final else "undecided",
     )
 
 
-def expected_loss(ledger: Ledger) -> float | None:
-    """The largest loss that Breakeven weighs, in money."""
-    policy, state = ledger.settings.made, ledger.run.state
-    if not isinstance(policy, Breakeven) or state[breakeven_rule.SEEN] < policy.arms:
-        return None
-    rival = int(state[breakeven_rule.RIVAL])
-    return float(state[breakeven_rule.section(policy.tables, breakeven_rule.LOSS) + rival]) * (
-        ledger.settings.value or 1.0
-    )
+def verdict_of(ledger: Ledger) -> str:
+    """What a study that has stopped has found out."""
+    if len(ledger.decision.racing) == 1:
+        return "only one left"
+    if doubt(ledger, ledger.decision.recommended) <= CLEAR:
+        return "clear winner"
+    return "too close to be worth more" if ledger.decision.stopped else "undecided"
 
 
 def doubt(ledger: Ledger, chosen: int) -> float:
     """The chance that the strongest rival is better, by a normal approximation; 1/2 if too little is known."""
     best = ledger.tallies[chosen]
     worst = 0.0
-    for arm, tally in enumerate(ledger.tallies):
+    for arm in ledger.decision.racing:
+        tally = ledger.tallies[arm]
         if arm == chosen:
             continue
         if min(best.trials, tally.trials) < 2:
             return 0.5 if tally.trials else worst
-        variance = sum(each.squares / (each.trials - 1) / each.trials for each in (best, tally))
+        variance = sum(each.variance / each.trials for each in (best, tally))
         ahead = ledger.settings.sign * (best.mean - tally.mean)
         if variance > 0.0:
             worst = max(worst, tail_of(ahead / math.sqrt(variance)))
@@ -147,5 +164,7 @@ def status_of(name: str, ledger: Ledger, now: float) -> Status:
         held=len(ledger.open) - len(waiting),
         oldest=max((now - each.asked for each in waiting), default=None),
         spent=ledger.spent * (ledger.settings.value or 1.0),
+        expected_loss=_money(ledger, ledger.expected_loss),
         reason=reason_of(ledger),
+        notes=notes_of(ledger),
     )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
+from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
@@ -17,7 +17,6 @@ from dbcare.risk import Loss, Risk
 
 POLICIES = ("breakeven", "breakeven-racing", "dbcare")
 DIRECTIONS = ("maximize", "minimize")
-LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,7 @@ class Settings:
         validation.one_of("policy", self.policy, POLICIES)
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
-        if not isinstance(self.unit, str):
-            raise InvalidValueError(f"`unit` must be a text but got {self.unit!r}.")
+        validation.text("unit", self.unit)
         validation.settle(
             self,
             arms=_names(self.arms),
@@ -74,16 +72,28 @@ class Settings:
     @cached_property
     def made(self) -> Policy:
         """The policy that decides."""
+        return self.policy_among(range(len(self.arms)))
+
+    def policy_among(self, arms: Sequence[int]) -> Policy:
+        """The policy that decides between some of the arms."""
+        cost = self.cost if isinstance(self.cost, float) else tuple(self.costs[arm] for arm in arms)
+        risk = Risk(Loss(self.risk), cost, self.value)
         width = None if self.bounds is None else self.bounds[1] - self.bounds[0]
-        sigma = width / 2.0 if self.sigma is None and width is not None else self.sigma
-        arms = len(self.arms)
+        sigma = self.spread
         if self.policy == "breakeven":
-            return Breakeven(self._risk, arms, sigma, bound=width)
+            return Breakeven(risk, len(arms), sigma, bound=width)
         if self.policy == "breakeven-racing":
-            return BreakevenRacing(self._risk, arms, sigma)  # type: ignore[arg-type]  # None is refused with a word
-        return DBCARE(self._risk, arms, sigma, bound=1.0 if width is None else width)  # type: ignore[arg-type]  # as above
+            return BreakevenRacing(risk, len(arms), sigma)  # type: ignore[arg-type]  # None is refused with a word
+        return DBCARE(risk, len(arms), sigma, bound=1.0 if width is None else width)  # type: ignore[arg-type]  # as above
 
     @property
+    def spread(self) -> float | None:
+        """The standard deviation that the policy goes by: `sigma`, or half of the range; None if it has to learn it."""
+        if self.sigma is None and self.bounds is not None:
+            return (self.bounds[1] - self.bounds[0]) / 2.0
+        return self.sigma
+
+    @cached_property
     def costs(self) -> tuple[float, ...]:
         """The cost of a trial of each arm."""
         return self._risk.costs(len(self.arms))
@@ -96,12 +106,12 @@ class Settings:
         """A reward as it was given, if it can be one."""
         number = float(reward) if isinstance(reward, bool) else validation.real(name, reward)
         if abs(number) > self.made.largest_reward:
-            raise InvalidValueError(
+            raise InvalidRewardError(
                 f"`{name}` must be at most {self.made.largest_reward:g} in size but got {number:g}."
             )
         if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
             low, high = self.bounds
-            raise InvalidValueError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")
+            raise InvalidRewardError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")
         return number
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,8 +139,7 @@ def _names(arms: Any) -> tuple[str, ...]:
     if isinstance(arms, str) or not isinstance(arms, Sequence):
         raise InvalidValueError(f"`arms` must be a sequence of names but got {arms!r}.")
     for arm in arms:
-        if not isinstance(arm, str) or not 0 < len(arm) <= LONGEST_NAME:
-            raise InvalidValueError(f"`arms` must be names of 1 to {LONGEST_NAME} characters but got {arm!r}.")
+        validation.text("arms", arm)
     if len(arms) < 2 or len(set(arms)) != len(arms):
         raise InvalidValueError(f"`arms` must be 2 or more different names but got {list(arms)!r}.")
     return tuple(arms)

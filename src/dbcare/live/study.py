@@ -9,25 +9,24 @@ print(study.recommendation())
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 from dbcare import validation
-from dbcare.errors import AlreadyToldError, InvalidValueError, StorageError, StudyNotFoundError
+from dbcare.errors import InvalidValueError
+from dbcare.live.answers import note_answer
+from dbcare.live.book import Book, Turn
 from dbcare.live.events import Event, Kind
 from dbcare.live.leases import Lease, seconds_of
-from dbcare.live.ledger import Ledger, Open
-from dbcare.live.outlook import Recommendation, Status, named, reason_of, recommendation_of, status_of
+from dbcare.live.outlook import Recommendation, Status, explanation_of, recommendation_of, status_of
 from dbcare.live.rows import Row, data_frame, export, rows_of
 from dbcare.live.settings import Settings
-from dbcare.live.store import Session, Store
+from dbcare.live.store import Store
 
-SUMMARY_EVERY = 500  # events; opening a study replays no more than that
+LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True)
@@ -45,36 +44,57 @@ class Study:
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
         self.settings = Settings.from_dict(store.settings(name))
-        self._store = store
-        self._lock = threading.RLock()
-        self._ledger: Ledger | None = None
-        self._position = 0
-        self._summarised = 0
+        self._book = Book(store, name, self.settings)
 
     @overload
-    def ask(self, n: None = None, lease: Lease = "30m", worker: str | None = None) -> Trial | None: ...
+    def ask(
+        self,
+        n: None = None,
+        lease: Lease = "30m",
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+    ) -> Trial | None: ...
     @overload
-    def ask(self, n: int, lease: Lease = "30m", worker: str | None = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, lease: Lease = "30m", worker: str | None = None) -> Trial | list[Trial] | None:
+    def ask(
+        self, n: int, lease: Lease = "30m", worker: str | None = None, *, timeout_reward: float | None = None
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        lease: Lease = "30m",
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+    ) -> Trial | list[Trial] | None:
         """The next trial, or up to `n` of them; None, or fewer, where the policy waits for answers or has stopped.
 
         A trial that is not told within its `lease` ("90s", "30m", "2h", "1d", seconds, or None for ever) is given up,
-        and another one takes its place. `worker` names who asks: twice as many trials as workers may be out.
+        and another one takes its place; or it counts as `timeout_reward`, the study's own if none is given here.
+        `worker` names who asks: twice as many trials as workers may be out.
         """
         wanted = 1 if n is None else validation.whole("n", n, at_least=1)
         duration = seconds_of(lease)
-        if worker is not None and not isinstance(worker, str):
-            raise InvalidValueError(f"`worker` must be a text but got {worker!r}.")
+        by = None if worker is None else validation.text("worker", worker)
+        fallback = self.settings.timeout_reward
+        if timeout_reward is not None:
+            fallback = self.settings.counted("timeout_reward", timeout_reward)
         given: list[Trial] = []
-        with self._session(write=True) as (session, ledger):
+        with self._book.turn(write=True) as turn:
             now = time.time()
-            self._note(session, ledger, [self._expiry(number, now) for number in ledger.overdue(now)])
-            while len(given) < wanted and (arm := ledger.next_arm()) is not None:
-                expires = None if duration is None else now + duration
-                number = ledger.asked + 1
-                self._note(session, ledger, [Event(Kind.ASKED, now, number, arm, expires=expires, worker=worker)])
+            expires = None if duration is None else now + duration
+            self._expire(turn, now)
+            while len(given) < wanted and (arm := turn.ledger.next_arm()) is not None:
+                number = turn.ledger.asked + 1
+                turn.note(Event(Kind.ASKED, now, number, arm, fallback, expires=expires, worker=by))
                 given.append(Trial(number, self.settings.arms[arm], expires))
         return given if n is not None else (given[0] if given else None)
+
+    @staticmethod
+    def _expire(turn: Turn, now: float) -> None:
+        for number in turn.ledger.overdue(now):
+            trial = turn.ledger.open[number]
+            turn.note(Event(Kind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
 
     def tell(
         self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True
@@ -85,40 +105,53 @@ class Study:
         """
         if failed is not (reward is None):
             raise InvalidValueError(f"Either `reward` or failed=True must be given but got {reward!r} and {failed!r}.")
-        with self._session(write=True) as (session, ledger):
-            self._tell(session, ledger, trial, reward, charged)
+        with self._book.turn(write=True) as turn:
+            note_answer(turn, _number(trial), reward, charged, time.time())
 
     def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
         """Many rewards at once, all of them or none."""
-        with self._session(write=True) as (session, ledger):
-            for trial, reward in answers:
-                self._tell(session, ledger, trial, reward, charged=True)
+        listed = [(_number(trial), reward) for trial, reward in answers]
+        with self._book.turn(write=True) as turn:
+            now = time.time()
+            for number, reward in listed:
+                if reward is None:
+                    raise InvalidValueError(f"`reward` of trial {number} must be a real number but got None.")
+                note_answer(turn, number, reward, True, now)
+
+    def add(self, observations: Iterable[tuple[str, float]]) -> None:
+        """Observations made elsewhere, each an arm's name and a reward: all count, in this order, and are charged."""
+        rewards = [(self._arm(name), self.settings.counted("reward", reward)) for name, reward in observations]
+        with self._book.turn(write=True) as turn:
+            now = time.time()
+            for arm, reward in rewards:
+                number = turn.ledger.asked + 1
+                turn.note(Event(Kind.ASKED, now, number, arm))
+                turn.note(Event(Kind.TOLD, now, number, arm, reward))
 
     def should_stop(self) -> bool:
         """Whether nothing more will be asked for."""
-        with self._session(write=False) as (_, ledger):
-            return ledger.stopped is not None
+        with self._book.turn(write=False) as turn:
+            return turn.ledger.stopped is not None
 
     def recommendation(self) -> Recommendation:
         """The arm to choose as things stand, and how sure that is."""
-        with self._session(write=False) as (_, ledger):
-            return recommendation_of(ledger)
+        with self._book.turn(write=False) as turn:
+            return recommendation_of(turn.ledger)
 
     def status(self) -> Status:
         """Where the study stands."""
-        with self._session(write=False) as (_, ledger):
-            return status_of(self.name, ledger, time.time())
+        with self._book.turn(write=False) as turn:
+            return status_of(self.name, turn.ledger, time.time())
 
     def explain(self) -> list[str]:
         """Every elimination and the stop, each in one sentence with its numbers."""
-        with self._session(write=False) as (_, ledger):
-            said = [named(str(event), self.settings.arms) for event in ledger.run.events]
-            return [*said, *([reason_of(ledger)] if ledger.stopped is not None else [])]
+        with self._book.turn(write=False) as turn:
+            return explanation_of(turn.ledger)
 
     def trials(self) -> list[Row]:
         """Every trial that was asked, in order, with what became of it."""
-        with self._session(write=False) as (session, ledger):
-            return rows_of(self.settings, (event for _, event in session.since(0)), ledger.counted)
+        with self._book.turn(write=False) as turn:
+            return rows_of(self.settings, (event for _, event in turn.session.since(0)), turn.ledger.counted)
 
     def to_dataframe(self) -> Any:
         """The trials as a data frame of pandas or polars, whichever is installed."""
@@ -138,91 +171,37 @@ class Study:
 
     def stop(self, reason: str = "stopped by hand") -> None:
         """End the study for good."""
-        if not isinstance(reason, str) or not reason:
-            raise InvalidValueError(f"`reason` must be a text but got {reason!r}.")
-        self._say(Kind.STOPPED, reason)
+        self._say(Kind.STOPPED, validation.text("reason", reason, longest=LONGEST_REASON))
 
-    def check(self) -> None:
-        """Replay all events and compare with the stored summary; an error says what differs."""
-        with self._store.session(self.name, write=False) as session:
-            summary = session.summary()
-            replayed = Ledger(self.settings)
-            for position, event in session.since(0):
-                replayed.apply(event)
-                if summary is not None and position == summary[0] and replayed.to_dict() != summary[1]:
-                    raise StorageError(f"The summary of {self.name!r} must follow from its events but does not.")
+    def retire(self, arm: str, reason: str = "withdrawn") -> None:
+        """Withdraw an arm, for a reason outside the study: the others are decided among as if it had never been.
 
-    def _tell(self, session: Session, ledger: Ledger, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        number = trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)
-        if number > ledger.asked:
-            raise StudyNotFoundError(f"`trial` must have been asked in {self.name!r} but got {number}.")
-        value = None if reward is None else self.settings.counted("reward", reward)
-        waiting = ledger.open.get(number)
-        if waiting is not None and waiting.status is Kind.ASKED:
-            kind = Kind.FAILED if value is None else Kind.TOLD
-            self._note(session, ledger, [Event(kind, time.time(), number, waiting.arm, value, charged)])
-        else:
-            self._tell_again(session, ledger, number, waiting, value)
+        What was spent on it stays spent. If the study had stopped, the others may be worth some more trials.
+        """
+        number, note = self._arm(arm), validation.text("reason", reason, longest=LONGEST_REASON)
+        with self._book.turn(write=True) as turn:
+            racing = turn.ledger.decision.racing
+            if number not in racing or len(racing) == 1:
+                left = ", ".join(self.settings.arms[each] for each in racing)
+                raise InvalidValueError(f"`arm` must be one of those left, {left}, and not the last but got {arm!r}.")
+            turn.note(Event(Kind.RETIRED, time.time(), arm=number, note=note))
 
-    def _tell_again(
-        self, session: Session, ledger: Ledger, number: int, waiting: Open | None, value: float | None
-    ) -> None:
-        """An answer for a trial that was told, had failed, or had expired."""
-        history = session.of_trial(number)
-        outcome = history[-1]
-        arm = history[0].arm
-        if outcome.kind is Kind.EXPIRED:
-            if value is None:
-                return  # it had been given up anyway
-            # Neither replaced since, nor has the count gone on without it.
-            in_time = waiting is not None and outcome.reward is None and waiting.asked_by_then == ledger.asked
-            kind = Kind.TOLD if in_time else Kind.SURPLUS
-            self._note(session, ledger, [Event(kind, time.time(), number, arm, value)])
-        elif (outcome.kind is Kind.FAILED) != (value is None) or outcome.reward != value:
-            said = "failed" if outcome.reward is None else f"{outcome.reward:g}"
-            raise AlreadyToldError(
-                f"Trial {number} of {self.name!r} must keep its first outcome, {said}, "
-                f"but got {'failed' if value is None else f'{value:g}'}."
-            )
-
-    def _expiry(self, number: int, now: float) -> Event:
-        return Event(Kind.EXPIRED, now, number, reward=self.settings.timeout_reward)
+    def check(self) -> int:
+        """Replay all events and compare with the stored summary: their number, or an error that says what differs."""
+        return self._book.check()
 
     def _say(self, kind: Kind, note: str | None = None) -> None:
-        with self._session(write=True) as (session, ledger):
-            self._note(session, ledger, [Event(kind, time.time(), note=note)])
+        with self._book.turn(write=True) as turn:
+            turn.note(Event(kind, time.time(), note=note))
 
-    def _note(self, session: Session, ledger: Ledger, events: list[Event]) -> None:
-        """Write events down, and let the ledger follow."""
-        if not events:
-            return
-        for position, event in zip(session.append(events), events, strict=True):
-            ledger.apply(event)
-            self._position = position
-        if self._position - self._summarised >= SUMMARY_EVERY:
-            session.save_summary(self._position, ledger.to_dict())
-            self._summarised = self._position
-
-    @contextmanager
-    def _session(self, *, write: bool) -> Iterator[tuple[Session, Ledger]]:
-        """The store's session, and the ledger brought up to date with what others have done."""
-        with self._lock:
-            try:
-                with self._store.session(self.name, write=write) as session:
-                    yield session, self._caught_up(session)
-            except BaseException:
-                self._ledger = None  # it may be ahead of what is stored: begin again from there
-                raise
-
-    def _caught_up(self, session: Session) -> Ledger:
-        if self._ledger is None:
-            summary = session.summary()
-            self._position = self._summarised = 0 if summary is None else summary[0]
-            self._ledger = Ledger(self.settings) if summary is None else Ledger.from_dict(self.settings, summary[1])
-        for position, event in session.since(self._position):
-            self._ledger.apply(event)
-            self._position = position
-        return self._ledger
+    def _arm(self, name: str) -> int:
+        if name not in self.settings.arms:
+            raise InvalidValueError(f"`arm` must be one of {', '.join(self.settings.arms)} but got {name!r}.")
+        return self.settings.arms.index(name)
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, arms={list(self.settings.arms)})"
+
+
+def _number(trial: Trial | int) -> int:
+    return trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)

@@ -1,0 +1,104 @@
+"""Guard rails: silent where all is well, loud where it is not. Each has a chance of a false alarm below 1e-6 a look."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from studies import NAMES, study_of
+
+from dbcare.live.guards import notes_of
+from dbcare.live.ledger import Ledger
+from dbcare.live.settings import Settings
+from dbcare.live.tally import BLOCKS, History, Tally
+
+
+def ledger_of(rewards: np.ndarray, missing: tuple[int, int] = (0, 0), **settings: object) -> Ledger:
+    """A ledger of two arms that had these rewards each, and so many answers missing."""
+    ledger = Ledger(Settings(**{"arms": ("A", "B"), "cost": 1e-9, "sigma": 1.0} | settings))  # type: ignore[arg-type]
+    for tally, each, none in zip(ledger.tallies, rewards, missing, strict=True):
+        for reward in each:
+            tally.add(float(reward))
+        tally.answered, tally.unanswered = len(each), none
+    return ledger
+
+
+def test_nothing_is_said_where_all_is_well() -> None:
+    """400 studies of four shapes, looked at once each: a false alarm in any has a chance below 400 x 1e-6 x 3."""
+    generator = np.random.default_rng(1)
+    for _ in range(100):
+        size = (2, int(generator.integers(2, 2000)))
+        for rewards, settings in (
+            (generator.normal(3.0, 1.0, size), {}),
+            (generator.choice([-1.0, 1.0], size), {}),
+            (generator.random(size) < 0.01, {"sigma": None, "bounds": (0.0, 1.0)}),
+            (generator.random(size), {"sigma": None, "bounds": (0.0, 1.0)}),
+        ):
+            missing = tuple(int(each) for each in generator.binomial(size[1] // 3, 0.2, 2))
+            assert notes_of(ledger_of(rewards, missing, **settings)) == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["breakeven", "dbcare"])
+def test_an_understated_sigma_is_noticed(policy: str) -> None:
+    rewards = np.random.default_rng(2).normal(0.0, 2.0, (2, 30))
+    (note,) = notes_of(ledger_of(rewards, policy=policy))
+    assert note.startswith("rewards spread by 2")
+    assert "more than sigma = 1, allows" in note
+    assert ("may stop too early" in note) == (policy == "dbcare")
+
+
+def test_an_overstated_sigma_is_noticed_where_it_was_stated() -> None:
+    rewards = np.random.default_rng(3).normal(0.5, 0.1, (2, 300))
+    (note,) = notes_of(ledger_of(rewards))
+    assert note.endswith("sigma = 1 was stated: the study takes more trials than it needs")
+    assert notes_of(ledger_of(rewards, sigma=None, bounds=(0.0, 1.0))) == ()
+
+
+def test_drift_is_noticed() -> None:
+    rewards = np.random.default_rng(4).normal(0.0, 1.0, (2, 400))
+    rewards[1, 200:] += 1.0
+    (note,) = notes_of(ledger_of(rewards, sigma=None, bounds=(-10.0, 10.0)))
+    assert note.startswith("B: its first 192 rewards have the mean -0.0")
+    assert "the 208 after them" in note
+
+
+def test_answers_that_are_missing_of_one_arm_are_noticed() -> None:
+    rewards = np.random.default_rng(5).normal(0.0, 1.0, (2, 100))
+    (note,) = notes_of(ledger_of(rewards, missing=(0, 50)))
+    assert note.startswith("A: 100 of its 100 trials were answered, 100 of 150 of the others")
+    assert notes_of(ledger_of(rewards, missing=(50, 50))) == ()
+
+
+def test_the_status_has_the_notes() -> None:
+    study = study_of()
+    draw = np.random.default_rng(6)
+    study.add((NAMES[turn % 3], float(draw.normal(0.0, 5.0))) for turn in range(60))
+    assert [note[:20] for note in study.status().notes] == ["rewards spread by 5,"]
+
+
+@pytest.mark.parametrize("trials", [1, 2, 15, 16, 17, 31, 32, 33, 1000])
+def test_halves_and_moments_are_those_of_the_list(trials: int) -> None:
+    rewards = np.random.default_rng(trials).normal(2.0, 3.0, trials)
+    tally = Tally()
+    for reward in rewards:
+        tally.add(float(reward))
+    assert tally.mean == pytest.approx(rewards.mean())
+    assert tally.squares == pytest.approx(((rewards - rewards.mean()) ** 2).sum(), rel=1e-12, abs=1e-12)
+    assert len(tally.blocks) <= BLOCKS
+    if (halves := tally.halves()) is None:
+        assert trials == 1
+        return
+    (early, before), (later, after) = halves
+    assert early + later == trials
+    assert abs(early - trials / 2) <= max(1, trials / BLOCKS)
+    assert before == pytest.approx(rewards[:early].mean())
+    assert after == pytest.approx(rewards[early:].mean())
+
+
+def test_a_history_is_thinned_out_evenly() -> None:
+    history = History()
+    for step in range(12_345):
+        history.add(partial(list[float | None], (float(step),)))
+    steps = [point[0] for point in history.points]
+    assert 100 <= len(steps) <= 200
+    assert steps == [float(number * history.stride) for number in range(len(steps))]
+    assert 12_345 - (steps[-1] or 0.0) <= history.stride
