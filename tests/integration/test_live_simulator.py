@@ -1,0 +1,35 @@
+"""A live study on SQLite makes the decisions of the compiled simulator, one by one, in 1,000 runs."""
+
+from pathlib import Path
+
+import pytest
+
+import dbcare
+from dbcare import Bandit
+from dbcare.engines.draws import arms_of
+from dbcare.engines.simulators import trace
+from dbcare.live.create import store_of
+
+ARMS = ("A", "B", "C")
+BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # whose rewards never tie, so that no tie is broken by chance
+SEED = 3
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("breakeven", 700), ("breakeven-racing", 150), ("dbcare", 150)])
+def test_the_live_study_is_the_simulated_run(tmp_path: Path, policy: str, runs: int) -> None:
+    address = f"sqlite:///{tmp_path / 'live.db'}"
+    truth, trials = arms_of(BANDIT), 0
+    for number in range(runs):
+        study = dbcare.create_study(f"run {number}", ARMS, cost=0.01, sigma=0.5, policy=policy, storage=address)
+        simulated = trace(study.settings.made, truth, SEED, number)
+        for arm, reward in simulated.pulls:
+            trial = study.ask()
+            assert trial is not None
+            assert trial.arm == ARMS[arm]
+            study.tell(trial, reward)
+        assert study.ask() is None
+        assert study.should_stop()
+        assert study.recommendation().arm == ARMS[simulated.recommended]
+        trials += len(simulated.pulls)
+    assert trials > 5 * runs
+    store_of(address).close()
