@@ -4,22 +4,18 @@ All contenders of a comparison take turns, several rounds of them, and each coun
 machine hurts them alike. Prints a table of ratios with the bar that each has to clear, and writes them as JSON.
 """
 
-import argparse
-import json
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from bars import Bars
 from numpy_batch import drawing, eliminate
 
-import dbcare
 from dbcare import (
     DBCARE,
     Bandit,
@@ -155,7 +151,6 @@ def two_threads_over_one() -> dict[str, float]:
 
 
 MEMORY = """
-from pathlib import Path
 from dbcare import Bandit, DBCARE, Risk, evaluate
 
 def megabytes(field):
@@ -171,45 +166,31 @@ print(megabytes("VmHWM") - before)
 """
 
 
-def extra_memory() -> dict[str, float]:
+def extra_memory() -> float:
     """(f): peak memory during 1e6 runs over what the process had before, in MB; Linux only."""
     answer = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, check=True)
-    return {"megabytes": float(answer.stdout)}
+    return float(answer.stdout)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
-    folder: Path = parser.parse_args().out
-    results: dict[str, dict[str, float]] = {}
+    bars = Bars(__doc__)
 
-    def report(name: str, found: dict[str, float], key: str, bar: float, at_least: bool = True) -> None:
-        results[name] = {**found, "bar": bar}
-        met = found[key] >= bar if at_least else found[key] <= bar
-        print(
-            f"{name:<52} {found[key]:>9.3g}   {'>=' if at_least else '<='} {bar:<5g} {'met' if met else 'MISSED'}",
-            flush=True,
-        )
+    def ratio(name: str, found: dict[str, float], bar: float) -> None:
+        bars.report(name, bar=bar, value=found.pop("ratio"), at_least=True, **found)
 
     for arms in (8, 32):
-        report(f"direct / bare generator, K={arms}", direct_over_bare(arms), "ratio", 0.7)
-    report("direct / NumPy batch, K=8", direct_over_numpy(), "ratio", 8.0)
-    report("skip / direct, K=2", skip_over_direct(2, 4_000), "ratio", 40.0)
-    report("skip / direct, K=32", skip_over_direct(32, 300), "ratio", 10.0)
+        ratio(f"direct / bare generator, K={arms}", direct_over_bare(arms), 0.7)
+    ratio("direct / NumPy batch, K=8", direct_over_numpy(), 8.0)
+    ratio("skip / direct, K=2", skip_over_direct(2, 4_000), 40.0)
+    ratio("skip / direct, K=32", skip_over_direct(32, 300), 10.0)
     for name, (policy, bandit) in SETTINGS.items():
-        report(f"auto / better: {name}", auto_over_best(policy, bandit), "ratio", 0.85)
+        ratio(f"auto / better: {name}", auto_over_best(policy, bandit), 0.85)
     seconds = best_times({"curves": paper_curves}, rounds=3)["curves"]
-    report("exact, all two-arm curves of the paper, seconds", {"seconds": seconds}, "seconds", 2.0, at_least=False)
-    report("exact / skip at a standard error of 1e-4", exact_over_skip(), "ratio", 1.0)
-    report("2 threads / 1", two_threads_over_one(), "ratio", 1.8)
-    report("extra memory of 1e6 runs, K=32, MB", extra_memory(), "megabytes", 64.0, at_least=False)
-
-    folder.mkdir(parents=True, exist_ok=True)
-    machine = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(),
-               "numba": numba.__version__, "dbcare": dbcare.__version__}  # fmt: skip
-    path = folder / "engines.json"
-    path.write_text(json.dumps({**machine, "results": results}, indent=2))
-    print(path)
+    bars.report("exact, all two-arm curves of the paper, seconds", seconds, 2.0)
+    ratio("exact / skip at a standard error of 1e-4", exact_over_skip(), 1.0)
+    ratio("2 threads / 1", two_threads_over_one(), 1.8)
+    bars.report("extra memory of 1e6 runs, K=32, MB", extra_memory(), 64.0)
+    bars.save()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ scaled by the pulls that all runs of the paper make. What it can do without a lo
 oracle) is left out: it takes next to no time either way.
 """
 
-import argparse
-import json
 import os
 import resource
 import subprocess
@@ -19,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from bars import Bars
 from numpy_batch import drawing, eliminate
 
 from dbcare import Racing
@@ -89,34 +88,19 @@ def mean_pulls(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
-    folder: Path = parser.parse_args().out
-    results: dict[str, dict[str, float]] = {}
-
-    def report(name: str, value: float, bar: float, at_least: bool = False) -> None:
-        results[name] = {"value": value, "bar": bar}
-        met = value >= bar if at_least else value <= bar
-        print(
-            f"{name:<60} {value:>9.3g}   {'>=' if at_least else '<='} {bar:<5g} {'met' if met else 'MISSED'}",
-            flush=True,
-        )
-
+    bars = Bars(__doc__)
     with tempfile.TemporaryDirectory() as name:
         cold, warm, cache = (Path(name) / each for each in ("cold", "warm", "cache"))
-        report("the whole paper and our policies from a cold cache, seconds", timed(cold, cache), 180.0)
+        bars.report("the whole paper and our policies from a cold cache, seconds", timed(cold, cache), 180.0)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        report("the whole paper and our policies, warm, seconds", timed(warm, cache), 120.0)
+        bars.report("the whole paper and our policies, warm, seconds", timed(warm, cache), 120.0)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         ours = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        report("nothing to do, seconds", timed(warm, cache), 3.0)
-        report("memory, GB", after.ru_maxrss / 1024**2, 2.0)
+        bars.report("nothing to do, seconds", timed(warm, cache), 3.0)
+        bars.report("memory, GB", after.ru_maxrss / 1024**2, 2.0)
         theirs = numpy_cpu_seconds(mean_pulls(warm))
-        report(f"NumPy's CPU-seconds ({theirs:,.0f}) / ours ({ours:,.0f})", theirs / ours, 50.0, at_least=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "reproduce.json"
-    path.write_text(json.dumps(results, indent=2))
-    print(path)
+        bars.report(f"NumPy's CPU-seconds ({theirs:,.0f}) / ours ({ours:,.0f})", theirs / ours, 50.0, at_least=True)
+    bars.save()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 import csv
 import json
 import math
+import sys
 import time
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ from dbcare.live.create import create_study
 from dbcare.live.events import Event, Kind
 from dbcare.live.ledger import Ledger
 from dbcare.live.memory import MemoryStore
+from dbcare.live.rows import Row
 from dbcare.live.settings import POLICIES, Settings
 
 
@@ -323,3 +326,57 @@ def test_trials_as_rows_and_files(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         study.export(tmp_path / "none" / "t.csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.jsonl"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_and_parquet(tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By pandas, or by polars where pandas is missing."""
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    study = study_of()
+    trials = study.ask(3)
+    study.tell(trials[0], 0.1 + 0.2)
+    frame = study.to_dataframe()
+    assert type(frame).__module__.startswith(library)
+    assert list(frame["arm"]) == list(NAMES)
+    assert frame["reward"][0] == 0.1 + 0.2
+    read = import_module(library).read_parquet(study.export(tmp_path / "t.parquet"))
+    assert list(read["status"]) == ["told", "asked", "asked"]
+    assert list(read.columns) == list(Row.__dataclass_fields__)
+
+
+def test_a_data_frame_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InvalidValueError, match="A data frame must come from pandas or polars but got neither"):
+        study_of().to_dataframe()
+
+
+def test_a_time_out_of_one_ask_may_be_a_reward() -> None:
+    study = study_of(sigma=None, bounds=(0.0, 1.0))
+    study.ask(2, lease=0.01, timeout_reward=0.0)
+    third = study.ask(lease=0.01)
+    time.sleep(0.02)
+    assert third is not None
+    assert [trial.arm for trial in study.ask(1)] == [third.arm]  # replaced, the others count as 0
+    assert [arm.trials for arm in study.status().arms] == [1, 1, 0]
+
+
+def test_a_dear_arm_that_is_beyond_max_spend_ends_a_study() -> None:
+    """Though a cheap one would still be within it: the policy asks for what it needs."""
+    study = study_of(arms=("A", "B"), cost=(1e-3, 1e-1), max_spend=0.25)
+    while (trial := study.ask()) is not None:
+        study.tell(trial, 0.0)
+    assert study.should_stop()
+    assert study.status().spent <= 0.25
+
+
+def test_told_twice_in_one_batch() -> None:
+    study = study_of()
+    first, second, _ = study.ask(3)
+    study.tell_many([(first, 0.5), (second, 0.0), (first, 0.5)])
+    assert study.status().counted == 2
+    third = study.ask(3)
+    with pytest.raises(AlreadyToldError):
+        study.tell_many([(third[0], 0.5), (third[0], 0.25)])
+    assert [arm.trials for arm in study.status().arms] == [1, 1, 0]
