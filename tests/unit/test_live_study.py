@@ -55,7 +55,7 @@ def test_less_is_better_where_it_is_said_so() -> None:
         study.tell(trial, -draw(trial.arm))
         mirror.tell(other, same(trial.arm))
     assert study.recommendation().arm == mirror.recommendation().arm
-    assert study.recommendation().mean == pytest.approx(-mirror.recommendation().mean)
+    assert study.recommendation().mean == pytest.approx(-(mirror.recommendation().mean or 0.0))
 
 
 def test_an_answer_counts_once_all_earlier_ones_are_in() -> None:
@@ -380,3 +380,25 @@ def test_told_twice_in_one_batch() -> None:
     with pytest.raises(AlreadyToldError):
         study.tell_many([(third[0], 0.5), (third[0], 0.25)])
     assert [arm.trials for arm in study.status().arms] == [1, 1, 0]
+
+
+def test_what_is_pending_and_how_it_went() -> None:
+    study = study_of(arms=("A", "B"))
+    first, second = study.ask(2, lease="1m", worker="w")
+    study.tell(second, 1.0)
+    pending = study.pending()
+    assert [(each.trial, each.arm, each.worker, each.told) for each in pending] == [
+        (first.id, "A", "w", False),
+        (second.id, "B", "w", True),
+    ]
+    assert 0.0 <= pending[0].age < 30.0
+    assert 30.0 < (pending[0].left or 0.0) <= 60.0
+    study.tell(first, 0.0)
+    draw = rewards(1, apart=0.1)
+    while (trial := study.ask()) is not None:
+        study.tell(trial, draw(trial.arm))
+    history = study.history()
+    assert [point.rewards for point in history] == sorted({point.rewards for point in history})
+    assert all((point.expected_loss or math.inf) > point.spent for point in history[:-1])
+    assert history[-1].expected_loss == study.recommendation().expected_loss
+    assert (history[-1].expected_loss or 0.0) <= history[-1].spent == pytest.approx(study.status().spent)

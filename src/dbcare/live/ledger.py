@@ -51,7 +51,7 @@ class Ledger:
         self.open: dict[int, Open] = {}
         self.waiting = [0] * len(settings.arms)  # trials without an answer, by arm
         self.tallies = [Tally() for _ in settings.arms]
-        self.history = History()  # of counted trials: how many, what they cost, the expected loss then
+        self.history = History()  # of `standing`
         self.spent = 0.0
         self.workers: set[str] = set()
         self.paused = False
@@ -117,7 +117,13 @@ class Ledger:
             return  # what comes after the stop is on record, and changes nothing
         tally.add(trial.reward)
         self.decision.count(trial.arm, trial.reward)
-        self.history.add(lambda: [self.counted, self.spent, self.expected_loss])
+        self.history.add(self.standing)
+
+    def standing(self) -> list[float | None]:
+        """How many rewards have been counted, what those cost, and the expected loss of stopping now."""
+        rewards = [tally.trials for tally in self.tallies]
+        spent = sum(trials * cost for trials, cost in zip(rewards, self.settings.costs, strict=True))
+        return [sum(rewards), spent, self.expected_loss]
 
     @property
     def expected_loss(self) -> float | None:

@@ -17,12 +17,12 @@ CLEAR = 0.05  # a rival less likely to be better leaves a clear winner
 
 @dataclass(frozen=True)
 class ArmStatus:
-    """What has been counted of an arm; `interval` is the 95% one of its mean, infinite before two rewards."""
+    """What has been counted of an arm."""
 
     name: str
     trials: int
-    mean: float
-    interval: tuple[float, float]
+    mean: float | None  # None before the first reward
+    interval: tuple[float, float] | None  # of the mean, 95%; None before the second reward
     expected_loss: float | None  # of choosing the leader over it, as in `Recommendation`
     out: int  # trials asked and not counted yet
     left: str | None  # why it is no longer in the race: dropped by the policy, or retired
@@ -33,8 +33,8 @@ class Recommendation:
     """The arm to choose as things stand."""
 
     arm: str
-    mean: float
-    interval: tuple[float, float]
+    mean: float | None
+    interval: tuple[float, float] | None
     expected_loss: float | None  # of choosing it over its strongest rival, in money; None where the policy has none
     spent: float
     reason: str
@@ -63,6 +63,27 @@ class Status:
     notes: tuple[str, ...]  # what the data say against what was taken for granted
 
 
+@dataclass(frozen=True)
+class Pending:
+    """A trial that has not been counted: not told yet, or told before an earlier one was."""
+
+    trial: int
+    arm: str
+    worker: str | None
+    age: float  # seconds since it was asked
+    left: float | None  # seconds until its lease runs out, below 0 if that has happened; None: never
+    told: bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """How a study stood once so many rewards had been counted; amounts as in `Status`."""
+
+    rewards: int
+    spent: float
+    expected_loss: float | None
+
+
 def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
     """Means with intervals, by arm."""
     quantile = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
@@ -72,13 +93,16 @@ def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
     }
     found = []
     for arm, (name, tally) in enumerate(zip(ledger.settings.arms, ledger.tallies, strict=True)):
-        margin = quantile * math.sqrt(tally.variance / max(1, tally.trials))
+        interval = None
+        if tally.trials > 1:
+            margin = quantile * math.sqrt(tally.variance / tally.trials)
+            interval = tally.mean - margin, tally.mean + margin
         found.append(
             ArmStatus(
                 name,
                 tally.trials,
-                tally.mean,
-                (tally.mean - margin, tally.mean + margin),
+                tally.mean if tally.trials else None,
+                interval,
                 _money(ledger, losses.get(arm)),
                 ledger.decision.out[arm],
                 left.get(arm),
@@ -168,3 +192,28 @@ def status_of(name: str, ledger: Ledger, now: float) -> Status:
         reason=reason_of(ledger),
         notes=notes_of(ledger),
     )
+
+
+def pending_of(ledger: Ledger, now: float) -> list[Pending]:
+    """Trials that have not been counted, in the order asked."""
+    return [
+        Pending(
+            number,
+            ledger.settings.arms[each.arm],
+            each.worker,
+            now - each.asked,
+            None if each.expires is None else each.expires - now,
+            each.status is not Kind.ASKED,
+        )
+        for number, each in sorted(ledger.open.items())
+    ]
+
+
+def history_of(ledger: Ledger) -> list[Point]:
+    """How spending and expected loss went, in 100 to 200 points of a longer study, the last of them now."""
+    points = ledger.history.points
+    if points and points[-1] != ledger.standing():
+        points = [*points, ledger.standing()]
+    return [
+        Point(int(rewards or 0), _money(ledger, spent) or 0.0, _money(ledger, loss)) for rewards, spent, loss in points
+    ]

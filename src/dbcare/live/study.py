@@ -21,7 +21,17 @@ from dbcare.live.answers import note_answer
 from dbcare.live.book import Book, Turn
 from dbcare.live.events import Event, Kind
 from dbcare.live.leases import Lease, seconds_of
-from dbcare.live.outlook import Recommendation, Status, explanation_of, recommendation_of, status_of
+from dbcare.live.outlook import (
+    Pending,
+    Point,
+    Recommendation,
+    Status,
+    explanation_of,
+    history_of,
+    pending_of,
+    recommendation_of,
+    status_of,
+)
 from dbcare.live.rows import Row, data_frame, export, rows_of
 from dbcare.live.settings import Settings
 from dbcare.live.store import Store
@@ -142,6 +152,16 @@ class Study:
         """Where the study stands."""
         with self._book.turn(write=False) as turn:
             return status_of(self.name, turn.ledger, time.time())
+
+    def pending(self) -> list[Pending]:
+        """Trials that have not been counted, in the order asked."""
+        with self._book.turn(write=False) as turn:
+            return pending_of(turn.ledger, time.time())
+
+    def history(self) -> list[Point]:
+        """How spending and expected loss went: the study stops where they meet."""
+        with self._book.turn(write=False) as turn:
+            return history_of(turn.ledger)
 
     def explain(self) -> list[str]:
         """Every elimination and the stop, each in one sentence with its numbers."""
