@@ -51,29 +51,28 @@ def create_study(
     `storage` is an address such as sqlite:///ads.db or postgresql+psycopg://...; without one the variable
     DBCARE_STORAGE, or else this process's memory. With `load_if_exists` a stored study of the same settings is loaded.
     """
-    made = (Risk.simple_regret if _loss(risk) is Loss.SIMPLE_REGRET else Risk.misidentification)(
-        cost, price=price, value=value
-    )
-    if binary and (bounds is not None or sigma is not None):
-        raise InvalidValueError(
-            f"`binary` must stand without sigma and bounds but got sigma={sigma} and bounds={bounds}."
-        )
-    settings = Settings(
-        arms=tuple(arms) if isinstance(arms, list) else arms,  # type: ignore[arg-type]  # checked there
-        cost=made.cost,
-        value=made.value,
-        unit=unit,
-        risk=str(made.loss),
-        direction=direction,
-        sigma=sigma,
-        bounds=BINARY if binary else bounds,
-        policy=policy,
-        max_spend=None if max_spend is None else validation.positive("max_spend", max_spend) / (made.value or 1.0),
-        max_ahead=max_ahead,
-        timeout_reward=timeout_reward,
-        seed=seed,
-    )
-    store = store_of(storage)
+    options: dict[str, Any] = {
+        "price": price,
+        "value": value,
+        "cost": cost,
+        "direction": direction,
+        "risk": risk,
+        "sigma": sigma,
+        "bounds": bounds,
+        "binary": binary,
+        "policy": policy,
+        "max_spend": max_spend,
+        "max_ahead": max_ahead,
+        "timeout_reward": timeout_reward,
+        "unit": unit,
+        "seed": seed,
+    }
+    return create_in(store_of(storage), name, arms, load_if_exists=load_if_exists, **options)
+
+
+def create_in(store: Store, name: str, arms: Sequence[str], *, load_if_exists: bool, **options: Any) -> Study:
+    """As `create_study`, in a store that is open; all its options must be given."""
+    settings = _settings(arms, **options)
     try:
         store.create(checked_name(name), settings.to_dict(), time.time())
     except StudyExistsError:
@@ -86,6 +85,29 @@ def create_study(
             ) from None
         return study
     return Study(store, name)
+
+
+def _settings(
+    arms: Any, *, price: Any, value: Any, cost: Any, risk: str, binary: bool, max_spend: Any, **others: Any
+) -> Settings:
+    """Settings as users say them: in money, and with rewards that are 0 or 1."""
+    make = Risk.simple_regret if _loss(risk) is Loss.SIMPLE_REGRET else Risk.misidentification
+    made = make(cost, price=price, value=value)
+    if binary:
+        if others["bounds"] is not None or others["sigma"] is not None:
+            raise InvalidValueError(
+                f"`binary` must stand without sigma and bounds but got sigma={others['sigma']} "
+                f"and bounds={others['bounds']}."
+            )
+        others["bounds"] = BINARY
+    return Settings(
+        arms=tuple(arms) if isinstance(arms, list) else arms,
+        cost=made.cost,
+        value=made.value,
+        risk=str(made.loss),
+        max_spend=None if max_spend is None else validation.positive("max_spend", max_spend) / (made.value or 1.0),
+        **others,
+    )
 
 
 def load_study(name: str, storage: str | None = None) -> Study:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable
@@ -72,6 +73,15 @@ def data_frame(rows: list[Row]) -> Any:
     raise InvalidValueError("A data frame must come from pandas or polars but got neither: install one of them.")
 
 
+def csv_text(rows: list[Row]) -> str:
+    """A table with a header."""
+    file = io.StringIO(newline="")
+    writer = csv.DictWriter(file, list(Row.__dataclass_fields__), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(vars(row) for row in rows)
+    return file.getvalue()
+
+
 def export(rows: list[Row], path: str | Path) -> Path:
     """Write .csv, .jsonl or .parquet (which needs pandas or polars); whole or not at all."""
     path = Path(path)
@@ -86,9 +96,7 @@ def export(rows: list[Row], path: str | Path) -> Path:
                 if kind == ".jsonl":
                     file.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
                 else:
-                    writer = csv.DictWriter(file, list(Row.__dataclass_fields__), lineterminator="\n")
-                    writer.writeheader()
-                    writer.writerows(asdict(row) for row in rows)
+                    file.write(csv_text(rows))
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
