@@ -1,0 +1,75 @@
+"""What a database complains about, said in one sentence with what to do about it, and without passwords."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from dbcare.errors import StorageError
+
+BUSY = "must be free in time but got no turn: another process holds it, try again once that has ended"
+FULL = "must have room but its disk is full: make room and do it again"
+READ_ONLY = "must be writable but is read-only: allow writing to it"
+NO_DATABASE = "must name a database but there is none of that name: create it first"
+NO_ENTRY = "must be open to this user but is not: check user and password"
+NO_SERVER = "must be the address of a running server but none answers there: start it, or correct the address"
+
+# The first words that fit; SQLite names its errors, PostgreSQL numbers them, a failed connection has only a text.
+TROUBLES = {
+    "SQLITE_BUSY": BUSY,
+    "SQLITE_FULL": FULL,
+    "SQLITE_READONLY": READ_ONLY,
+    "SQLITE_CANTOPEN": "must be a file that can be opened and written, as must its folder, but is not: check both",
+    "SQLITE_NOTADB": "must be a database of SQLite but is another kind of file: give another address",
+    "SQLITE_CORRUPT": "must be a sound database but is damaged: put a backup in its place",
+    "SQLITE_IOERR": "must be on a disk that works but it does not read or write: see to the disk and do it again",
+    "25006": READ_ONLY,
+    "42501": "must be open to this user but is not: ask for the right to create and write tables",
+    "53100": FULL,
+    "55P03": BUSY,
+    "28": NO_ENTRY,
+    "3D000": NO_DATABASE,
+    "authentication failed": NO_ENTRY,
+    "no password supplied": NO_ENTRY,
+    "does not exist": NO_DATABASE,
+    "Connection refused": NO_SERVER,
+    "No such file or directory": NO_SERVER,
+    "could not translate host name": NO_SERVER,
+    "failed to resolve host": NO_SERVER,
+}
+
+
+def shown(url: sa.URL) -> str:
+    """An address without its password, which may also be among its options."""
+    secret = [name for name in url.query if "pass" in name]
+    return url.difference_update_query(secret).render_as_string(hide_password=True)
+
+
+def shown_as_given(address: str) -> str:
+    """An address that cannot be read, without what may be a password in it."""
+    scheme, slashes, rest = address.rpartition("//")
+    return repr(f"{scheme}{slashes}...") if set(rest) & set(":@=") else repr(address)
+
+
+def storage_error(url: sa.URL, failure: SQLAlchemyError) -> StorageError:
+    """What to raise instead."""
+    original = failure.orig if isinstance(failure, DBAPIError) else failure
+    said = " ".join(str(original).split())
+    marks = [getattr(original, "sqlite_errorname", None), getattr(original, "sqlstate", None)]
+    for mark, trouble in TROUBLES.items():
+        if mark in said or any(own is not None and own.startswith(mark) for own in marks):
+            return StorageError(f"{shown(url)} {trouble} ({_without_password(said, url)}).")
+    return StorageError(f"{shown(url)} must answer but said: {_without_password(said, url)}.")
+
+
+def damaged(url: sa.URL, failure: Exception) -> StorageError:
+    """What to raise where something is stored that was never written."""
+    return StorageError(f"{shown(url)} {TROUBLES['SQLITE_CORRUPT']} ({failure}).")
+
+
+def _without_password(said: str, url: sa.URL) -> str:
+    secrets = [url.password, *(value for name, value in url.query.items() if "pass" in name)]
+    for secret in secrets:
+        if secret and isinstance(secret, str):
+            said = said.replace(secret, "***")
+    return said
