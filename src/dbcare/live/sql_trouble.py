@@ -7,35 +7,47 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dbcare.errors import StorageError
 
-BUSY = "must be free in time but got no turn: another process holds it, try again once that has ended"
+BUSY = "must be free in time but another process holds it: try again once that one has ended"
 FULL = "must have room but its disk is full: make room and do it again"
 READ_ONLY = "must be writable but is read-only: allow writing to it"
+DAMAGED = "must be a sound database but is damaged: put a backup in its place"
+LOST = "must stay connected but the connection was lost: do it again, what was told just then may be told twice"
 NO_DATABASE = "must name a database but there is none of that name: create it first"
 NO_ENTRY = "must be open to this user but is not: check user and password"
 NO_SERVER = "must be the address of a running server but none answers there: start it, or correct the address"
 
-# The first words that fit; SQLite names its errors, PostgreSQL numbers them, a failed connection has only a text.
+# How names of SQLite's errors and numbers of PostgreSQL's begin.
 TROUBLES = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_FULL": FULL,
     "SQLITE_READONLY": READ_ONLY,
     "SQLITE_CANTOPEN": "must be a file that can be opened and written, as must its folder, but is not: check both",
     "SQLITE_NOTADB": "must be a database of SQLite but is another kind of file: give another address",
-    "SQLITE_CORRUPT": "must be a sound database but is damaged: put a backup in its place",
-    "SQLITE_IOERR": "must be on a disk that works but it does not read or write: see to the disk and do it again",
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_IOERR": "must be on a disk that reads and writes but this one fails: see to it and do it again",
     "25006": READ_ONLY,
-    "42501": "must be open to this user but is not: ask for the right to create and write tables",
-    "53100": FULL,
-    "55P03": BUSY,
     "28": NO_ENTRY,
     "3D000": NO_DATABASE,
+    "42501": "must let this user create and write tables but does not: ask for that right",
+    "53100": FULL,
+    "55P03": BUSY,
+    "57P03": "must be ready but is starting or stopping: do it again in a moment",
+    "57P": LOST,
+    "XX001": DAMAGED,
+}
+# A connection that failed has no number, only a text.
+UNCONNECTED = {
     "authentication failed": NO_ENTRY,
     "no password supplied": NO_ENTRY,
     "does not exist": NO_DATABASE,
+    "starting up": TROUBLES["57P03"],
+    "shutting down": TROUBLES["57P03"],
+    "closed the connection": LOST,
+    "connection is lost": LOST,
     "Connection refused": NO_SERVER,
     "No such file or directory": NO_SERVER,
-    "could not translate host name": NO_SERVER,
-    "failed to resolve host": NO_SERVER,
+    "resolve host": NO_SERVER,
+    "translate host name": NO_SERVER,
 }
 
 
@@ -55,16 +67,16 @@ def storage_error(url: sa.URL, failure: SQLAlchemyError) -> StorageError:
     """What to raise instead."""
     original = failure.orig if isinstance(failure, DBAPIError) else failure
     said = " ".join(str(original).split())
-    marks = [getattr(original, "sqlite_errorname", None), getattr(original, "sqlstate", None)]
-    for mark, trouble in TROUBLES.items():
-        if mark in said or any(own is not None and own.startswith(mark) for own in marks):
-            return StorageError(f"{shown(url)} {trouble} ({_without_password(said, url)}).")
+    number = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
+    for mark, trouble in (UNCONNECTED if number is None else TROUBLES).items():
+        if mark in said if number is None else number.startswith(mark):
+            return StorageError(f"{shown(url)} {trouble}.")
     return StorageError(f"{shown(url)} must answer but said: {_without_password(said, url)}.")
 
 
 def damaged(url: sa.URL, failure: Exception) -> StorageError:
     """What to raise where something is stored that was never written."""
-    return StorageError(f"{shown(url)} {TROUBLES['SQLITE_CORRUPT']} ({failure}).")
+    return StorageError(f"{shown(url)} {DAMAGED} ({failure}).")
 
 
 def _without_password(said: str, url: sa.URL) -> str:
