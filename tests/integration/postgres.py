@@ -1,5 +1,6 @@
 """A real PostgreSQL server for tests, from a wheel that carries one, which can be killed and started again."""
 
+import itertools
 import os
 import pwd
 import shutil
@@ -29,6 +30,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.numbers = itertools.count()
         self.log = folder.with_name(f"{folder.name}.log")
         self.socket = tempfile.mkdtemp(prefix="pg")  # paths of sockets must be short
         self.user = USER if os.geteuid() == 0 else None
@@ -48,6 +50,12 @@ class Server:
 
     def address(self, database: str = "postgres", user: str = "postgres", socket: str | None = None) -> str:
         return f"postgresql://{user}@/{database}?host={socket or self.socket}"
+
+    def new_database(self) -> str:
+        """The address of an empty one."""
+        name = f"made{next(self.numbers)}"
+        self.sql(f"CREATE DATABASE {name}")
+        return self.address(name)
 
     def sql(self, command: str) -> None:
         self._run("psql", "-q", "-U", "postgres", "-h", self.socket, "-c", command, data=False)

@@ -1,6 +1,5 @@
 """Every store passes the same suite: memory, SQLite, and a real PostgreSQL server."""
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -29,13 +28,9 @@ class TestSqlite(StoreSuite):
 
 
 class TestPostgres(StoreSuite):
-    numbers = itertools.count()
-
     @pytest.fixture(autouse=True)
     def _server(self, postgres: Server) -> None:
         self.server = postgres
 
     def make(self) -> Store:
-        name = f"suite{next(self.numbers)}"
-        self.server.sql(f"CREATE DATABASE {name}")
-        return SqlStore(self.server.address(name))
+        return SqlStore(self.server.new_database())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -107,15 +108,26 @@ class SqlStore(Store):
         self.engines = Engines(address)
         self.url = self.engines.url
         self.statements = Statements(self.engines.get(write=False).dialect)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        """Look before anything is changed: the database may be someone else's."""
         with self._transaction(write=False) as connection:
             ready = sql_tables.are_there(connection, shown(self.url))
         if not ready:
+            with self._translated():
+                self.engines.use_write_ahead_log()
             with self._transaction(write=True) as connection:
                 sql_tables.create(connection, shown(self.url))
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         try:
             with self._transaction(write=True) as connection:
+                sql_tables.create(connection, shown(self.url))  # someone may have removed them
                 connection.execute(sa.insert(studies).values(name=name, settings=json.dumps(settings), created=at))
         except IntegrityError:
             raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
@@ -158,12 +170,17 @@ class SqlStore(Store):
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
+        with self._translated(), self.engines.get(write=write).connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors of the database as errors of dbcare."""
         try:
-            with self.engines.get(write=write).connect() as connection, connection.begin():
-                yield connection
+            yield
         except IntegrityError:
             raise
-        except SQLAlchemyError as failure:
+        except (SQLAlchemyError, sqlite3.Error) as failure:
             raise storage_error(self.url, failure) from failure
 
 

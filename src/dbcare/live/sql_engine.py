@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from typing import Any
+from contextlib import closing
+from typing import Any, cast
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from dbcare.errors import StorageError
 from dbcare.live.sql_trouble import shown, shown_as_given
@@ -36,6 +37,11 @@ def url_of(address: str) -> sa.URL:
     return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
 
 
+def patience_of(url: sa.URL) -> float:
+    """Seconds to wait for another process that uses the same file of SQLite."""
+    return float(str(url.query.get("timeout", PATIENCE)))
+
+
 class Engines:
     """Engines for one address: each process has its own, since a connection must not be used across a fork."""
 
@@ -59,6 +65,22 @@ class Engines:
         # A parent's connections are kept, unused: closing them here would disturb the parent.
         return self._of_process.setdefault(os.getpid(), made)
 
+    def use_write_ahead_log(self) -> None:
+        """In SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
+        if self.url.get_backend_name() != "sqlite":
+            return
+        until = time.monotonic() + patience_of(self.url)
+        with closing(self.get(write=True).raw_connection()) as pooled:
+            connection = cast(sqlite3.Connection, pooled.dbapi_connection)
+            while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                try:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError as failure:
+                    # SQLite does not wait by itself here, where two processes open a new file at once.
+                    if not failure.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                        raise
+                    time.sleep(0.01)
+
     def dispose(self) -> None:
         """Close the connections of this process."""
         self.get(write=True).dispose()
@@ -80,15 +102,22 @@ def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
 
 
 def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    patience = float(str(url.query.get("timeout", PATIENCE)))
-    engine = sa.create_engine(url, pool_timeout=PATIENCE, connect_args={"timeout": patience})
+    engine = sa.create_engine(url, pool_timeout=PATIENCE, connect_args={"timeout": patience_of(url)})
 
     @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
-        _use_write_ahead_log(connection, patience)
         for setting in ("synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {setting}")
+        path = connection.execute("PRAGMA database_list").fetchone()[2]
+        record.info["file"] = path, _identity(path)
+
+    @sa.event.listens_for(engine, "checkout")
+    def check(_connection: Any, record: Any, _proxy: Any) -> None:
+        path, opened = record.info["file"]
+        if _identity(path) != opened:
+            # What is written to a file that was removed is lost: open the one that is there now.
+            raise DisconnectionError
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
@@ -97,16 +126,9 @@ def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
     return engine, engine.execution_options(**{READING: True})
 
 
-def _use_write_ahead_log(connection: sqlite3.Connection, patience: float) -> None:
-    """So that readers and the writer do not wait for each other; the file remembers it."""
-    until = time.monotonic() + patience
-    while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as failure:
-            if failure.sqlite_errorname.startswith("SQLITE_READONLY"):
-                return
-            # SQLite does not wait by itself here, where two processes open a new file at once.
-            if not failure.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                raise
-            time.sleep(0.01)
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

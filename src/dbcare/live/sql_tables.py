@@ -65,7 +65,7 @@ def are_there(connection: sa.Connection, shown: str) -> bool:
 
 
 def create(connection: sa.Connection, shown: str) -> None:
-    """Make the tables, all or none, unless another process has just done so."""
+    """Make the tables, all or none, unless they are there."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CREATION_LOCK)))
     if not are_there(connection, shown):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
 from dbcare.errors import StorageError
 
@@ -12,6 +12,7 @@ FULL = "must have room but its disk is full: make room and do it again"
 READ_ONLY = "must be writable but is read-only: allow writing to it"
 DAMAGED = "must be a sound database but is damaged: put a backup in its place"
 LOST = "must stay connected but the connection was lost: do it again, what was told just then may be told twice"
+NO_TABLES = "must have the tables of dbcare but they are gone: put a backup in their place, or create the study anew"
 NO_DATABASE = "must name a database but there is none of that name: create it first"
 NO_ENTRY = "must be open to this user but is not: check user and password"
 NO_SERVER = "must be the address of a running server but none answers there: start it, or correct the address"
@@ -28,6 +29,7 @@ TROUBLES = {
     "25006": READ_ONLY,
     "28": NO_ENTRY,
     "3D000": NO_DATABASE,
+    "42P01": NO_TABLES,
     "42501": "must let this user create and write tables but does not: ask for that right",
     "53100": FULL,
     "55P03": BUSY,
@@ -35,8 +37,9 @@ TROUBLES = {
     "57P": LOST,
     "XX001": DAMAGED,
 }
-# A connection that failed has no number, only a text.
-UNCONNECTED = {
+# A connection that failed has no number, and some errors of SQLite have none of their own.
+UNNUMBERED = {
+    "no such table": NO_TABLES,
     "authentication failed": NO_ENTRY,
     "no password supplied": NO_ENTRY,
     "does not exist": NO_DATABASE,
@@ -63,14 +66,18 @@ def shown_as_given(address: str) -> str:
     return repr(f"{scheme}{slashes}...") if set(rest) & set(":@=") else repr(address)
 
 
-def storage_error(url: sa.URL, failure: SQLAlchemyError) -> StorageError:
+def storage_error(url: sa.URL, failure: Exception) -> StorageError:
     """What to raise instead."""
     original = failure.orig if isinstance(failure, DBAPIError) else failure
     said = " ".join(str(original).split())
     number = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
-    for mark, trouble in (UNCONNECTED if number is None else TROUBLES).items():
-        if mark in said if number is None else number.startswith(mark):
-            return StorageError(f"{shown(url)} {trouble}.")
+    fitting = (
+        [trouble for mark, trouble in UNNUMBERED.items() if mark in said]
+        if number in (None, "SQLITE_ERROR")
+        else [trouble for mark, trouble in TROUBLES.items() if number.startswith(mark)]
+    )
+    if fitting:
+        return StorageError(f"{shown(url)} {fitting[0]}.")
     return StorageError(f"{shown(url)} must answer but said: {_without_password(said, url)}.")
 
 
