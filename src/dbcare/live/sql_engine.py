@@ -32,7 +32,7 @@ def url_of(address: str) -> sa.URL:
         )
     if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
         raise StorageError(
-            f"`storage` must name a file but got {shown(url)}: a study without storage is kept in memory anyway."
+            f"`storage` must name a file but got {address!r}: a study without storage is kept in memory anyway."
         )
     return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
 
