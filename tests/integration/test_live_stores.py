@@ -26,6 +26,9 @@ class TestSqlite(StoreSuite):
     def make(self) -> Store:
         return SqlStore(f"sqlite:///{self.folder / 'studies.db'}")
 
+    def another(self) -> Store:
+        return self.make()
+
 
 class TestPostgres(StoreSuite):
     @pytest.fixture(autouse=True)
@@ -33,4 +36,8 @@ class TestPostgres(StoreSuite):
         self.server = postgres
 
     def make(self) -> Store:
-        return SqlStore(self.server.new_database())
+        self.address = self.server.new_database()
+        return SqlStore(self.address)
+
+    def another(self) -> Store:
+        return SqlStore(self.address)
