@@ -7,7 +7,7 @@ from postgres import Server, server
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def postgres() -> Iterator[Server]:
     """One server for all tests of a process, which must not kill it."""
-    with server(tmp_path_factory.mktemp("postgres")) as running:
+    with server() as running:
         yield running

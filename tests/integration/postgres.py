@@ -26,27 +26,24 @@ PASSWORD = "correct-horse"
 
 
 class Server:
-    """A server with its data in `folder`, reached through a socket; it starts when it is made."""
+    """A server that is reached through a socket; it starts when it is made."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
+        # Not where pytest keeps its files: the path of a socket must be short, and the server's user let in.
+        self.socket = tempfile.mkdtemp(prefix="pg")
+        self.data = Path(self.socket) / "data"
+        self.log = Path(self.socket) / "log"
         self.numbers = itertools.count()
-        self.log = folder.with_name(f"{folder.name}.log")
-        self.socket = tempfile.mkdtemp(prefix="pg")  # paths of sockets must be short
         self.user = USER if os.geteuid() == 0 else None
         if self.user is not None:
             ensure_user_exists(self.user)
-            self._allow_in(pwd.getpwnam(self.user))
+            ensure_prefix_permissions(POSTGRES_BIN_PATH)
+            user = pwd.getpwnam(self.user)
+            os.chown(self.socket, user.pw_uid, user.pw_gid)
         self._run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "--no-sync")
-        rules = folder / "pg_hba.conf"
+        rules = self.data / "pg_hba.conf"
         rules.write_text(f"local all {GUARDED} scram-sha-256\n{rules.read_text()}")
         self.start()
-
-    def _allow_in(self, user: pwd.struct_passwd) -> None:
-        ensure_prefix_permissions(self.folder)
-        ensure_prefix_permissions(POSTGRES_BIN_PATH)
-        for path in (self.folder, self.socket):
-            os.chown(path, user.pw_uid, user.pw_gid)
 
     def address(self, database: str = "postgres", user: str = "postgres", socket: str | None = None) -> str:
         return f"postgresql://{user}@/{database}?host={socket or self.socket}"
@@ -63,11 +60,11 @@ class Server:
     def start(self) -> None:
         """Returns once it takes connections."""
         with self.log.open("ab") as log:
-            command = [str(POSTGRES_BIN_PATH / "postgres"), "-D", str(self.folder), "-k", self.socket, "-h", ""]
+            command = [str(POSTGRES_BIN_PATH / "postgres"), "-D", str(self.data), "-k", self.socket, "-h", ""]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd="/")
-        state = self.folder / "postmaster.pid"
+        state = self.data / "postmaster.pid"
         while not (state.exists() and state.read_text().split()[::7] == [str(self.process.pid), "ready"]):
-            assert self.process.poll() is None, self.log.read_text()
+            assert self.process.poll() is None, self.log.read_text()[-2000:]
             time.sleep(0.005)
 
     def kill(self) -> None:
@@ -87,7 +84,7 @@ class Server:
         shutil.rmtree(self.socket)
 
     def _run(self, program: str, *arguments: str, data: bool = True) -> None:
-        command = [str(POSTGRES_BIN_PATH / program), *(["-D", str(self.folder)] if data else []), *arguments]
+        command = [str(POSTGRES_BIN_PATH / program), *(["-D", str(self.data)] if data else []), *arguments]
         ran = subprocess.run(command, capture_output=True, text=True, user=self.user, cwd="/", check=False)
         assert ran.returncode == 0, ran.stderr
 
@@ -100,9 +97,9 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     """A server that is stopped in the end."""
-    running = Server(folder)
+    running = Server()
     try:
         yield running
     finally:

@@ -23,11 +23,9 @@ TOGETHER = 3  # workers at any time
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[Server]:
+def mortal() -> Iterator[Server]:
     """A server of the test's own."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    with server(folder) as running:
+    with server() as running:
         yield running
 
 

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -142,15 +143,18 @@ def test_a_database_opened_for_reading_only(study: Study, path: Path) -> None:
     fill(study, 1)
 
 
-def test_a_file_without_permission_to_write(study: Study, path: Path) -> None:
-    store_of(f"sqlite:///{path}?timeout=0.5").close()
-    path.chmod(0o444)
-    for folder in (path.parent, *path.parent.parents[:2]):
-        folder.chmod(0o755)
-    said = python(f"""
+def test_a_file_without_permission_to_write() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path, mine = Path(folder) / "live.db", Path(folder) / "mine.db"
+        study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}")
+        fill(study, 2)
+        store_of(f"sqlite:///{path}").close()
+        path.chmod(0o444)
+        said = python(f"""
 import os, dbcare
 from dbcare.errors import StorageError
-dbcare.create_study("s", ["A", "B"], cost=0.1, sigma=1.0, storage="sqlite:///{path.with_name("mine.db")}").ask()
+dbcare.create_study("s", ["A", "B"], cost=0.1, sigma=1.0, storage="sqlite:///{mine}").ask()
 if os.geteuid() == 0:
     os.setuid({OTHER_USER})  # root may write whatever the permissions say
 try:
@@ -158,11 +162,12 @@ try:
 except StorageError as failure:
     print(failure)
 """)
-    assert "live.db must be " in said
-    assert "read-only" in said or "opened and written, as must its folder" in said
-    path.chmod(0o644)
-    fill(study, 1)
-    assert study.status().counted == 3
+        assert "live.db must be " in said
+        assert "read-only" in said or "opened and written, as must its folder" in said
+        path.chmod(0o644)
+        fill(study, 1)
+        assert study.status().counted == 3
+        store_of(f"sqlite:///{path}").close()
 
 
 def test_a_newer_version_is_left_as_it_is(study: Study, path: Path) -> None:

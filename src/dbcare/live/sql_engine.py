@@ -15,7 +15,13 @@ from dbcare.errors import StorageError
 from dbcare.live.sql_trouble import shown, shown_as_given
 
 PATIENCE = 60.0  # seconds to wait for another process to end its session, unless the address says otherwise
-DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+DRIVERS = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
 READING = "dbcare_reading"
 
 
@@ -23,23 +29,39 @@ def url_of(address: str) -> sa.URL:
     """The address, if it is one of a database that can keep studies."""
     try:
         url = sa.make_url(address)
+        known = url.drivername in DRIVERS
     except (ArgumentError, ValueError):
-        url = None
-    if url is None or url.get_backend_name() not in ("sqlite", *DRIVERS):
+        known = False
+    if not known:
         raise StorageError(
             "`storage` must be an address such as sqlite:///ads.db or postgresql://me@host/studies "
             f"but got {shown_as_given(address)}."
         )
-    if url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:"):
+    if url.get_backend_name() == "sqlite":
+        _check_file(url)
+    return url.set(drivername=DRIVERS[url.drivername])
+
+
+def _check_file(url: sa.URL) -> None:
+    if url.database in (None, "", ":memory:"):
         raise StorageError(
-            f"`storage` must name a file but got {address!r}: a study without storage is kept in memory anyway."
+            f"`storage` must name a file but got sqlite://{url.database or ''}: "
+            "a study without storage is kept in memory anyway."
         )
-    return url.set(drivername=DRIVERS.get(url.drivername, url.drivername))
+    if "uri" not in url.query and (unknown := sorted(set(url.query) - {"timeout"})):
+        raise StorageError(
+            f"`storage` must have no option but timeout, or begin with sqlite:///file: and have uri=true, "
+            f"but got {', '.join(unknown)}."
+        )
 
 
 def patience_of(url: sa.URL) -> float:
     """Seconds to wait for another process that uses the same file of SQLite."""
-    return float(str(url.query.get("timeout", PATIENCE)))
+    given = url.query.get("timeout", PATIENCE)
+    try:
+        return float(given)  # type: ignore[arg-type]  # or a tuple, if given twice
+    except (TypeError, ValueError):
+        raise StorageError(f"`timeout` in {shown(url)} must be a number of seconds but got {given!r}.") from None
 
 
 class Engines:
