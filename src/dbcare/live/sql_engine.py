@@ -45,7 +45,7 @@ def url_of(address: str) -> sa.URL:
 def _check_file(url: sa.URL) -> None:
     if url.database in (None, "", ":memory:"):
         raise StorageError(
-            f"`storage` must name a file but got sqlite://{url.database or ''}: "
+            f"`storage` must name a file but got sqlite:///{url.database or ''}: "
             "a study without storage is kept in memory anyway."
         )
     if "uri" not in url.query and (unknown := sorted(set(url.query) - {"timeout"})):

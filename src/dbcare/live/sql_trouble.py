@@ -62,8 +62,8 @@ def shown(url: sa.URL) -> str:
 
 def shown_as_given(address: str) -> str:
     """An address that cannot be read, without what may be a password in it."""
-    scheme, slashes, rest = address.rpartition("//")
-    return repr(f"{scheme}{slashes}...") if set(rest) & set(":@=") else repr(address)
+    start = address.find("//") + 2 if "//" in address else 0
+    return repr(f"{address[:start]}..." if set(address[start:]) & set(":@=") else address)
 
 
 def storage_error(url: sa.URL, failure: Exception) -> StorageError:
