@@ -1,20 +1,106 @@
-"""A real PostgreSQL server for tests, from a wheel that carries one."""
+"""A real PostgreSQL server for tests, from a wheel that carries one, which can be killed and started again."""
 
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # comes with pgserver
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # on folders that it falls back to
+    from pgserver._commands import POSTGRES_BIN_PATH
+    from pgserver.utils import ensure_prefix_permissions, ensure_user_exists
+
+USER = "pgserver"  # PostgreSQL refuses to run as root
+GUARDED = "guarded"  # a role that must give its password
+PASSWORD = "correct-horse"
+
+
+class Server:
+    """A server that is reached through a socket; it starts when it is made."""
+
+    def __init__(self) -> None:
+        # Not where pytest keeps its files: the path of a socket must be short, and the server's user let in.
+        self.socket = tempfile.mkdtemp(prefix="pg")
+        self.data = Path(self.socket) / "data"
+        self.log = Path(self.socket) / "log"
+        self.numbers = itertools.count()
+        self.user = USER if os.geteuid() == 0 else None
+        if self.user is not None:
+            ensure_user_exists(self.user)
+            ensure_prefix_permissions(POSTGRES_BIN_PATH)
+            user = pwd.getpwnam(self.user)
+            os.chown(self.socket, user.pw_uid, user.pw_gid)
+        self._run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "--no-sync")
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"local all {GUARDED} scram-sha-256\n{rules.read_text()}")
+        self.start()
+
+    def address(self, database: str = "postgres", user: str = "postgres", socket: str | None = None) -> str:
+        return f"postgresql://{user}@/{database}?host={socket or self.socket}"
+
+    def new_database(self) -> str:
+        """The address of an empty one."""
+        name = f"made{next(self.numbers)}"
+        self.sql(f"CREATE DATABASE {name}")
+        return self.address(name)
+
+    def sql(self, command: str) -> None:
+        self._run("psql", "-q", "-U", "postgres", "-h", self.socket, "-c", command, data=False)
+
+    def start(self) -> None:
+        """Returns once it takes connections."""
+        with self.log.open("ab") as log:
+            command = [str(POSTGRES_BIN_PATH / "postgres"), "-D", str(self.data), "-k", self.socket, "-h", ""]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd="/")
+        state = self.data / "postmaster.pid"
+        while not (state.exists() and state.read_text().split()[::7] == [str(self.process.pid), "ready"]):
+            assert self.process.poll() is None, self.log.read_text()[-2000:]
+            time.sleep(0.005)
+
+    def kill(self) -> None:
+        """As if the machine had lost its power: the server and all of its children at once, without a word."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.kill()
+        for child in children:
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+        self.process.wait()
+        while any(map(_is_alive, children)):
+            time.sleep(0.001)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+        shutil.rmtree(self.socket)
+
+    def _run(self, program: str, *arguments: str, data: bool = True) -> None:
+        command = [str(POSTGRES_BIN_PATH / program), *(["-D", str(self.data)] if data else []), *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, user=self.user, cwd="/", check=False)
+        assert ran.returncode == 0, ran.stderr
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """The address of a server with its data in `folder`, stopped in the end."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on folders that it falls back to
-        from pgserver.postgres_server import get_server  # noqa: PLC0415  # its import warns
-
-        running = get_server(folder, cleanup_mode="stop")
+def server() -> Iterator[Server]:
+    """A server that is stopped in the end."""
+    running = Server()
     try:
-        yield running.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        yield running
     finally:
-        running.cleanup()
+        running.stop()

@@ -1,102 +1,119 @@
-"""Studies that several processes work on at once, on SQLite and on a real PostgreSQL server, some of them killed."""
+"""Studies that several processes work on at once, on SQLite and on a real PostgreSQL server."""
 
+import multiprocessing
 import os
-import random
-import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from live_crew import ARMS, Worker, replayed, told_by
 from live_worker import reward_of
-from postgres import server
+from postgres import Server
 
 import dbcare
-from dbcare import Study
 from dbcare.live.create import store_of
-from dbcare.live.events import Kind
-from dbcare.live.ledger import Ledger
 
 pytestmark = pytest.mark.xdist_group("postgres")
-
-WORKER = Path(__file__).with_name("live_worker.py")
-ARMS = ["A", "B", "C"]
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("postgres")) as address:
-        yield address
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    where = f"sqlite:///{tmp_path / 'live.db'}" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    if request.param == "sqlite":
+        where = f"sqlite:///{tmp_path / 'live.db'}"
+    else:
+        server: Server = request.getfixturevalue("postgres")
+        where = server.new_database()
     yield where
     store_of(where).close()
 
 
-def start(address: str, name: str, worker: int, trials: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(WORKER), address, name, f"worker {worker}", str(trials)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
-    """A replay of all events in this process, each ask compared with what the ledger says; and the trials told."""
-    ledger, told = Ledger(study.settings), []
-    with store_of(address).session(study.name, write=False) as session:
-        for _, event in session.since(0):
-            if event.kind is Kind.ASKED:
-                if event.worker is not None:
-                    ledger.workers.add(event.worker)  # counted before the ask is decided
-                assert event.trial == ledger.asked + 1
-                assert event.arm == ledger.next_arm()
-            if event.kind is Kind.TOLD:
-                assert event.reward == reward_of(event.trial)
-                told.append(event.trial)
-            ledger.apply(event)
-    return ledger, told
-
-
-def test_eight_processes_share_a_study(address: str) -> None:
+def test_eight_processes_share_a_study(address: str, tmp_path: Path) -> None:
     """Every trial asked once and told once; the decisions are those of a replay; all workers had a part."""
     study = dbcare.create_study("eight", ARMS, cost=1e-9, sigma=1.0, storage=address)
-    each = 60
-    workers = [start(address, "eight", number, each) for number in range(8)]
-    said = [worker.communicate(timeout=120) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0] * 8, said
-    printed = [int(line.split()[0]) for out, _ in said for line in out.splitlines()]
+    each = 250
+    workers = [Worker(address, "eight", number, each, tmp_path, lease="5m") for number in range(8)]
+    assert [worker.process.wait(timeout=240) for worker in workers] == [0] * 8, [w.said.read_text() for w in workers]
+    assert [worker.outages() for worker in workers] == [[]] * 8
     ledger, told = replayed(study, address)
-    assert sorted(printed) == sorted(told) == list(range(1, 8 * each + 1))
+    assert sorted(told_by(workers)) == sorted(told) == list(range(1, 8 * each + 1))
     assert study.status().counted == ledger.counted == 8 * each
     assert study.recommendation().arm == ARMS[ledger.decision.recommended]
     study.check()
 
 
-def test_killed_workers_lose_nothing_that_was_acknowledged(address: str) -> None:
-    """SIGKILL at random moments: what a worker was acknowledged is there, nothing is there twice, the study goes on."""
-    study = dbcare.create_study("killed", ARMS, cost=1e-9, sigma=1.0, storage=address)
-    chance = random.Random(5)
-    acknowledged: list[int] = []
-    for turn in range(5):
-        workers = [start(address, "killed", 10 * turn + number, 10_000) for number in range(2)]
-        for worker in workers:
-            assert worker.stdout is not None
-            acknowledged += [int(worker.stdout.readline().split()[0]) for _ in range(chance.randint(2, 20))]
-        time.sleep(0.02 * chance.random())
-        for worker in workers:
-            os.kill(worker.pid, signal.SIGKILL)
-        for worker in workers:
-            out, _ = worker.communicate(timeout=30)
-            complete = out[: out.rfind("\n") + 1].splitlines()
-            acknowledged += [int(line.split()[0]) for line in complete]
-    time.sleep(2.1)  # the leases of the dead run out
-    study.ask(1, lease="1s", worker="late")
+def test_a_new_database_opened_by_several_processes_at_once(address: str) -> None:
+    """Each finds the tables made, by itself or another, and makes a study of its own."""
+    code = f"""
+import sys, dbcare
+sys.stdin.readline()
+dbcare.create_study(sys.argv[1], ["A", "B"], cost=0.1, sigma=1.0, storage={address!r})
+"""
+    command = [sys.executable, "-c", code]
+    openers = [subprocess.Popen([*command, f"s{number}"], stdin=subprocess.PIPE, text=True) for number in range(4)]
+    time.sleep(1.0)  # until most have loaded what they need
+    for opener in openers:
+        assert opener.stdin is not None
+        opener.stdin.close()
+    assert [opener.wait(timeout=60) for opener in openers] == [0] * 4
+    assert sorted(dbcare.list_studies(address)) == [f"s{number}" for number in range(4)]
+
+
+def test_a_study_that_was_opened_before_a_fork(address: str) -> None:
+    """Parent and children go on with it, each with connections of its own."""
+    study = dbcare.create_study("forked", ARMS, cost=1e-9, sigma=1.0, storage=address)
+    assert study.status().counted == 0  # a connection is open now
+
+    def work() -> None:
+        told = 0
+        while told < 20:
+            if trial := study.ask(lease="5m", worker=str(os.getpid())):
+                study.tell(trial, reward_of(trial.id))
+                told += 1
+
+    children = [multiprocessing.get_context("fork").Process(target=work) for _ in range(3)]
+    for child in children:
+        child.start()
+    work()
+    for child in children:
+        child.join(timeout=60)
+    assert [child.exitcode for child in children] == [0] * 3
     ledger, told = replayed(study, address)
-    assert len(acknowledged) >= 20
-    assert set(acknowledged) <= set(told)
-    assert len(told) == len(set(told))
-    assert ledger.counted >= max(acknowledged) - 1
+    assert sorted(told) == list(range(1, 81))
+    assert len(ledger.workers) == 4
     study.check()
+
+
+def test_backups_of_sqlite_while_workers_write(tmp_path: Path) -> None:
+    """Each opens as a store, passes its check, and has all that was acknowledged before the backup began."""
+    address = f"sqlite:///{tmp_path / 'live.db'}"
+    dbcare.create_study("busy", ARMS, cost=1e-9, sigma=1.0, storage=address)
+    workers = [Worker(address, "busy", number, 10**9, tmp_path, lease="5m") for number in range(3)]
+    try:
+        while not all(worker.told() for worker in workers):
+            time.sleep(0.01)
+        sizes = []
+        for number in range(8):
+            time.sleep(0.1)
+            acknowledged = told_by(workers)
+            with (
+                closing(sqlite3.connect(tmp_path / "live.db")) as source,
+                closing(sqlite3.connect(tmp_path / f"backup{number}.db")) as target,
+            ):
+                source.backup(target, pages=-1 if number % 2 else 3)  # in one go, or in steps among the writers
+            copy = f"sqlite:///{tmp_path / f'backup{number}.db'}"
+            study = dbcare.load_study("busy", copy)
+            study.check()
+            ledger, told = replayed(study, copy)
+            assert set(acknowledged) <= set(told)
+            sizes.append(ledger.asked)
+            store_of(copy).close()
+    finally:
+        for worker in workers:
+            worker.kill()
+    assert sizes == sorted(set(sizes))
+    store_of(address).close()

@@ -1,12 +1,9 @@
 """Every store passes the same suite: memory, SQLite, and a real PostgreSQL server."""
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from postgres import server
+from postgres import Server
 
 from dbcare.live.memory import MemoryStore
 from dbcare.live.sql import SqlStore
@@ -14,12 +11,6 @@ from dbcare.live.store import Store
 from dbcare.testing.store_suite import StoreSuite
 
 pytestmark = pytest.mark.xdist_group("postgres")
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("postgres")) as address:
-        yield address
 
 
 class TestMemory(StoreSuite):
@@ -35,17 +26,18 @@ class TestSqlite(StoreSuite):
     def make(self) -> Store:
         return SqlStore(f"sqlite:///{self.folder / 'studies.db'}")
 
+    def another(self) -> Store:
+        return self.make()
+
 
 class TestPostgres(StoreSuite):
-    numbers = itertools.count()
-
     @pytest.fixture(autouse=True)
-    def _server(self, postgres: str) -> None:
-        self.address = postgres
+    def _server(self, postgres: Server) -> None:
+        self.server = postgres
 
     def make(self) -> Store:
-        name = f"suite{next(self.numbers)}"
-        engine = sa.create_engine(self.address, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-        with engine.connect() as connection:
-            connection.execute(sa.text(f"CREATE DATABASE {name}"))
-        return SqlStore(self.address.replace("/postgres?", f"/{name}?"))
+        self.address = self.server.new_database()
+        return SqlStore(self.address)
+
+    def another(self) -> Store:
+        return SqlStore(self.address)

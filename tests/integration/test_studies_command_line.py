@@ -53,7 +53,7 @@ def test_a_study_from_begin_to_end(tmp_path: Path) -> None:
         (("create", "a", "--arms", "A,A", "--cost", "0.1", "--binary"), "`arms` must be 2 or more different names"),
         (("create", "a", "--arms", "A,B", "--price", "-1", "--value", "2", "--binary"), "`price` must be positive"),
         (("studies", "--storage", "nowhere"), "`storage` must be an address such as sqlite:///ads.db"),
-        (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "must answer but said: unable to open database"),
+        (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "must be a file that can be opened and written"),
     ],
 )
 def test_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -3,91 +3,83 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from dbcare.errors import StorageError, StudyExistsError, StudyNotFoundError
+from dbcare.errors import StudyExistsError, StudyNotFoundError
+from dbcare.live import sql_tables
 from dbcare.live.events import Event, Kind
+from dbcare.live.sql_engine import Engines
+from dbcare.live.sql_tables import events, studies, summaries
+from dbcare.live.sql_trouble import damaged, shown, storage_error
 from dbcare.live.store import Placed, Session, Store
 
-VERSION = 1
-PATIENCE = 60.0  # seconds to wait for another process to end its session
+FIELDS = [field.name for field in fields(Event)]
+stored_fields = attrgetter(*("kind.value" if name == "kind" else name for name in FIELDS))
 
-TABLES = sa.MetaData()
-about = sa.Table("dbcare", TABLES, sa.Column("version", sa.Integer, nullable=False))
-studies = sa.Table(
-    "studies",
-    TABLES,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.String, nullable=False, unique=True),
-    sa.Column("settings", sa.Text, nullable=False),
-    sa.Column("created", sa.Double, nullable=False),
-)
-events = sa.Table(
-    "events",
-    TABLES,
-    sa.Column("position", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
-    sa.Column("study", sa.ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("kind", sa.String(10), nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("trial", sa.Integer, nullable=False),
-    sa.Column("arm", sa.Integer, nullable=False),
-    sa.Column("reward", sa.Double),
-    sa.Column("charged", sa.Boolean, nullable=False),
-    sa.Column("expires", sa.Double),
-    sa.Column("worker", sa.String),
-    sa.Column("note", sa.String),
-    sa.Index("events_in_order", "study", "position"),
-    sa.Index("events_of_trials", "study", "trial"),
-)
-summaries = sa.Table(
-    "summaries",
-    TABLES,
-    sa.Column("study", sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("position", sa.BigInteger, nullable=False),
-    sa.Column("state", sa.Text, nullable=False),
-)
-FIELDS = [column for column in events.columns if column.name not in ("position", "study")]
+
+class Statements:
+    """What a session says, as text for one kind of database: making it anew takes longer than carrying it out.
+
+    Parameters go by their place.
+    """
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        self.dialect = dialect
+        self.find = self._text(sa.select(studies.c.id).where(studies.c.name == sa.bindparam("name")))
+        # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
+        self.lock = self._text(sa.select(studies.c.id).where(studies.c.name == sa.bindparam("name")).with_for_update())
+        columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
+        own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
+        self.since = self._text(own.where(events.c.position > sa.bindparam("behind")))
+        self.of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
+        self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == sa.bindparam("own")))
+        self.append = self._text(sa.insert(events))
+
+    def _text(self, statement: sa.Executable) -> str:
+        return str(statement.compile(dialect=self.dialect))  # type: ignore[attr-defined]  # all of these have it
 
 
 class SqlSession(Session):
     """A transaction on one study."""
 
-    def __init__(self, connection: sa.Connection, study: int) -> None:
+    def __init__(self, store: SqlStore, connection: sa.Connection, study: int) -> None:
+        self.store = store
         self.connection = connection
         self.study = study
+        self.last: int | None = None  # no event lies behind this position
 
     def since(self, position: int) -> list[Placed]:
-        found = self.connection.execute(
-            sa.select(events.c.position, *FIELDS)
-            .where(events.c.study == self.study, events.c.position > position)
-            .order_by(events.c.position)
-        )
-        return [(row[0], _event(row[1:])) for row in found]
+        found = self._events(self.store.statements.since, position)
+        self.last = found[-1][0] if found else max(position, self.last or 0)
+        return found
 
     def of_trial(self, trial: int) -> list[Event]:
-        found = self.connection.execute(
-            sa.select(*FIELDS).where(events.c.study == self.study, events.c.trial == trial).order_by(events.c.position)
-        )
-        return [_event(row) for row in found]
+        return [event for _, event in self._events(self.store.statements.of_trial, trial)]
 
     def append(self, listed: list[Event]) -> list[int]:
-        rows = [{"study": self.study, **asdict(each), "kind": str(each.kind)} for each in listed]
-        inserted = self.connection.execute(
-            sa.insert(events).returning(events.c.position, sort_by_parameter_order=True), rows
-        )
-        return [int(position) for (position,) in inserted]
+        if not listed:
+            return []
+        if self.last is None:
+            self.last = self._run(self.store.statements.last, (self.study,)).scalar() or 0
+        first = self.last + 1
+        rows = [(self.study, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
+        self._run(self.store.statements.append, rows if len(rows) > 1 else rows[0])
+        self.last += len(rows)
+        return list(range(first, first + len(rows)))
 
     def summary(self) -> tuple[int, dict[str, Any]] | None:
         row = self.connection.execute(
             sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.study)
         ).first()
-        return None if row is None else (int(row[0]), json.loads(row[1]))
+        return None if row is None else (int(row[0]), self.store.parsed(row[1]))
 
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         values = {"position": position, "state": json.dumps(plain, allow_nan=False)}
@@ -95,35 +87,47 @@ class SqlSession(Session):
         if changed.rowcount == 0:
             self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
 
+    def _events(self, statement: str, condition: int) -> list[Placed]:
+        found: Iterable[Any] = self._run(statement, (self.study, condition))
+        try:
+            return [
+                (position, Event(Kind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
+                for position, kind, at, trial, arm, reward, charged, expires, worker, note in found
+            ]
+        except ValueError as failure:
+            raise damaged(self.store.url, failure) from failure
 
-def _event(row: Any) -> Event:
-    kind, *rest = row
-    return Event(Kind(kind), *rest)
+    def _run(self, statement: str, parameters: tuple[Any, ...] | list[tuple[Any, ...]]) -> sa.CursorResult[Any]:
+        return self.connection.exec_driver_sql(statement, parameters)
 
 
 class SqlStore(Store):
-    """Studies behind an SQLAlchemy address, such as sqlite:///ads.db or postgresql+psycopg://me@host/studies."""
+    """Studies behind an address such as sqlite:///ads.db or postgresql://me@host/studies."""
 
     def __init__(self, address: str) -> None:
+        self.engines = Engines(address)
+        self.url = self.engines.url
+        self.statements = Statements(self.engines.get(write=False).dialect)
         try:
-            self.engine = _engine(address)
-        except (ArgumentError, NoSuchModuleError, ImportError) as failure:
-            raise StorageError(
-                f"`storage` must be an address such as sqlite:///ads.db but got {address!r}: {failure}."
-            ) from None
-        with self._transaction(write=True) as connection:
-            TABLES.create_all(connection)
-            stored = connection.execute(sa.select(about.c.version)).scalar()
-            if stored is None:
-                connection.execute(sa.insert(about).values(version=VERSION))
-        if stored not in (None, VERSION):
-            raise StorageError(
-                f"{self.engine.url.render_as_string()} must have version {VERSION} of the tables but got {stored}."
-            )
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        """Look before anything is changed: the database may be someone else's."""
+        with self._transaction(write=False) as connection:
+            ready = sql_tables.are_there(connection, shown(self.url))
+        if not ready:
+            with self._translated():
+                self.engines.use_write_ahead_log()
+            with self._transaction(write=True) as connection:
+                sql_tables.create(connection, shown(self.url))
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         try:
             with self._transaction(write=True) as connection:
+                sql_tables.create(connection, shown(self.url))  # someone may have removed them
                 connection.execute(sa.insert(studies).values(name=name, settings=json.dumps(settings), created=at))
         except IntegrityError:
             raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
@@ -133,8 +137,7 @@ class SqlStore(Store):
             text = connection.execute(sa.select(studies.c.settings).where(studies.c.name == name)).scalar()
         if text is None:
             raise _missing(name)
-        plain: dict[str, Any] = json.loads(text)
-        return plain
+        return self.parsed(text)
 
     def names(self) -> list[str]:
         with self._transaction(write=False) as connection:
@@ -148,47 +151,38 @@ class SqlStore(Store):
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[Session]:
         with self._transaction(write=write) as connection:
-            found = sa.select(studies.c.id).where(studies.c.name == name)
-            # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
-            study = connection.execute(found.with_for_update() if write else found).scalar()
+            found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
+            study = found.scalar()
             if study is None:
                 raise _missing(name)
-            yield SqlSession(connection, study)
+            yield SqlSession(self, connection, study)
 
     def close(self) -> None:
-        self.engine.dispose()
+        self.engines.dispose()
+
+    def parsed(self, text: str) -> dict[str, Any]:
+        """What was stored as JSON."""
+        try:
+            plain: dict[str, Any] = json.loads(text)
+        except ValueError as failure:
+            raise damaged(self.url, failure) from failure
+        return plain
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
+        with self._translated(), self.engines.get(write=write).connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors of the database as errors of dbcare."""
         try:
-            with self.engine.connect().execution_options(dbcare_write=write) as connection, connection.begin():
-                yield connection
+            yield
         except IntegrityError:
             raise
-        except DBAPIError as failure:
-            shown = self.engine.url.render_as_string(hide_password=True)
-            raise StorageError(f"{shown} must answer but said: {failure.orig}.") from failure
+        except (SQLAlchemyError, sqlite3.Error) as failure:
+            raise storage_error(self.url, failure) from failure
 
 
 def _missing(name: str) -> StudyNotFoundError:
     return StudyNotFoundError(f"A study must be stored before it is used but got {name!r}, which is not.")
-
-
-def _engine(address: str) -> sa.Engine:
-    url = sa.make_url(address)
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_pre_ping=True)
-    engine = sa.create_engine(url, connect_args={"timeout": PATIENCE})
-
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
-        for setting in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
-            connection.execute(f"PRAGMA {setting}")
-
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        write = connection.get_execution_options().get("dbcare_write", True)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
-
-    return engine

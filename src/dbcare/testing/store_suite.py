@@ -1,6 +1,7 @@
 """The conformance suite for stores of live studies: memory, SQLite, PostgreSQL, and yours.
 
-Subclass it in a test file and say how to make an empty store; pytest runs every check on a new one.
+Subclass it in a test file and say how to make an empty store, and how others get at what it keeps; pytest runs every
+check on a new one.
 
     from dbcare.live.memory import MemoryStore
     from dbcare.testing.store_suite import StoreSuite
@@ -29,6 +30,7 @@ EVENTS = [
     Event(Kind.FAILED, 3.0, 2, 1, None, charged=False),
     Event(Kind.STOPPED, 4.0, note="enough"),
 ]
+EXTREMES = [5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 1 / 3, 123456789.12345679, 2.0**53]
 
 
 def _raised_by(attempt: Callable[[], object]) -> type[Exception] | None:
@@ -52,6 +54,10 @@ class StoreSuite:
     def make(self) -> Store:
         """A store without studies."""
         raise NotImplementedError("define `make` in a subclass")
+
+    def another(self) -> Store | None:
+        """A second store on what the first one keeps, as another process would open it; None if there is no such."""
+        return None
 
     def filled(self) -> Store:
         """A store with two studies, one of them with events."""
@@ -98,6 +104,81 @@ class StoreSuite:
         with store.session("two", write=False) as session:
             assert [position for position, _ in session.since(0)] == given
 
+    def test_numbers_and_texts_are_kept_as_they_are(self) -> None:
+        """To the last bit, from the smallest number to the largest; only the sign of zero may be lost."""
+        store = self.filled()
+        listed = [Event(Kind.TOLD, value, 1, 0, value, expires=-value, worker="w" * 5000) for value in EXTREMES]
+        listed.append(Event(Kind.TOLD, 0.0, 2**31 - 1, 0, -0.0, note="a\nb\t'\"%s ? :x \N{GRINNING FACE}"))
+        with store.session("two", write=True) as session:
+            session.append(listed)
+        with store.session("two", write=False) as session:
+            kept = [event for _, event in session.since(0)]
+            assert kept == listed
+            assert [type(event.reward) for event in kept] == [float] * len(listed)
+            assert [event.charged for event in kept] == [True] * len(listed)
+
+    def test_batches_of_any_size(self) -> None:
+        """None at all, and thousands, in order and each with its position."""
+        store = self.filled()
+        listed = [Event(Kind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
+        with store.session("two", write=True) as session:
+            assert session.append([]) == []
+            assert session.since(0) == []
+            given = session.append(listed)
+            assert session.append([]) == []
+        with store.session("two", write=False) as session:
+            assert session.since(0) == list(zip(given, listed, strict=True))
+            assert session.since(given[-2]) == [(given[-1], listed[-1])]
+            assert session.since(given[-1]) == []
+            assert session.of_trial(4321) == [listed[4320]]
+        with store.session("two", write=True) as session:
+            assert session.append(EVENTS[:1]) > [given[-1]]
+
+    def test_closing_is_not_the_end(self) -> None:
+        """A closed store opens again by itself."""
+        store = self.filled()
+        store.close()
+        with store.session("one", write=True) as session:
+            session.append(EVENTS[:1])
+        store.close()
+        with store.session("one", write=False) as session:
+            assert [event for _, event in session.since(0)] == [*EVENTS, EVENTS[0]]
+
+    def test_stores_on_the_same_place_see_each_other(self) -> None:
+        """Studies, events and summaries, as soon as a session has ended."""
+        store, other = self.filled(), self.another()
+        if other is None:
+            return
+        assert other.names() == ["one", "two"]
+        with other.session("two", write=True) as session:
+            first = session.append(EVENTS[:1])
+            session.save_summary(first[0], {"a": 1})
+        with store.session("two", write=True) as session:
+            assert session.since(0) == [(first[0], EVENTS[0])]
+            assert session.summary() == (first[0], {"a": 1})
+            second = session.append(EVENTS[1:2])
+        with other.session("two", write=False) as session:
+            assert session.since(first[0]) == [(second[0], EVENTS[1])]
+        store.delete("two")
+        assert StudyNotFoundError is _raised_by(lambda: other.settings("two"))
+        other.close()
+
+    def test_a_reader_sees_one_moment_and_holds_nobody_up(self) -> None:
+        """What is written during a session for reading is not seen in it."""
+        store, other = self.filled(), self.another()
+        if other is None:
+            return
+        with store.session("one", write=False) as reader:
+            before = reader.since(0)
+            with other.session("one", write=True) as writer:
+                given = writer.append(EVENTS[:1])
+                writer.save_summary(given[0], {"a": 1})
+            assert reader.since(0) == before
+            assert reader.summary() is None
+        with store.session("one", write=False) as reader:
+            assert reader.since(0) == [*before, (given[0], EVENTS[0])]
+        other.close()
+
     def test_an_exception_undoes_a_session(self) -> None:
         """Nothing half-written is left behind."""
         store = self.filled()
@@ -126,26 +207,31 @@ class StoreSuite:
     def test_deleting_leaves_the_others_alone(self) -> None:
         """And the name is free again."""
         store = self.filled()
+        with store.session("one", write=True) as session:
+            session.save_summary(5, {"a": 1})
         store.delete("one")
         assert store.names() == ["two"]
         store.create("one", SETTINGS, 5.0)
         with store.session("one", write=False) as session:
             assert session.since(0) == []
+            assert session.summary() is None
 
     def test_sessions_for_writing_take_turns(self) -> None:
         """Eight threads that each read the number of events and write it down: no number twice."""
         store = self.filled()
+        other = self.another() or store
 
-        def work() -> None:
+        def work(own: Store) -> None:
             for _ in range(10):
-                with store.session("two", write=True) as session:
+                with own.session("two", write=True) as session:
                     known = len(session.since(0))
                     session.append([Event(Kind.ASKED, 0.0, known + 1, 0)])
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
+        threads = [threading.Thread(target=work, args=(own,)) for own in [store, other] * 4]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         with store.session("two", write=False) as session:
             assert [event.trial for _, event in session.since(0)] == list(range(1, 81))
+        other.close()

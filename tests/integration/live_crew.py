@@ -1,0 +1,62 @@
+"""Workers in processes of their own, and what they said before they ended or were killed."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from live_worker import reward_of
+
+from dbcare import Study
+from dbcare.live.create import store_of
+from dbcare.live.events import Kind
+from dbcare.live.ledger import Ledger
+
+WORKER = Path(__file__).with_name("live_worker.py")
+ARMS = ["A", "B", "C"]
+
+
+class Worker:
+    """One process; what it says goes to a file, which is there whatever happens to the process."""
+
+    def __init__(self, address: str, study: str, number: int, trials: int, folder: Path, lease: str) -> None:
+        self.said = folder / f"worker-{number}.txt"
+        command = [sys.executable, str(WORKER), address, study, f"worker {number}", str(trials), lease]
+        with self.said.open("w") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def lines(self) -> list[str]:
+        """All it said so far; a line that was cut off does not count."""
+        text = self.said.read_text()
+        return text[: text.rfind("\n") + 1].splitlines()
+
+    def told(self) -> list[int]:
+        return [int(line.split()[1]) for line in self.lines() if line.startswith("told ")]
+
+    def outages(self) -> list[str]:
+        return [line for line in self.lines() if line.startswith("outage ")]
+
+
+def told_by(workers: Iterable[Worker]) -> list[int]:
+    return [trial for worker in workers for trial in worker.told()]
+
+
+def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
+    """A replay of all events in this process, each ask compared with what the ledger says; and the trials answered."""
+    ledger, answered = Ledger(study.settings), []
+    with store_of(address).session(study.name, write=False) as session:
+        for _, event in session.since(0):
+            if event.kind is Kind.ASKED:
+                if event.worker is not None:
+                    ledger.workers.add(event.worker)  # counted before the ask is decided
+                assert event.trial == ledger.asked + 1
+                assert event.arm == ledger.next_arm()
+            if event.kind in (Kind.TOLD, Kind.SURPLUS):
+                assert event.reward == reward_of(event.trial)
+                answered.append(event.trial)
+            ledger.apply(event)
+    return ledger, answered
