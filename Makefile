@@ -33,7 +33,7 @@ soak: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,dask,postgresql,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,dask,postgresql,server,dev]'
 	touch $@
 
 clean:

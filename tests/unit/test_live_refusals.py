@@ -27,7 +27,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_spend": 0.0}, "`max_spend` must be positive but got 0.0"),
     ({"timeout_reward": 2.0, "bounds": (0.0, 1.0)}, "`timeout_reward` must lie within the bounds 0 to 1 but got 2"),
     ({"name": ""}, "`name` must be a text of 1 to 200 printable characters but got ''"),
-    ({"name": "a/b"}, "`name` must have no slash but got 'a/b'"),
+    ({"name": "a/b"}, "`name` must have no slash, and not be . or .., but got 'a/b'"),
     ({"name": "a\0b"}, "`name` must be a text of 1 to 200 printable characters but got 'a\\x00b'"),
     ({"name": "x" * 10_000}, "`name` must be a text of 1 to 200 printable characters"),
     ({"storage": 3}, "`storage` must be an address such as sqlite:///ads.db but got 3"),

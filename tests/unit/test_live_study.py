@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from studies import NAMES, rewards, study_of
 
 from dbcare import Study
-from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError
+from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
 from dbcare.live.book import SUMMARY_EVERY
 from dbcare.live.create import create_study
 from dbcare.live.events import Event, Kind
@@ -402,3 +402,28 @@ def test_what_is_pending_and_how_it_went() -> None:
     assert all((point.expected_loss or math.inf) > point.spent for point in history[:-1])
     assert history[-1].expected_loss == study.recommendation().expected_loss
     assert (history[-1].expected_loss or 0.0) <= history[-1].spent == pytest.approx(study.status().spent)
+
+
+def test_asking_again_with_the_same_key() -> None:
+    study = study_of()
+    trials = study.ask(2, key="request 7")
+    assert study.ask(2, key="request 7") == trials
+    study.tell(trials[0], 0.5)
+    assert study.ask(1, key="request 7") == trials
+    assert [trial.id for trial in study.ask(1, key="request 8")] == [3]
+    assert study.status().asked == 3
+
+
+def test_a_study_that_was_deleted_and_made_anew_must_be_loaded_again() -> None:
+    store = MemoryStore()
+    settings = Settings(arms=NAMES, cost=1e-3, sigma=1.0).to_dict()
+    store.create("s", settings, 0.0)
+    study = Study(store, "s")
+    study.ask()
+    store.delete("s")
+    with pytest.raises(StudyNotFoundError, match="must be stored"):
+        study.ask()
+    store.create("s", settings, 0.0)
+    with pytest.raises(StudyNotFoundError, match="that was deleted and another one made: load it again"):
+        study.ask()
+    assert Study(store, "s").status().asked == 0

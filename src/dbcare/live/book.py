@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dbcare.errors import StorageError
+from dbcare.errors import StorageError, StudyNotFoundError
 from dbcare.live.events import Event, Kind
 from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
@@ -50,6 +50,7 @@ class Book:
         self.settings = settings
         self._store = store
         self._lock = threading.RLock()
+        self._identity = store.identity(name)
         self._ledger: Ledger | None = None
         self._position = 0  # of the last event in the ledger
         self._summarised = 0  # of the last event in the stored summary
@@ -60,6 +61,7 @@ class Book:
         with self._lock:
             try:
                 with self._store.session(self.name, write=write) as session:
+                    self._expect_the_same(session)
                     turn = Turn(session, self._caught_up(session))
                     yield turn
                     position = turn.write()
@@ -71,6 +73,13 @@ class Book:
             except BaseException:
                 self._ledger = None  # it may be ahead of what is stored: begin again from there
                 raise
+
+    def _expect_the_same(self, session: Session) -> None:
+        if session.identity != self._identity:
+            raise StudyNotFoundError(
+                f"{self.name!r} must be the study that was opened, but that was deleted and another one made: "
+                "load it again."
+            )
 
     def _caught_up(self, session: Session) -> Ledger:
         if self._ledger is None:

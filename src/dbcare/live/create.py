@@ -128,8 +128,8 @@ def list_studies(storage: str | None = None) -> list[str]:
 def checked_name(name: object) -> str:
     """A study's name, if it can be one: it is part of addresses and of files."""
     checked = validation.text("name", name)
-    if "/" in checked:
-        raise InvalidValueError(f"`name` must have no slash but got {checked!r}.")
+    if "/" in checked or checked in (".", ".."):
+        raise InvalidValueError(f"`name` must have no slash, and not be . or .., but got {checked!r}.")
     return checked
 
 

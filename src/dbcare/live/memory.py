@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
@@ -14,20 +14,24 @@ from dbcare.live.events import Event
 from dbcare.live.store import Placed, Session, Store
 
 
-@dataclass
 class _Kept(Session):
     """All there is of one study."""
 
-    plain: dict[str, Any]
-    events: list[Event] = field(default_factory=list)
-    latest: tuple[int, dict[str, Any]] | None = None
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    def __init__(self, identity: int, plain: dict[str, Any]) -> None:
+        super().__init__(identity)
+        self.plain = plain
+        self.events: list[Event] = []
+        self.latest: tuple[int, dict[str, Any]] | None = None
+        self.lock = threading.RLock()
 
     def since(self, position: int) -> list[Placed]:
         return list(enumerate(self.events[position:], start=position + 1))
 
     def of_trial(self, trial: int) -> list[Event]:
         return [event for event in self.events if event.trial == trial]
+
+    def noted(self, note: str) -> list[Event]:
+        return [event for event in self.events if event.note == note]
 
     def append(self, events: list[Event]) -> list[int]:
         first = len(self.events) + 1
@@ -47,12 +51,16 @@ class MemoryStore(Store):
     def __init__(self) -> None:
         self._kept: dict[str, _Kept] = {}
         self._lock = threading.Lock()
+        self._identities = itertools.count(1)
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         with self._lock:
             if name in self._kept:
                 raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.")
-            self._kept[name] = _Kept(copy.deepcopy(settings))
+            self._kept[name] = _Kept(next(self._identities), copy.deepcopy(settings))
+
+    def identity(self, name: str) -> int:
+        return self._found(name).identity
 
     def settings(self, name: str) -> dict[str, Any]:
         return copy.deepcopy(self._found(name).plain)

@@ -40,6 +40,7 @@ class Statements:
         own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
         self.since = self._text(own.where(events.c.position > sa.bindparam("behind")))
         self.of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
+        self.noted = self._text(own.where(events.c.note == sa.bindparam("words")))
         self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == sa.bindparam("own")))
         self.append = self._text(sa.insert(events))
 
@@ -51,9 +52,9 @@ class SqlSession(Session):
     """A transaction on one study."""
 
     def __init__(self, store: SqlStore, connection: sa.Connection, study: int) -> None:
+        super().__init__(study)
         self.store = store
         self.connection = connection
-        self.study = study
         self.last: int | None = None  # no event lies behind this position
 
     def since(self, position: int) -> list[Placed]:
@@ -64,31 +65,36 @@ class SqlSession(Session):
     def of_trial(self, trial: int) -> list[Event]:
         return [event for _, event in self._events(self.store.statements.of_trial, trial)]
 
+    def noted(self, note: str) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.noted, note)]
+
     def append(self, listed: list[Event]) -> list[int]:
         if not listed:
             return []
         if self.last is None:
-            self.last = self._run(self.store.statements.last, (self.study,)).scalar() or 0
+            self.last = self._run(self.store.statements.last, (self.identity,)).scalar() or 0
         first = self.last + 1
-        rows = [(self.study, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
+        rows = [(self.identity, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
         self._run(self.store.statements.append, rows if len(rows) > 1 else rows[0])
         self.last += len(rows)
         return list(range(first, first + len(rows)))
 
     def summary(self) -> tuple[int, dict[str, Any]] | None:
         row = self.connection.execute(
-            sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.study)
+            sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.identity)
         ).first()
         return None if row is None else (int(row[0]), self.store.parsed(row[1]))
 
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         values = {"position": position, "state": json.dumps(plain, allow_nan=False)}
-        changed = self.connection.execute(sa.update(summaries).where(summaries.c.study == self.study).values(**values))
+        changed = self.connection.execute(
+            sa.update(summaries).where(summaries.c.study == self.identity).values(**values)
+        )
         if changed.rowcount == 0:
-            self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
+            self.connection.execute(sa.insert(summaries).values(study=self.identity, **values))
 
-    def _events(self, statement: str, condition: int) -> list[Placed]:
-        found: Iterable[Any] = self._run(statement, (self.study, condition))
+    def _events(self, statement: str, condition: int | str) -> list[Placed]:
+        found: Iterable[Any] = self._run(statement, (self.identity, condition))
         try:
             return [
                 (position, Event(Kind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
@@ -116,41 +122,48 @@ class SqlStore(Store):
 
     def _open(self) -> None:
         """Look before anything is changed: the database may be someone else's."""
-        with self._transaction(write=False) as connection:
+        with self.transaction(write=False) as connection:
             ready = sql_tables.are_there(connection, shown(self.url))
         if not ready:
             with self._translated():
                 self.engines.use_write_ahead_log()
-            with self._transaction(write=True) as connection:
+            with self.transaction(write=True) as connection:
                 sql_tables.create(connection, shown(self.url))
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         try:
-            with self._transaction(write=True) as connection:
+            with self.transaction(write=True) as connection:
                 sql_tables.create(connection, shown(self.url))  # someone may have removed them
                 connection.execute(sa.insert(studies).values(name=name, settings=json.dumps(settings), created=at))
         except IntegrityError:
             raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
 
+    def identity(self, name: str) -> int:
+        with self.transaction(write=False) as connection:
+            found = connection.exec_driver_sql(self.statements.find, (name,)).scalar()
+        if found is None:
+            raise _missing(name)
+        return int(found)
+
     def settings(self, name: str) -> dict[str, Any]:
-        with self._transaction(write=False) as connection:
+        with self.transaction(write=False) as connection:
             text = connection.execute(sa.select(studies.c.settings).where(studies.c.name == name)).scalar()
         if text is None:
             raise _missing(name)
         return self.parsed(text)
 
     def names(self) -> list[str]:
-        with self._transaction(write=False) as connection:
+        with self.transaction(write=False) as connection:
             return list(connection.execute(sa.select(studies.c.name).order_by(studies.c.id)).scalars())
 
     def delete(self, name: str) -> None:
-        with self._transaction(write=True) as connection:
+        with self.transaction(write=True) as connection:
             if connection.execute(sa.delete(studies).where(studies.c.name == name)).rowcount == 0:
                 raise _missing(name)
 
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[Session]:
-        with self._transaction(write=write) as connection:
+        with self.transaction(write=write) as connection:
             found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
             study = found.scalar()
             if study is None:
@@ -169,7 +182,8 @@ class SqlStore(Store):
         return plain
 
     @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
+    def transaction(self, *, write: bool) -> Iterator[sa.Connection]:
+        """A transaction of the database as a whole, for what is kept beside the studies."""
         with self._translated(), self.engines.get(write=write).connect() as connection, connection.begin():
             yield connection
 

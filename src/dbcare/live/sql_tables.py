@@ -35,6 +35,13 @@ events = sa.Table(
     sa.Column("worker", sa.String),
     sa.Column("note", sa.String),
     sa.Index("events_of_trials", "study", "trial"),
+    sa.Index(
+        "events_with_notes",
+        "study",
+        "note",
+        sqlite_where=sa.text("note IS NOT NULL"),
+        postgresql_where=sa.text("note IS NOT NULL"),
+    ),
     sqlite_with_rowid=False,  # kept in the order of the key, without an index beside it
 )
 summaries = sa.Table(

@@ -15,6 +15,9 @@ Placed = tuple[int, Event]
 class Session(ABC):
     """A look at one study; what is appended is there for everyone once the session has ended well."""
 
+    def __init__(self, identity: int) -> None:
+        self.identity = identity  # another one for a study made anew under the same name
+
     @abstractmethod
     def since(self, position: int) -> list[Placed]:
         """The events behind `position`, in order."""
@@ -22,6 +25,10 @@ class Session(ABC):
     @abstractmethod
     def of_trial(self, trial: int) -> list[Event]:
         """The events of one trial, in order."""
+
+    @abstractmethod
+    def noted(self, note: str) -> list[Event]:
+        """The events with that note, in order."""
 
     @abstractmethod
     def append(self, events: list[Event]) -> list[int]:
@@ -42,6 +49,10 @@ class Store(ABC):
     @abstractmethod
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         """A new study without events; StudyExistsError if there is one of that name."""
+
+    @abstractmethod
+    def identity(self, name: str) -> int:
+        """As `Session.identity`."""
 
     @abstractmethod
     def settings(self, name: str) -> dict[str, Any]:

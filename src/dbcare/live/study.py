@@ -64,10 +64,17 @@ class Study:
         worker: str | None = None,
         *,
         timeout_reward: float | None = None,
+        key: str | None = None,
     ) -> Trial | None: ...
     @overload
     def ask(
-        self, n: int, lease: Lease = "30m", worker: str | None = None, *, timeout_reward: float | None = None
+        self,
+        n: int,
+        lease: Lease = "30m",
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+        key: str | None = None,
     ) -> list[Trial]: ...
     def ask(
         self,
@@ -76,12 +83,14 @@ class Study:
         worker: str | None = None,
         *,
         timeout_reward: float | None = None,
+        key: str | None = None,
     ) -> Trial | list[Trial] | None:
         """The next trial, or up to `n` of them; None, or fewer, where the policy waits for answers or has stopped.
 
         A trial that is not told within its `lease` ("90s", "30m", "2h", "1d", seconds, or None for ever) is given up,
         and another one takes its place; or it counts as `timeout_reward`, the study's own if none is given here.
-        `worker` names who asks: twice as many trials as workers may be out.
+        `worker` names who asks: twice as many trials as workers may be out. Asking again with the same `key` gives the
+        same trials, for when an answer may have been lost on its way.
         """
         wanted = 1 if n is None else validation.whole("n", n, at_least=1)
         duration = seconds_of(lease)
@@ -89,16 +98,26 @@ class Study:
         fallback = self.settings.timeout_reward
         if timeout_reward is not None:
             fallback = self.settings.counted("timeout_reward", timeout_reward)
-        given: list[Trial] = []
+        note = None if key is None else f"key: {validation.text('key', key)}"
         with self._book.turn(write=True) as turn:
             now = time.time()
             expires = None if duration is None else now + duration
+            given = self._asked_before(turn, note)
+            if given:
+                wanted = 0
             self._expire(turn, now)
             while len(given) < wanted and (arm := turn.ledger.next_arm()) is not None:
-                number = turn.ledger.asked + 1
-                turn.note(Event(Kind.ASKED, now, number, arm, fallback, expires=expires, worker=by))
-                given.append(Trial(number, self.settings.arms[arm], expires))
+                event = Event(Kind.ASKED, now, turn.ledger.asked + 1, arm, fallback, True, expires, by, note)
+                turn.note(event)
+                given.append(self._trial(event))
         return given if n is not None else (given[0] if given else None)
+
+    def _asked_before(self, turn: Turn, note: str | None) -> list[Trial]:
+        events = [] if note is None else turn.session.noted(note)
+        return [self._trial(event) for event in events if event.kind is Kind.ASKED]
+
+    def _trial(self, event: Event) -> Trial:
+        return Trial(event.trial, self.settings.arms[event.arm], event.expires)
 
     @staticmethod
     def _expire(turn: Turn, now: float) -> None:

@@ -95,6 +95,26 @@ class StoreSuite:
             assert error is _raised_by(attempt)
         assert store.settings("one") == SETTINGS
 
+    def test_events_are_found_by_their_note(self) -> None:
+        """Of this study only, in order."""
+        store = self.filled()
+        with store.session("two", write=True) as session:
+            session.append([Event(Kind.ASKED, 1.0, 1, 0, note="key"), Event(Kind.ASKED, 1.0, 2, 1, note="key")])
+            assert session.noted("key") == [event for _, event in session.since(0)]
+            assert session.noted("enough") == []
+        with store.session("one", write=False) as session:
+            assert session.noted("enough") == EVENTS[-1:]
+
+    def test_a_study_made_anew_is_another_one(self) -> None:
+        """Though it has the name of one that was deleted."""
+        store = self.filled()
+        known = {store.identity(name) for name in ("one", "two")}
+        store.delete("two")
+        store.create("two", SETTINGS, 5.0)
+        assert len(known | {store.identity("two")}) == 3
+        with store.session("two", write=False) as session:
+            assert session.identity == store.identity("two")
+
     def test_positions_are_those_that_append_gave(self) -> None:
         """So that a reader knows what it has seen."""
         store = self.filled()

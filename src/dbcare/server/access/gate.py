@@ -1,0 +1,98 @@
+"""The gate in front of every route: who is it, and may they?
+
+A program brings its key as `Authorization: Bearer ...`. A browser brings the cookie of its session and, for anything
+that changes something, the session's token, which pages of other sites cannot know. As long as no key was ever made,
+everybody on this machine is let in: then requests that a browser sends for another site are turned down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.roles import Role
+from dbcare.server.access.sessions import BrowserSession, Sessions
+from dbcare.server.problems import RefusalError
+
+COOKIE = "dbcare_session"
+TOKEN = "X-CSRF-Token"  # a header's name
+SAFE = ("GET", "HEAD", "OPTIONS")
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+bearer = HTTPBearer(auto_error=False, description="An API key, made with `dbcare keys create`.")
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who sent a request."""
+
+    role: Role
+    name: str
+    session: BrowserSession | None = None
+
+
+class Gate:
+    """Knows visitors by their key or session."""
+
+    def __init__(self, keys: Keys, sessions: Sessions) -> None:
+        self.keys = keys
+        self.sessions = sessions
+
+    def visitor(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
+        """Who it is; None for strangers."""
+        if given is not None:
+            key = self.keys.known(given.credentials)
+            return None if key is None else Visitor(key.role, key.name)
+        cookie = request.cookies.get(COOKIE)
+        session = None if cookie is None else self.sessions.known(cookie)
+        if session is not None:
+            return Visitor(session.role, session.name, session)
+        if self.keys.any():
+            return None
+        if _is_foreign(request):
+            raise RefusalError(HTTPStatus.FORBIDDEN, "A page of another site must not use this server.")
+        return Visitor(Role.ADMIN, "everybody on this machine")
+
+    def needs(self, role: Role) -> Callable[..., Visitor]:
+        """A dependency that lets in who has the role."""
+
+        def enter(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Visitor:
+            visitor = self.visitor(request, given)
+            if visitor is None:
+                raise RefusalError(
+                    HTTPStatus.UNAUTHORIZED,
+                    "A valid API key must be given as `Authorization: Bearer ...`.",
+                    {"WWW-Authenticate": "Bearer"},
+                )
+            if not visitor.role.allows(role):
+                raise RefusalError(
+                    HTTPStatus.FORBIDDEN, f"The key must have the role {role} for this but has {visitor.role}."
+                )
+            if (
+                visitor.session is not None
+                and request.method not in SAFE
+                and not visitor.session.wrote(request.headers.get(TOKEN))
+            ):
+                raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN}.")
+            return visitor
+
+        return enter
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether this comes under a name that is not this machine's, or changes something for a page that is not ours."""
+    if request.url.hostname not in LOOPBACK:
+        return True
+    if request.method in SAFE:
+        return False
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.url.netloc:
+        return True
+    return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
