@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
+    from dbcare.client.connect import connect as connect
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.grid import evaluate_grid as evaluate_grid
     from dbcare.engines.sprt import best_sprt as best_sprt
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Bandit": "bandit",
+    "connect": "client.connect",
     "DbcareError": "errors",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.grid",

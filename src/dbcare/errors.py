@@ -12,7 +12,9 @@ DbcareError
     ├── StudyExistsError               created twice
     ├── StudyNotFoundError             no such study, or no such trial in it
     ├── StudyMismatchError             loaded with other settings than it was made with
+    ├── AccessError                    its server does not let this key do this
     └── StorageError                   the place where it is kept does not do its part
+        └── AnswerLostError            nobody knows whether it was done
 
 DbcareWarning (UserWarning)
 ├── GuessingIsBestWarning              a cost so high that no pull can pay for itself
@@ -69,6 +71,14 @@ class StudyMismatchError(StudyError):
 
 class StorageError(StudyError):
     """The database cannot be opened, read or written; the message says why. Nothing half-written is left behind."""
+
+
+class AnswerLostError(StorageError):
+    """A server was asked for what must not be done twice, and did not answer: it may have been done or not."""
+
+
+class AccessError(StudyError):
+    """A server that wants a key, or one that may do more; the message says which role it needs."""
 
 
 class EngineError(DbcareError):

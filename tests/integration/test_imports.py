@@ -13,7 +13,7 @@ import dbcare
 PACKAGE = Path(dbcare.__file__).parent
 HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 
-# Each layer may import those above it and itself; `engines` and `live`, `lab` and `server` are apart.
+# Each layer may import those above it and itself; `engines` and `live`, `lab`, `server` and `client` are apart.
 BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
@@ -22,6 +22,7 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"theory", "policies", "live"},
     "engines": {"theory", "policies"},
     "live": {"theory", "policies"},
+    "client": {"live"},
     "lab": {"theory", "policies", "engines", "live"},
     "server": {"theory", "policies", "engines", "live"},
     "cli": {"theory", "policies", "engines", "live", "lab", "server"},

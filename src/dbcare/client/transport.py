@@ -1,0 +1,96 @@
+"""Requests to a server: sent again while that is safe, never for ever, and never to anybody else."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+
+from dbcare.client.answers import reported, understood
+from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+PASSING = (  # what may be over soon; proxies say some of these of a server that restarts
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+
+
+class Transport:
+    """Connections to one server; safe to use from several threads."""
+
+    def __init__(self, address: str, key: str | None, timeout: float, patience: float) -> None:
+        self.address = address
+        self.patience = patience
+        self._jitter = random.Random()  # of its own: the user's random numbers stay as they are
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None, once: bool = False) -> Any:
+        """What the server answers.
+
+        While it does not, or is busy, the request is sent again, for `patience` seconds. One that is to be done `once`
+        is an AnswerLostError as soon as it may have been done.
+        """
+        headers = {} if key is None else {"Idempotency-Key": key}
+        content = None
+        if body is not None:
+            content = _text(body)
+            headers["Content-Type"] = "application/json"
+        request = self._http.build_request(method, self.address + path, content=content, headers=headers)
+        until = time.monotonic() + self.patience
+        pause = FIRST_PAUSE
+        while True:
+            wait = pause * self._jitter.uniform(0.5, 1.0)
+            trouble: DbcareError
+            try:
+                answer = self._http.send(request)
+            except httpx2.TransportError as failure:
+                trouble, may_be_done = self._silent(failure), not isinstance(failure, NOT_SENT)
+            else:
+                if answer.status_code not in PASSING:
+                    return understood(answer)
+                trouble, may_be_done = reported(answer), answer.status_code != HTTPStatus.TOO_MANY_REQUESTS
+                wait = max(wait, _wished(answer))
+            if once and may_be_done:
+                raise AnswerLostError(
+                    f"{method} {path} must be answered but was not, so it may have been done or not: look before doing "
+                    f"it again. {trouble}"
+                )
+            if time.monotonic() + wait > until:
+                raise trouble
+            time.sleep(wait)
+            pause = min(2.0 * pause, LONGEST_PAUSE)
+
+    def _silent(self, failure: httpx2.TransportError) -> StorageError:
+        said = str(failure) or type(failure).__name__
+        return StorageError(f"The server at {self.address} must answer but did not ({said}).")
+
+
+def _text(body: Any) -> bytes:
+    try:
+        return json.dumps(body, allow_nan=False, default=_listed).encode()
+    except (TypeError, ValueError):
+        raise InvalidValueError(f"A request must consist of finite numbers and texts but got {body!r}.") from None
+
+
+def _listed(value: Any) -> Any:
+    """Numbers and arrays of numpy, ranges, tuples."""
+    return value.tolist() if hasattr(value, "tolist") else list(value)
+
+
+def _wished(answer: httpx2.Response) -> float:
+    """The seconds that a server asks to be left alone."""
+    said = answer.headers.get("retry-after", "")
+    return float(said) if said.isdigit() else 0.0
