@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from studies import NAMES, study_of
 
 from dbcare.live.guards import notes_of
 from dbcare.live.ledger import Ledger
@@ -66,13 +65,6 @@ def test_answers_that_are_missing_of_one_arm_are_noticed() -> None:
     (note,) = notes_of(ledger_of(rewards, missing=(0, 50)))
     assert note.startswith("A: 100 of its 100 trials were answered, 100 of 150 of the others")
     assert notes_of(ledger_of(rewards, missing=(50, 50))) == ()
-
-
-def test_the_status_has_the_notes() -> None:
-    study = study_of()
-    draw = np.random.default_rng(6)
-    study.add((NAMES[turn % 3], float(draw.normal(0.0, 5.0))) for turn in range(60))
-    assert [note[:20] for note in study.status().notes] == ["rewards spread by 5,"]
 
 
 @pytest.mark.parametrize("trials", [1, 2, 15, 16, 17, 31, 32, 33, 1000])

@@ -1,0 +1,1 @@
+"""The checks of `StudySuite`, by what they are about."""

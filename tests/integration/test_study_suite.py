@@ -1,0 +1,49 @@
+"""A study keeps its promises wherever it is: in memory, in SQLite, and on a server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service import service
+
+import dbcare
+from dbcare import Study
+from dbcare.client.connect import Client
+from dbcare.testing.study_suite import StudySuite
+
+
+class TestMemory(StudySuite):
+    repeats = 20
+
+    def make(self, **settings: Any) -> Study:
+        return dbcare.create_study(**settings)
+
+
+class TestSqlite(StudySuite):
+    moment = 0.2
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def make(self, **settings: Any) -> Study:
+        return dbcare.create_study(**settings, storage=f"sqlite:///{self.folder / 'studies.db'}")
+
+
+class TestServer(StudySuite):
+    moment = 0.5
+
+    @pytest.fixture(autouse=True)
+    def _client(self, client: Client) -> None:
+        self.client = client
+
+    def make(self, **settings: Any) -> Study:
+        return self.client.create_study(**settings)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    folder = tmp_path_factory.mktemp("server")
+    with service(f"sqlite:///{folder / 'studies.db'}") as address, dbcare.connect(address) as connected:
+        yield connected
