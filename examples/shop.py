@@ -9,7 +9,7 @@ The number of a trial travels with the page, so the shop itself remembers nothin
 times over. Once the study has stopped, `ask` gives None and everybody sees the recommended page.
 
 Here all of it runs on this machine: the service of dbcare in a process of its own, the shop (a FastAPI application)
-that reaches it over HTTP, and visitors who click. A lease is a second; in a real shop it would be a day or a week.
+that reaches it over HTTP, and visitors who click. A lease is two seconds; in a real shop it would be a day or a week.
 Needs `pip install 'dbcare[server]'`.
 """
 
@@ -33,7 +33,7 @@ from fastapi import FastAPI
 import dbcare
 
 CHANCE_TO_BUY = {"one page": 0.50, "three steps": 0.30, "with account": 0.20}  # what nobody knows in a real shop
-LEASE = "1s"
+LEASE = "2s"
 LONGEST_THOUGHT = 0.3  # seconds from the page to the purchase
 VISITORS_AT_ONCE = 16
 SERVICE = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"

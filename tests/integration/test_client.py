@@ -30,6 +30,8 @@ from dbcare.errors import (
 from dbcare.live.sql import SqlStore
 from dbcare.server.access.keys import Keys
 
+pytestmark = pytest.mark.xdist_group("client")
+
 ARMS = ["A", "B", "C"]
 KILLS = 3
 
@@ -258,6 +260,28 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "dbcare.client.transport", raising=False)
     with pytest.raises(StorageError, match=r"pip install 'dbcare\[server\]'"):
         dbcare.connect("http://127.0.0.1:8080")
+
+
+FORKING = """
+import os, sys
+import dbcare
+study = dbcare.connect(sys.argv[1]).load_study("forked")
+study.status()  # a connection that both sides would use
+child = os.fork()
+for _ in range(30):
+    study.tell(study.ask(worker=str(child == 0)), float(child == 0))
+if child:
+    sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_forked_process_has_its_own_connections(client: Client, address: str) -> None:
+    study = client.create_study("forked", ARMS, cost=1e-9, sigma=1.0)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", FORKING, address], env=environment, check=True, timeout=60)
+    rows = study.trials()
+    assert [row.status for row in rows] == ["told"] * 60
+    assert all(row.reward == (row.worker == "True") for row in rows)
 
 
 class Mortal:

@@ -31,6 +31,7 @@ class TestSqlite(StudySuite):
         return dbcare.create_study(**settings, storage=f"sqlite:///{self.folder / 'studies.db'}")
 
 
+@pytest.mark.xdist_group("study server")
 class TestServer(StudySuite):
     moment = 0.5
 

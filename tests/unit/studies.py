@@ -1,15 +1,11 @@
-"""Studies in memory for tests, and rewards for them."""
+"""Studies in memory for tests."""
 
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from dbcare import Study
 from dbcare.live.memory import MemoryStore
 from dbcare.live.settings import Settings
-
-NAMES = ("A", "B", "C")
+from dbcare.testing.studies.checks import NAMES
 
 
 def study_of(**given_settings: Any) -> Study:
@@ -18,8 +14,3 @@ def study_of(**given_settings: Any) -> Study:
     store = MemoryStore()
     store.create("s", Settings(**settings).to_dict(), 0.0)
     return Study(store, "s")
-
-
-def rewards(seed: int, apart: float = 0.4) -> Callable[[str], float]:
-    generator = np.random.default_rng(seed)
-    return lambda arm: float(generator.normal(apart * NAMES.index(arm), 1.0))

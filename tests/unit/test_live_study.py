@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies import NAMES, rewards, study_of
+from studies import study_of
 
 from dbcare import Study
 from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError
@@ -18,6 +18,7 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.memory import MemoryStore
 from dbcare.live.rows import Row
 from dbcare.live.settings import Settings
+from dbcare.testing.studies.checks import NAMES, rewards
 
 
 def test_a_summary_is_the_replay() -> None:

@@ -154,7 +154,7 @@ class Client:
         return found
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; they open again when needed."""
         self._transport.close()
 
     def __enter__(self) -> Client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from http import HTTPStatus
@@ -24,18 +25,28 @@ PASSING = (  # what may be over soon; proxies say some of these of a server that
 
 
 class Transport:
-    """Connections to one server; safe to use from several threads."""
+    """Connections to one server; safe to use from several threads, and in processes that were forked."""
 
     def __init__(self, address: str, key: str | None, timeout: float, patience: float) -> None:
         self.address = address
         self.patience = patience
         self._jitter = random.Random()  # of its own: the user's random numbers stay as they are
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._http = httpx2.Client(headers=headers, timeout=timeout, follow_redirects=False)
+        self._timeout = timeout
+        self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        self._of_process: dict[int, httpx2.Client] = {}
 
     def close(self) -> None:
-        """Close all connections."""
-        self._http.close()
+        """Close all connections; they open again when needed."""
+        if (connections := self._of_process.pop(os.getpid(), None)) is not None:
+            connections.close()
+
+    def _connections(self) -> httpx2.Client:
+        """Those of this process: on a parent's, answers would get mixed up."""
+        process = os.getpid()
+        if process not in self._of_process:
+            made = httpx2.Client(headers=self._headers, timeout=self._timeout, follow_redirects=False)
+            return self._of_process.setdefault(process, made)
+        return self._of_process[process]
 
     def call(self, method: str, path: str, body: Any = None, *, key: str | None = None, once: bool = False) -> Any:
         """What the server answers.
@@ -48,14 +59,15 @@ class Transport:
         if body is not None:
             content = _text(body)
             headers["Content-Type"] = "application/json"
-        request = self._http.build_request(method, self.address + path, content=content, headers=headers)
+        http = self._connections()
+        request = http.build_request(method, self.address + path, content=content, headers=headers)
         until = time.monotonic() + self.patience
         pause = FIRST_PAUSE
         while True:
             wait = pause * self._jitter.uniform(0.5, 1.0)
             trouble: DbcareError
             try:
-                answer = self._http.send(request)
+                answer = http.send(request)
             except httpx2.TransportError as failure:
                 trouble, may_be_done = self._silent(failure), not isinstance(failure, NOT_SENT)
             else:
