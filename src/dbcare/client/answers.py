@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 
-BY_STATUS = {
+BY_STATUS: dict[int, type[DbcareError]] = {  # where the problem names no error of the library
     HTTPStatus.UNAUTHORIZED: AccessError,
     HTTPStatus.FORBIDDEN: AccessError,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: InvalidValueError,
     HTTPStatus.UNPROCESSABLE_ENTITY: InvalidValueError,
+    HTTPStatus.TOO_MANY_REQUESTS: StorageError,
+    HTTPStatus.INTERNAL_SERVER_ERROR: StorageError,
 }
 
 
@@ -45,7 +47,7 @@ def reported(answer: httpx2.Response) -> DbcareError:
     kind = getattr(errors, str(problem.get("error")), None)
     if isinstance(kind, type) and issubclass(kind, DbcareError):
         return kind(detail)
-    by_status = BY_STATUS.get(HTTPStatus(answer.status_code))
+    by_status = BY_STATUS.get(answer.status_code)
     return _strange(answer, detail) if by_status is None else by_status(detail)
 
 

@@ -68,7 +68,7 @@ class Transport:
             trouble: DbcareError
             try:
                 answer = http.send(request)
-            except httpx2.TransportError as failure:
+            except httpx2.RequestError as failure:
                 trouble, may_be_done = self._silent(failure), not isinstance(failure, NOT_SENT)
             else:
                 if answer.status_code not in PASSING:
@@ -85,7 +85,7 @@ class Transport:
             time.sleep(wait)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    def _silent(self, failure: httpx2.TransportError) -> StorageError:
+    def _silent(self, failure: httpx2.RequestError) -> StorageError:
         said = str(failure) or type(failure).__name__
         return StorageError(f"The server at {self.address} must answer but did not ({said}).")
 
