@@ -2,7 +2,7 @@
 
 import typer
 
-from dbcare.cli import planning, reports, research, storage, studies
+from dbcare.cli import logs, planning, reports, research, storage, studies
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +29,7 @@ for panel, commands in {
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.command(name="import", rich_help_panel="Decide")(logs.import_log)
 app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
 
 
