@@ -2,7 +2,7 @@
 
 import typer
 
-from dbcare.cli import logs, planning, reports, research, storage, studies
+from dbcare.cli import demo, logs, planning, reports, research, storage, studies
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -11,6 +11,7 @@ app = typer.Typer(
 )
 for panel, commands in {
     "Decide": (
+        demo.demo,
         planning.plan,
         studies.create,
         studies.ask,
