@@ -2,7 +2,7 @@
 
 import typer
 
-from dbcare.cli import planning, research, studies
+from dbcare.cli import demo, logs, planning, reports, research, storage, studies
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -11,20 +11,27 @@ app = typer.Typer(
 )
 for panel, commands in {
     "Decide": (
+        demo.demo,
         planning.plan,
         studies.create,
         studies.ask,
         studies.tell,
-        studies.status,
-        studies.explain,
-        studies.export,
-        studies.studies,
+        reports.status,
+        reports.explain,
+        reports.export,
+        reports.studies,
+        studies.pause,
+        studies.resume,
+        studies.retire,
         studies.stop,
+        studies.delete,
     ),
     "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.command(name="import", rich_help_panel="Decide")(logs.import_log)
+app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ class Format(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    CSV = "csv"
 
 
 class RiskName(StrEnum):
@@ -22,6 +23,7 @@ class RiskName(StrEnum):
     ERROR = "error"
 
 
+Shape = Annotated[Format, typer.Option("--format", help="How to print.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all processors if not given.")]
 
 
