@@ -29,10 +29,12 @@ def at_terminal(
 
     With `interrupt_after`, what Ctrl-C does, so many seconds after the command has taken the whole screen.
     """
+    # What another terminal was like is not true of this one.
+    known = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
-        arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm-256color"}
+        arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=known | {"TERM": "xterm-256color"}
     )
     os.close(theirs)
     written = b""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from terminal import at_terminal, plain
 
-from dbcare.cli import scene, shop
+from dbcare.cli.demo import scene, shop
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 OWN_SCREEN, OLD_SCREEN, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"

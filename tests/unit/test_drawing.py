@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbcare.cli.chart import Axes, Line, chart
+from dbcare.cli.demo.chart import Axes, Line, chart
 from dbcare.cli.intervals import axis_of, drawn
 
 DOT = "\N{BLACK CIRCLE}"

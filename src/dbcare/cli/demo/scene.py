@@ -6,9 +6,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dbcare.cli import chart, shop
+from dbcare.cli.demo import chart, shop
+from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import drawn
-from dbcare.cli.shop import Moment
 from dbcare.lab.planner.setting import Setting
 from dbcare.live.outlook import ArmStatus, Recommendation
 from dbcare.risk import Risk, money

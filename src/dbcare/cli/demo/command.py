@@ -11,7 +11,7 @@ from dbcare.cli.shared import friendly_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dbcare.cli.shop import Moment
+    from dbcare.cli.demo.shop import Moment
 
 FRAMES = 15  # a second
 HOLD = 0.15  # of the time, for the last picture
@@ -25,8 +25,8 @@ def demo(
     from rich.console import Console
 
     from dbcare import validation
-    from dbcare.cli import scene
-    from dbcare.cli.shop import simulate
+    from dbcare.cli.demo import scene
+    from dbcare.cli.demo.shop import simulate
 
     with friendly_errors():
         validation.positive("seconds", seconds)
@@ -47,7 +47,7 @@ def play(moments: "list[Moment]", seconds: float, console: "Console") -> None:
     """Show the moments one after another on a screen of their own, in about the time given."""
     from rich.live import Live
 
-    from dbcare.cli import scene
+    from dbcare.cli.demo import scene
 
     axes = scene.axes_of(moments)
     begin, moving = time.monotonic(), seconds * (1.0 - HOLD)
