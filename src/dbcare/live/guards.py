@@ -49,7 +49,8 @@ def _spread(ledger: Ledger) -> list[str]:
         and found < (1.0 - MATERIAL) * sigma
     ):
         return [
-            f"rewards spread by {found:.3g} only, while sigma = {sigma:g} was stated: the study takes more trials than it needs"
+            f"rewards spread by {found:.3g} only, while sigma = {sigma:g} was stated: "
+            "the study takes more trials than it needs"
         ]
     return []
 
