@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dbcare.live.create import delete_study as delete_study
     from dbcare.live.create import list_studies as list_studies
     from dbcare.live.create import load_study as load_study
+    from dbcare.live.logfile import read_log as read_log
+    from dbcare.live.logged import replay_log as replay_log
     from dbcare.live.study import Study as Study
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
@@ -55,6 +57,8 @@ _HOME = {
     "delete_study": "live.create",
     "list_studies": "live.create",
     "load_study": "live.create",
+    "read_log": "live.logfile",
+    "replay_log": "live.logged",
     "Study": "live.study",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",

@@ -2,12 +2,42 @@
 
 from collections.abc import Iterator
 
+import httpx2 as httpx
 import pytest
-from postgres import Server, server
+from api_server import STUDY, Running
+from postgres import Server
+from postgres import server as postgres_server
+from service import service
+
+from dbcare.live.sql import SqlStore
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.roles import Role
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
     """One server for all tests of a process, which must not kill it."""
-    with server() as running:
+    with postgres_server() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('api') / 'studies.db'}"
+    keys = Keys(SqlStore(storage))
+    texts = {str(role): keys.create(str(role), role)[1] for role in Role}
+    revoked, texts["revoked"] = keys.create("revoked", Role.ADMIN)
+    keys.revoke(revoked.id)
+    texts["wrong secret"] = texts["admin"][:-1] + ("0" if texts["admin"][-1] != "0" else "1")
+    texts["no key"] = "dbc"
+    with service(storage) as url:
+        yield Running(url, storage, texts)
+
+
+@pytest.fixture
+def admin(server: Running, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    """An admin, and a study named after the test."""
+    with server.client() as client:
+        client.post("/v1/studies", json=STUDY | {"name": request.node.name}).raise_for_status()
+        client.base_url = client.base_url.join(f"/v1/studies/{request.node.name}/")
+        yield client

@@ -13,7 +13,7 @@ import dbcare
 PACKAGE = Path(dbcare.__file__).parent
 HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 
-# Each layer may import those above it and itself; `engines` and `live`, `lab`, `server` and `client` are apart.
+# Each layer may import those above it and itself; `engines` and `live` are apart. `server` has the planner of `lab`.
 BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "live": {"theory", "policies"},
     "client": {"live"},
     "lab": {"theory", "policies", "engines", "live"},
-    "server": {"theory", "policies", "engines", "live"},
+    "server": {"theory", "policies", "engines", "live", "lab"},
     "cli": {"theory", "policies", "engines", "live", "lab", "server"},
 }
 

@@ -41,7 +41,7 @@ def test_an_understated_sigma_is_noticed(policy: str) -> None:
     rewards = np.random.default_rng(2).normal(0.0, 2.0, (2, 30))
     (note,) = notes_of(ledger_of(rewards, policy=policy))
     assert note.startswith("rewards spread by 2")
-    assert "more than sigma = 1, allows" in note
+    assert "more than sigma = 1 allows" in note
     assert ("may stop too early" in note) == (policy == "dbcare")
 
 

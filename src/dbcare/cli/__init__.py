@@ -2,7 +2,8 @@
 
 import typer
 
-from dbcare.cli import planning, research, studies
+from dbcare.cli import logs, planning, reports, research, service, storage, studies
+from dbcare.cli.demo import command as demo
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -11,20 +12,29 @@ app = typer.Typer(
 )
 for panel, commands in {
     "Decide": (
+        demo.demo,
         planning.plan,
         studies.create,
         studies.ask,
         studies.tell,
-        studies.status,
-        studies.explain,
-        studies.export,
-        studies.studies,
+        reports.status,
+        reports.explain,
+        reports.export,
+        reports.studies,
+        studies.pause,
+        studies.resume,
+        studies.retire,
         studies.stop,
+        studies.delete,
     ),
+    "Serve": (service.serve,),
     "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.command(name="import", rich_help_panel="Decide")(logs.import_log)
+app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
+app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
 
 
 def main() -> None:

@@ -1,23 +1,12 @@
 """Commands for experimenters: what experimenting would cost, before any data."""
 
-import csv
-import json
-import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
-
-
-class PlanFormat(StrEnum):
-    """How a plan is printed."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
+from dbcare.cli import answers
+from dbcare.cli.shared import Format, RiskName, Shape, Threads, friendly_errors, numbers_of, one_or_each
 
 
 def plan(
@@ -46,7 +35,7 @@ def plan(
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     threads: Threads = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the total loss into this .png, .svg or .pdf file.")] = None,
-    format: Annotated[PlanFormat, typer.Option(help="How to print.")] = PlanFormat.TABLE,  # noqa: A002  # the flag's name
+    shape: Shape = Format.TABLE,
 ) -> None:
     """Before any data: what experimenting would cost, whether it pays, and the most that it will ever spend."""
     from rich.console import Console
@@ -74,13 +63,10 @@ def plan(
             seed=seed,
             threads=threads,
         )
-    if format is PlanFormat.JSON:
-        typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    elif format is PlanFormat.CSV:
-        rows = found.records()
-        writer = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    if shape is Format.JSON:
+        answers.as_json(found.to_dict())
+    elif shape is Format.CSV:
+        answers.as_csv(found.records())
     else:
         words.show(found, Console())
     if plot is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.shared import Format, RiskName, Threads, friendly_errors, numbers_of, one_or_each
+from dbcare.cli.shared import RiskName, Threads, friendly_errors, numbers_of, one_or_each
 
 if TYPE_CHECKING:
     from dbcare.lab.experiment import Experiment
@@ -19,6 +19,13 @@ class Family(StrEnum):
 
     GAUSSIAN = "gaussian"
     BERNOULLI = "bernoulli"
+
+
+class EvaluationFormat(StrEnum):
+    """How an evaluation is printed: too deep for a table of lines."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]
@@ -43,7 +50,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Seed of the runs.")] = 0,
     engine: Annotated[str, typer.Option(help="auto, exact, skip or direct.")] = "auto",
     threads: Threads = None,
-    format: Annotated[Format, typer.Option(help="How to print.")] = Format.TABLE,  # noqa: A002  # the flag's name
+    shape: Annotated[EvaluationFormat, typer.Option("--format", help="How to print.")] = EvaluationFormat.TABLE,
 ) -> None:
     """How good a policy is if the truth were known: one evaluation."""
     from dbcare import Bandit, Risk, evaluate, validation
@@ -57,7 +64,7 @@ def simulate(
         chosen = policy_by_name(policy, problem, dict(parsed(each) for each in option or []))
         many = validation.whole("runs", runs, at_least=1)
         found = evaluate(chosen, bandit, problem.risk, many, seed, engine, threads)
-    typer.echo(json.dumps(found.to_dict(), indent=2) if format is Format.JSON else str(found))
+    typer.echo(json.dumps(found.to_dict(), indent=2) if shape is EvaluationFormat.JSON else str(found))
 
 
 WORDS = {"true": True, "false": False, "none": None}

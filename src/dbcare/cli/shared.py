@@ -13,6 +13,7 @@ class Format(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+    CSV = "csv"
 
 
 class RiskName(StrEnum):
@@ -22,6 +23,10 @@ class RiskName(StrEnum):
     ERROR = "error"
 
 
+# Packages that commands need, and the extra that has them.
+EXTRAS = {"matplotlib": "lab"} | dict.fromkeys(("fastapi", "uvicorn", "jinja2", "prometheus_client"), "server")
+
+Shape = Annotated[Format, typer.Option("--format", help="How to print.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all processors if not given.")]
 
 
@@ -58,7 +63,8 @@ def friendly_errors() -> Iterator[None]:
         typer.echo(f"Error: {error.filename or 'a file'} must be writable: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as missing:
-        if missing.name != "matplotlib":
+        wanted = EXTRAS.get(missing.name or "")
+        if wanted is None:
             raise
-        typer.echo("Error: figures need the extra: pip install 'dbcare[lab]'.", err=True)
+        typer.echo(f"Error: this needs the extra: pip install 'dbcare[{wanted}]'.", err=True)
         raise typer.Exit(2) from None

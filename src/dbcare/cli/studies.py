@@ -1,69 +1,87 @@
-"""Commands for live studies: create one, ask, tell, and look at it; fit for scripts.
+"""Commands that change a live study: create one, ask, tell, pause, stop; fit for scripts.
 
 Exit codes: 0 done, 2 refused, 3 nothing to hand out for now (ask again later), 4 the study has stopped.
 """
 
-import json
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.shared import Format, RiskName, friendly_errors, numbers_of, one_or_each
+from dbcare.cli import terms
+from dbcare.cli.answers import answer, at_terminal
+from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
+
+if TYPE_CHECKING:
+    from dbcare.live.outlook import Status
+    from dbcare.live.study import Study, Trial
 
 WAIT, STOPPED = 3, 4
-
+TRIAL_COLUMNS = ("id", "arm", "expires")
 
 Storage = Annotated[
     str, typer.Option(envvar="DBCARE_STORAGE", help="Where studies are kept, such as sqlite:///ads.db.")
 ]
 Name = Annotated[str, typer.Argument(help="The study's name.")]
-Shape = Annotated[Format, typer.Option("--format", help="How to print.")]
+
+
+def done(study: "Study", shape: Format, sentence: str) -> None:
+    """What was done, for a person; a pipe gets nothing, a program where the study stands now."""
+    if shape is Format.TABLE and not at_terminal():
+        return
+    from dbcare.cli import standing
+
+    with friendly_errors():
+        found = standing.record(study)
+    answer(shape, found, [found], lines=(), show=lambda console: console.print(sentence, markup=False))
 
 
 def create(
     name: Name,
     arms: Annotated[str, typer.Option(help="Names of the arms, with commas between them.")],
     storage: Storage,
-    price: Annotated[str | None, typer.Option(help="Price of a trial; or one for each arm, such as 0.4,0.4,2.")] = None,
-    value: Annotated[float | None, typer.Option(help="Money that a unit of reward is worth.")] = None,
-    cost: Annotated[str | None, typer.Option(help="price / value, instead of both.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Standard deviation of a reward.")] = None,
-    bounds: Annotated[str | None, typer.Option(help="What rewards stay within, such as 0,5.")] = None,
-    binary: Annotated[bool, typer.Option("--binary", help="Rewards are 0 or 1.")] = False,
-    risk: Annotated[
-        RiskName, typer.Option(help="regret: a wrong choice loses its gap; error: all wrong choices lose the same.")
-    ] = RiskName.REGRET,
-    policy: Annotated[str, typer.Option(help="breakeven, breakeven-racing or dbcare.")] = "breakeven",
-    minimize: Annotated[bool, typer.Option("--minimize", help="Less is better.")] = False,
+    price: terms.Price = None,
+    value: terms.Value = None,
+    cost: terms.Cost = None,
+    sigma: terms.Sigma = None,
+    bounds: terms.Bounds = None,
+    binary: terms.Binary = False,
+    risk: terms.Risk = RiskName.REGRET,
+    policy: terms.Policy = "breakeven",
+    minimize: terms.Minimize = False,
+    unit: terms.Unit = "USD",
     max_spend: Annotated[float | None, typer.Option(help="End the study before more than this is spent.")] = None,
     timeout_reward: Annotated[float | None, typer.Option(help="What a trial counts as whose lease runs out.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the breaking of ties.")] = 0,
+    seed: terms.Seed = 0,
+    shape: Shape = Format.TABLE,
 ) -> None:
     """Begin a study."""
     import dbcare
 
     with friendly_errors():
-        limits = None if bounds is None else numbers_of("bounds", bounds)
+        given = terms.terms_of(
+            price=price,
+            value=value,
+            cost=cost,
+            sigma=sigma,
+            bounds=bounds,
+            binary=binary,
+            risk=risk,
+            policy=policy,
+            minimize=minimize,
+            unit=unit,
+            seed=seed,
+        )
         study = dbcare.create_study(
             name,
             [arm.strip() for arm in arms.split(",")],
-            price=None if price is None else one_or_each("price", price),
-            value=value,
-            cost=None if cost is None else one_or_each("cost", cost),
-            direction="minimize" if minimize else "maximize",
-            risk="simple_regret" if risk is RiskName.REGRET else "misidentification",
-            sigma=sigma,
-            bounds=None if limits is None else tuple(limits),  # type: ignore[arg-type]  # checked there
-            binary=binary,
-            policy=policy,
             storage=storage,
             max_spend=max_spend,
             timeout_reward=timeout_reward,
-            seed=seed,
+            **given,
         )
-        typer.echo(f"Created {study.name}: {', '.join(study.settings.arms)}")
+    done(study, shape, f"Created {name}: {', '.join(study.settings.arms)}. Next: dbcare ask {name}")
 
 
 def ask(
@@ -80,14 +98,33 @@ def ask(
     with friendly_errors():
         study = dbcare.load_study(name, storage)
         trials = study.ask(n, lease, worker)
-        stopped = not trials and study.should_stop()
-    if shape is Format.JSON:
-        typer.echo(json.dumps([asdict(trial) for trial in trials]))
-    else:
-        for trial in trials:
-            typer.echo(f"{trial.id}\t{trial.arm}")
-    if not trials:
+        status = None if trials else study.status()
+    answer(
+        shape,
+        rows := [asdict(trial) for trial in trials],
+        rows,
+        columns=TRIAL_COLUMNS,
+        lines=[f"{trial.id}\t{trial.arm}" for trial in trials],
+        show=lambda console: console.print("".join(f"{said(trial)}\n" for trial in trials), end="", markup=False),
+    )
+    if status is not None:
+        stopped = status.state == "stopped"
+        if at_terminal():
+            typer.echo(f"The study has stopped: {status.reason}." if stopped else why_none(status), err=True)
         raise typer.Exit(STOPPED if stopped else WAIT)
+
+
+def said(trial: "Trial") -> str:
+    """A trial in words; its lease ends by the clock of this machine."""
+    until = "" if trial.expires is None else f" (until {datetime.fromtimestamp(trial.expires):%Y-%m-%d %H:%M:%S})"
+    return f"trial {trial.id}: {trial.arm}{until}"
+
+
+def why_none(status: "Status") -> str:
+    """Why there is no trial for now."""
+    if status.state == "paused":
+        return "No trial for now: the study is paused."
+    return f"No trial for now: {status.waiting} are out and must be told first."
 
 
 def tell(
@@ -97,64 +134,84 @@ def tell(
     reward: Annotated[float | None, typer.Argument(help="What came of it.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Nothing came of it.")] = False,
     free: Annotated[bool, typer.Option("--free", help="A failed trial cost nothing.")] = False,
+    shape: Shape = Format.TABLE,
 ) -> None:
     """What came of a trial; a negative reward goes behind `--`."""
     import dbcare
 
     with friendly_errors():
-        dbcare.load_study(name, storage).tell(trial, reward, failed=failed, charged=not free)
+        study = dbcare.load_study(name, storage)
+        study.tell(trial, reward, failed=failed, charged=not free)
+        choice = study.recommendation()
+    outcome = "failed" if reward is None else f"{reward:g}"
+    verdict = f"The study has stopped: {choice}" if choice.final else f"So far {choice.arm} is best."
+    done(study, shape, f"Noted: trial {trial}, {outcome}. {verdict}")
 
 
-def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """Where a study stands: means, what is out, what has been spent, and its recommendation."""
+def pause(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
+    """Hand out no trials until `resume`; answers are taken all the same."""
     import dbcare
-    from dbcare.engines.evaluation import finite
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
-        found, choice = study.status(), study.recommendation()
-    if shape is Format.JSON:
-        typer.echo(json.dumps(finite({**asdict(found), "recommendation": asdict(choice)}), indent=2, allow_nan=False))
-        return
-    typer.echo(f"{found.name}: {found.state}; {found.counted} counted, {found.waiting} out, {found.held} held back")
-    width = max(len(arm.name) for arm in found.arms)
-    for arm in found.arms:
-        low, high = arm.interval
-        typer.echo(f"  {arm.name:<{width}}  {arm.trials:>7}  {arm.mean:>10.4g}  ({low:.4g} to {high:.4g})")
-    typer.echo(f"recommended: {choice}")
+        study.pause()
+    done(study, shape, f"Paused {name}. Go on: dbcare resume {name}")
 
 
-def explain(name: Name, storage: Storage) -> None:
-    """Every elimination and the stop, a sentence each."""
+def resume(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
+    """Go on after `pause`."""
     import dbcare
 
     with friendly_errors():
-        for sentence in dbcare.load_study(name, storage).explain():
-            typer.echo(sentence)
+        study = dbcare.load_study(name, storage)
+        study.resume()
+    done(study, shape, f"Resumed {name}.")
 
 
-def studies(storage: Storage) -> None:
-    """The names of all studies, the oldest first."""
+def retire(
+    name: Name,
+    arm: Annotated[str, typer.Argument(help="The arm's name.")],
+    storage: Storage,
+    reason: Annotated[str, typer.Option(help="Why.")] = "withdrawn",
+    shape: Shape = Format.TABLE,
+) -> None:
+    """Withdraw an arm for a reason outside the study; the others are decided among as if it had never been."""
     import dbcare
 
     with friendly_errors():
-        for name in dbcare.list_studies(storage):
-            typer.echo(name)
+        study = dbcare.load_study(name, storage)
+        study.retire(arm, reason)
+    done(study, shape, f"Retired {arm} of {name}: {reason}")
 
 
-def stop(name: Name, storage: Storage, reason: Annotated[str, typer.Option(help="Why.")] = "stopped by hand") -> None:
+def stop(
+    name: Name,
+    storage: Storage,
+    reason: Annotated[str, typer.Option(help="Why.")] = "stopped by hand",
+    shape: Shape = Format.TABLE,
+) -> None:
     """End a study for good."""
     import dbcare
 
     with friendly_errors():
-        dbcare.load_study(name, storage).stop(reason)
+        study = dbcare.load_study(name, storage)
+        study.stop(reason)
+        choice = study.recommendation()
+    done(study, shape, f"Stopped {name}: {choice}")
 
 
-def export(
-    name: Name, file: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet file.")], storage: Storage
+def delete(
+    name: Name,
+    storage: Storage,
+    yes: Annotated[bool, typer.Option("--yes", help="Needed: nothing of the study will be left.")] = False,
 ) -> None:
-    """Write all trials to a file."""
+    """Remove a study and everything that happened in it."""
     import dbcare
+    from dbcare.errors import InvalidValueError
 
     with friendly_errors():
-        typer.echo(f"Written: {dbcare.load_study(name, storage).export(file)}")
+        if not yes:
+            raise InvalidValueError(f"`--yes` must be given to delete {name!r} with all its trials but was not.")
+        dbcare.delete_study(name, storage)
+    if at_terminal():
+        typer.echo(f"Deleted {name}.")

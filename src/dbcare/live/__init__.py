@@ -8,4 +8,5 @@ store       where events are kept: `memory`, or a database by `sql` (with its ta
 outlook     what a study says of itself: recommendation and status; `guards`, what its data say against its settings
 rows        its trials, for data frames and files
 study       `Study`, what users hold, made by `create`
+logged      what a policy would have done with data from before; `logfile` reads them
 """

@@ -105,6 +105,9 @@ class Book:
         """Replay all events and compare with the stored summary; an error says what differs. The number of events."""
         with self._store.session(self.name, write=False) as session:
             summary, placed = session.summary(), session.since(0)
+        expected = max(len(placed), 0 if summary is None else summary[0])
+        if [position for position, _ in placed] != list(range(1, expected + 1)):
+            raise StorageError(f"{self.name!r} must have events 1 to {expected} but lacks some of them.")
         if summary is not None:
             replayed = Ledger.replay(self.settings, (event for position, event in placed if position <= summary[0]))
             plain = replayed.to_dict()

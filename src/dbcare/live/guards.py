@@ -36,20 +36,22 @@ def _spread(ledger: Ledger) -> list[str]:
     x = math.log(2.0 / ALARM)
     squares = sum(tally.squares for tally in seen) / sigma**2
     found = math.sqrt(squares / freedom) * sigma
-    stated = f"sigma = {sigma:g}" + ("" if settings.sigma is not None else ", half of the range")
     if squares > rewards + 2.0 * math.sqrt(rewards * x) + 2.0 * x and found > (1.0 + MATERIAL) * sigma:
         guarded = (
             "the policy goes by what it sees, but its bounds are void"
             if settings.policy == "breakeven"
             else "the study may stop too early; policy breakeven would guard against it"
         )
-        return [f"rewards spread by {found:.3g}, more than {stated}, allows: {guarded}"]
+        return [f"rewards spread by {found:.3g}, more than sigma = {sigma:g} allows: {guarded}"]
     if (
         settings.sigma is not None
         and squares < freedom - 2.0 * math.sqrt(freedom * x)
         and found < (1.0 - MATERIAL) * sigma
     ):
-        return [f"rewards spread by {found:.3g} only, {stated} was stated: the study takes more trials than it needs"]
+        return [
+            f"rewards spread by {found:.3g} only, while sigma = {sigma:g} was stated: "
+            "the study takes more trials than it needs"
+        ]
     return []
 
 

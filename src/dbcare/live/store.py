@@ -8,7 +8,7 @@ from typing import Any
 
 from dbcare.live.events import Event
 
-# An event's position orders the events of a study; positions grow, but need not be 1, 2, 3.
+# An event's position among those of its study: 1, 2, 3, without gaps.
 Placed = tuple[int, Event]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI, Response
+from fastapi import Depends, FastAPI
+from fastapi.responses import PlainTextResponse
 
 import dbcare
 from dbcare.live.sql import SqlStore
@@ -12,6 +13,7 @@ from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import Sessions
 from dbcare.server.api import bodies, planning, studies
+from dbcare.server.api.description import described
 from dbcare.server.catalogue import Catalogue
 from dbcare.server.headers import SecurityHeaders
 from dbcare.server.limits import Limits
@@ -31,7 +33,7 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
     store = SqlStore(storage)
     gate = Gate(Keys(store), Sessions(store))
     catalogue, metrics = Catalogue(store), Metrics()
-    refusals = {code: {"model": bodies.Problem} for code in (401, 403, 404, 409, 413, 422, 429, 503)}
+    refusals = {code: {"model": bodies.Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)}
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
@@ -52,12 +54,18 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
         store.names()
         return bodies.Health(status="ok", version=dbcare.__version__)
 
-    @app.get("/metrics", tags=["service"], dependencies=[Depends(gate.needs(Role.VIEWER))])
-    def prometheus() -> Response:
+    @app.get(
+        "/metrics",
+        tags=["service"],
+        dependencies=[Depends(gate.needs(Role.VIEWER))],
+        response_class=PlainTextResponse,
+    )
+    def prometheus() -> PlainTextResponse:
         """Figures of this process, for Prometheus."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(metrics.text())
 
     problems.install(app)
+    app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the way that FastAPI documents
     app.add_middleware(Limits, rate=rate)
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(SecurityHeaders)

@@ -58,7 +58,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(_request: Request, error: RequestValidationError) -> JSONResponse:
-        said = "; ".join(f"`{'.'.join(map(str, each['loc'][1:]))}`: {each['msg']}" for each in error.errors())
+        said = "; ".join(
+            f"`{'.'.join(map(str, each['loc'][1:] or each['loc']))}`: {each['msg']}" for each in error.errors()
+        )
         return problem(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors.InvalidValueError.__name__)
 
     @app.exception_handler(HTTPException)

@@ -1,0 +1,84 @@
+"""Lines drawn in characters, 2 by 4 dots to a character (braille)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rich.text import Text
+
+BRAILLE = 0x2800
+DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a character
+TICKS = 4  # at most, above 0; half of them are labelled
+ROOMY = 12  # rows from which on all are
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points from left to right, none below 0."""
+
+    points: Sequence[tuple[float, float]]
+    style: str
+
+
+@dataclass(frozen=True)
+class Axes:
+    """From 0 to `right` and to `top`; what is higher is cut off."""
+
+    right: float
+    top: float
+    step: float  # between labels
+
+    @classmethod
+    def up_to(cls, right: float, height: float) -> "Axes":
+        """With labels at round numbers, the last of them at or above `height`."""
+        power = 10.0 ** math.floor(math.log10(height))
+        steps = (power * share for share in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0))
+        step = next(step for step in steps if height <= TICKS * step)
+        return cls(right, math.ceil(height / step) * step, step)
+
+
+def chart(lines: Sequence[Line], axes: Axes, width: int, height: int) -> list[Text]:
+    """Rows of text, the labels of the scale at the left; where lines meet, the last one is seen."""
+    labels = {
+        height - 1 - round(tick * axes.step / axes.top * (height - 1)): f"{tick * axes.step:,g}"
+        for tick in range(0, round(axes.top / axes.step) + 1, 1 if height >= ROOMY else 2)
+    }
+    margin = max(map(len, labels.values()))
+    columns = max(1, width - margin - 1)
+    cells = [[0] * columns for _ in range(height)]
+    styles = [[""] * columns for _ in range(height)]
+    for line in lines:
+        for across, down in _dots(line, axes, 2 * columns, 4 * height):
+            row, column = down // 4, across // 2
+            cells[row][column] |= DOTS[down % 4][across % 2]
+            styles[row][column] = line.style
+    rows = []
+    for row in range(height):
+        text = Text(no_wrap=True)
+        edge = "\N{BOX DRAWINGS LIGHT VERTICAL AND LEFT}" if row in labels else "\N{BOX DRAWINGS LIGHT VERTICAL}"
+        text.append(f"{labels.get(row, ''):>{margin}}{edge}", style="dim")
+        for cell, style in zip(cells[row], styles[row], strict=True):
+            text.append(chr(BRAILLE + cell) if cell else " ", style=style)
+        rows.append(text)
+    return rows
+
+
+def _dots(line: Line, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
+    """The dots of a line, across and down: its points, and what lies between neighbours."""
+    places = [
+        (round(right / axes.right * (columns - 1)), rows - 1 - round(up / axes.top * (rows - 1)))
+        for right, up in line.points
+    ]
+    found = set(places)
+    for before, after in pairwise(places):
+        steps = max(abs(after[0] - before[0]), abs(after[1] - before[1]))
+        found |= {
+            (_between(before[0], after[0], step / steps), _between(before[1], after[1], step / steps))
+            for step in range(1, steps)
+        }
+    return {(across, down) for across, down in found if 0 <= across < columns and 0 <= down < rows}
+
+
+def _between(before: int, after: int, share: float) -> int:
+    return round(before + (after - before) * share)

@@ -1,0 +1,79 @@
+"""`dbcare demo`, at a terminal and in a pipe."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from terminal import at_terminal, plain
+
+from dbcare.cli.demo import scene, shop
+
+COMMAND = Path(sys.executable).with_name("dbcare")
+OWN_SCREEN, OLD_SCREEN, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
+
+
+def test_in_a_pipe_only_the_summary(tmp_path: Path) -> None:
+    """At once, without colours; the user's own storage is left alone."""
+    database = tmp_path / "mine.db"
+    answer = subprocess.run(
+        [COMMAND, "demo", "--seconds", "600"],
+        capture_output=True, text=True, check=True, timeout=60,
+        env=os.environ | {"DBCARE_STORAGE": f"sqlite:///{database}"},
+    )  # fmt: skip
+    assert answer.stdout.splitlines() == scene.summary(shop.simulate(0)[-1])
+    assert answer.stderr == ""
+    assert not database.exists()
+
+
+def test_at_a_terminal_it_draws_and_ends_well() -> None:
+    begin = time.monotonic()
+    code, written = at_terminal([COMMAND, "demo", "--seconds", "2"], dict(os.environ))
+    assert code == 0
+    assert 2.0 <= time.monotonic() - begin < 30.0
+    before, _, rest = written.partition(OWN_SCREEN)
+    film, _, after = rest.partition(OLD_SCREEN)
+    assert before.strip() == ""
+    counted = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) counted", plain(film))]
+    assert len(set(counted)) > 5  # so many different pictures, in order
+    assert counted == sorted(counted)
+    assert "a simulated shop" in plain(film)
+    assert "Break-even." in plain(film)
+    assert CURSOR in film + after
+    assert "Begin your own:" in plain(after)
+    assert all(len(line) <= 80 for line in plain(after).splitlines())
+
+
+def test_control_c_gives_the_terminal_back() -> None:
+    code, written = at_terminal([COMMAND, "demo", "--seconds", "50"], dict(os.environ), interrupt_after=0.3)
+    assert code == 130
+    assert written.rfind(OLD_SCREEN) > written.rfind(OWN_SCREEN) >= 0
+    assert CURSOR in written[written.rfind(OWN_SCREEN) :]
+    assert "Traceback" not in written
+
+
+def test_refused_in_one_line() -> None:
+    answer = subprocess.run([COMMAND, "demo", "--seconds", "0"], capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr == "Error: `seconds` must be positive but got 0.0.\n"
+
+
+def test_the_shop_counts_what_it_shows() -> None:
+    """Answers come late and out of order, and the study stops where the expected loss meets the spending."""
+    moments = shop.simulate(1)
+    last = moments[-1]
+    assert last.status.state == "stopped"
+    assert any(moment.status.held for moment in moments)
+    assert last.choice.expected_loss is not None
+    assert last.choice.expected_loss <= last.choice.spent
+    running = [moment.choice for moment in moments[:-1] if moment.choice.expected_loss is not None]
+    assert all(choice.expected_loss > choice.spent - shop.PRICE * 2 * shop.SERVERS for choice in running)  # type: ignore[operator]
+    counted = sum(arm.trials for arm in last.status.arms)
+    assert last.choice.spent >= round(counted * shop.PRICE, 6)
+    assert sum(last.recent) == 1.0
+    # Visitors follow the rates: no mean is more than 5 standard errors away (seed 1; by chance about 1 in 300,000).
+    for arm, rate in zip(last.status.arms, shop.RATES.values(), strict=True):
+        assert arm.mean is not None
+        assert abs(arm.mean - rate) < 5.0 * (rate * (1.0 - rate) / arm.trials) ** 0.5
