@@ -269,7 +269,9 @@ study = dbcare.connect(sys.argv[1]).load_study("forked")
 study.status()  # a connection that both sides would use
 child = os.fork()
 for _ in range(30):
-    study.tell(study.ask(worker=str(child == 0)), float(child == 0))
+    while (trial := study.ask(worker=str(child == 0))) is None:
+        pass  # the other one is slow
+    study.tell(trial, float(child == 0))
 if child:
     sys.exit(os.waitpid(child, 0)[1])
 """
