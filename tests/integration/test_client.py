@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from service import SCRIPT, service
+from api_server import Running
+from service import SCRIPT
 from unruly import HTML, JSON, LOSE, Says, Unruly, unruly
 
 import dbcare
@@ -27,30 +28,22 @@ from dbcare.errors import (
     StudyMismatchError,
     StudyNotFoundError,
 )
-from dbcare.live.sql import SqlStore
-from dbcare.server.access.keys import Keys
 
-pytestmark = pytest.mark.xdist_group("client")
+pytestmark = pytest.mark.xdist_group("client")  # they share a server
 
 ARMS = ["A", "B", "C"]
 KILLS = 3
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with service(f"sqlite:///{tmp_path_factory.mktemp('server') / 'studies.db'}") as running:
-        yield running
-
-
 @pytest.fixture
-def between(address: str) -> Iterator[Unruly]:
-    with unruly(address) as made:
+def between(server: Running) -> Iterator[Unruly]:
+    with unruly(server.url) as made:
         yield made
 
 
 @pytest.fixture
-def client(between: Unruly) -> Iterator[Client]:
-    with dbcare.connect(between.address, patience=5.0) as connected:
+def client(between: Unruly, server: Running) -> Iterator[Client]:
+    with dbcare.connect(between.address, server.keys["admin"], patience=5.0) as connected:
         yield connected
 
 
@@ -203,35 +196,29 @@ def test_a_server_that_says_nothing() -> None:
             assert time.monotonic() - began < 5.0
 
 
-def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys(server: Running, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each role may do its part; a key is nowhere to be seen."""
-    storage = f"sqlite:///{tmp_path / 'studies.db'}"
-    keys = Keys(SqlStore(storage))
-    texts = {role: keys.create(role, role)[1] for role in ("viewer", "worker", "admin")}
-    wrong = texts["admin"][:-1] + ("0" if texts["admin"][-1] != "0" else "1")
-    with service(storage) as address:
-        with dbcare.connect(address, key=texts["admin"]) as admin:
-            admin.create_study("ads", ARMS, cost=1e-3, sigma=1.0)
-        monkeypatch.setenv("DBCARE_KEY", texts["worker"])
-        with dbcare.connect(address) as worker:
-            study = worker.load_study("ads")
-            assert study.ask() is not None
-            with pytest.raises(AccessError, match="The key must have the role admin for this but has worker"):
-                study.stop()
-        with dbcare.connect(address, key=texts["viewer"]) as viewer:
-            study = viewer.load_study("ads")
-            assert study.status().asked == 1
-            with pytest.raises(AccessError, match="The key must have the role worker for this but has viewer"):
-                study.ask()
-        with dbcare.connect(address, key=wrong) as stranger:
-            with pytest.raises(AccessError, match="A valid API key must be given") as caught:
-                stranger.list_studies()
-            shown = "".join(traceback.format_exception(caught.value)) + repr(stranger) + repr(study)
-            assert wrong not in shown
-            assert texts["viewer"] not in shown
-        monkeypatch.delenv("DBCARE_KEY")
-        with dbcare.connect(address) as nobody, pytest.raises(AccessError):
-            nobody.list_studies()
+    monkeypatch.setenv("DBCARE_KEY", server.keys["worker"])
+    with dbcare.connect(server.url) as worker:
+        found = worker.load_study(study.name)
+        assert found.ask() is not None
+        with pytest.raises(AccessError, match="The key must have the role admin for this but has worker"):
+            found.stop()
+    with dbcare.connect(server.url, key=server.keys["viewer"]) as viewer:
+        found = viewer.load_study(study.name)
+        assert found.status().asked == 1
+        with pytest.raises(AccessError, match="The key must have the role worker for this but has viewer"):
+            found.ask()
+    wrong = server.keys["wrong secret"]
+    with dbcare.connect(server.url, key=wrong) as stranger:
+        with pytest.raises(AccessError, match="A valid API key must be given") as caught:
+            stranger.list_studies()
+        shown = "".join(traceback.format_exception(caught.value)) + repr(stranger) + repr(found)
+        assert wrong not in shown
+        assert server.keys["viewer"] not in shown
+    monkeypatch.delenv("DBCARE_KEY")
+    with dbcare.connect(server.url) as nobody, pytest.raises(AccessError):
+        nobody.list_studies()
 
 
 @pytest.mark.parametrize(
@@ -277,10 +264,10 @@ if child:
 """
 
 
-def test_a_forked_process_has_its_own_connections(client: Client, address: str) -> None:
+def test_a_forked_process_has_its_own_connections(client: Client, server: Running) -> None:
     study = client.create_study("forked", ARMS, cost=1e-9, sigma=1.0)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", FORKING, address], env=environment, check=True, timeout=60)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DBCARE_KEY": server.keys["worker"]}
+    subprocess.run([sys.executable, "-c", FORKING, server.url], env=environment, check=True, timeout=60)
     rows = study.trials()
     assert [row.status for row in rows] == ["told"] * 60
     assert all(row.reward == (row.worker == "True") for row in rows)

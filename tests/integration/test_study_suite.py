@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service import service
+from api_server import Running
 
 import dbcare
 from dbcare import Study
-from dbcare.client.connect import Client
 from dbcare.testing.study_suite import StudySuite
 
 
@@ -31,20 +30,14 @@ class TestSqlite(StudySuite):
         return dbcare.create_study(**settings, storage=f"sqlite:///{self.folder / 'studies.db'}")
 
 
-@pytest.mark.xdist_group("study server")
+@pytest.mark.xdist_group("client")
 class TestServer(StudySuite):
     moment = 0.5
 
     @pytest.fixture(autouse=True)
-    def _client(self, client: Client) -> None:
-        self.client = client
+    def _client(self, server: Running) -> Iterator[None]:
+        with dbcare.connect(server.url, server.keys["admin"]) as self.client:
+            yield
 
     def make(self, **settings: Any) -> Study:
         return self.client.create_study(**settings)
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    folder = tmp_path_factory.mktemp("server")
-    with service(f"sqlite:///{folder / 'studies.db'}") as address, dbcare.connect(address) as connected:
-        yield connected

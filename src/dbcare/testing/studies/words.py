@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 
 import numpy as np
 
@@ -15,8 +16,9 @@ class Words(Checks):
 
     def test_a_study_that_has_just_begun(self) -> None:
         """Knows nothing, and says so."""
-        study = self.study(name="just begun \N{SNOWMAN} %2F?#")
-        assert study.name == study.status().name == "just begun \N{SNOWMAN} %2F?#"
+        name = f"just begun \N{SNOWMAN} %2F?# {uuid.uuid4()}"
+        study = self.study(name=name)
+        assert study.name == study.status().name == name
         assert study.settings.arms == NAMES
         status, choice = study.status(), study.recommendation()
         assert status.arms == tuple(ArmStatus(name, 0, None, None, None, 0, None) for name in NAMES)
