@@ -23,6 +23,7 @@ reproduce: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/live.py --out out/benchmarks
+	$(BIN)/python benchmarks/server.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
