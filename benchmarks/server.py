@@ -1,8 +1,8 @@
 """The service under load: its rate against the library's own on the same SQLite file, and what becomes of the answers.
 
-`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with a connection and a worker's key,
-ask for a trial and tell it; the server is a process of its own, killed once in the midst (SIGKILL) and started again. The machine's
-processors are shared between server and clients.
+`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with a connection each and a worker's
+key, ask for a trial and tell it. The server is a process of its own, killed once in the midst (SIGKILL) and started
+again. The machine's processors are shared between server and clients.
 """
 
 import http.client
