@@ -427,3 +427,18 @@ def test_a_study_that_was_deleted_and_made_anew_must_be_loaded_again() -> None:
     with pytest.raises(StudyNotFoundError, match="that was deleted and another one made: load it again"):
         study.ask()
     assert Study(store, "s").status().asked == 0
+
+
+def test_answers_after_a_stop_by_hand_change_nothing() -> None:
+    """They are on record and charged, but what was recommended stays."""
+    study = study_of(arms=("A", "B"))
+    study.add([("A", 1.0), ("B", 0.0)])
+    late = study.ask(2)
+    study.stop("enough")
+    before = study.recommendation()
+    for trial in late:
+        study.tell(trial, 9.0 if trial.arm == "B" else -9.0)
+    after = study.recommendation()
+    assert (after.arm, after.mean) == (before.arm, before.mean) == ("A", 1.0)
+    assert study.status().spent == pytest.approx(4e-3)
+    assert [row.status for row in study.trials()] == ["told"] * 4
