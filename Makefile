@@ -3,10 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: test lint format bench soak reproduce clean
+.PHONY: test browser lint format bench soak reproduce clean
 
-test: $(INSTALLED)
+test: $(INSTALLED) browser
 	$(BIN)/pytest -n auto --dist loadgroup
+
+# The dashboard is tested in a real browser: installed where we may, else these tests say that they were not run.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
+	  || echo "WARNING: NO CHROMIUM, SO THE DASHBOARD IS NOT TESTED IN A BROWSER; install it: apt-get install chromium" >&2
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -23,6 +28,7 @@ reproduce: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/live.py --out out/benchmarks
+	$(BIN)/python benchmarks/server.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks

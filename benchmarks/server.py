@@ -1,8 +1,8 @@
 """The service under load: its rate against the library's own on the same SQLite file, and what becomes of the answers.
 
-`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with a connection each, ask for a trial
-and tell it; the server is a process of its own, killed once in the midst (SIGKILL) and started again. The machine's
-processors are shared between server and clients.
+`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with a connection each and a worker's
+key, ask for a trial and tell it. The server is a process of its own, killed once in the midst (SIGKILL) and started
+again. The machine's processors are shared between server and clients.
 """
 
 import http.client
@@ -24,6 +24,9 @@ from live import seconds_a_pair
 import dbcare
 from dbcare import Study
 from dbcare.live.create import store_of
+from dbcare.live.sql import SqlStore
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.roles import Role
 
 CLIENTS = 8
 PAIRS = 400  # of each client
@@ -35,6 +38,7 @@ class Server:
 
     def __init__(self, storage: str) -> None:
         self.storage = storage
+        self.key = Keys(SqlStore(storage)).create("benchmark", Role.WORKER)[1]
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.port = int(taken.getsockname()[1])
@@ -60,14 +64,14 @@ class Server:
 class Client(threading.Thread):
     """Asks and tells; sends again what was not answered."""
 
-    def __init__(self, port: int, study: str, number: int, pairs: int) -> None:
+    def __init__(self, server: Server, study: str, number: int, pairs: int) -> None:
         super().__init__()
-        self.port, self.path, self.number, self.pairs = port, f"/v1/studies/{study}", number, pairs
+        self.server, self.path, self.number, self.pairs = server, f"/v1/studies/{study}", number, pairs
         self.told: list[int] = []
         self.seconds: list[float] = []  # of each request
 
     def run(self) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
         chance = random.Random(self.number)
         while len(self.told) < self.pairs:
             key = f"{self.number}/{len(self.told)}"
@@ -77,7 +81,9 @@ class Client(threading.Thread):
                 self.told.append(trials[0]["id"])
 
     def sent(self, what: str, body: dict, key: str | None = None) -> dict:
-        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.server.key}"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
         while True:
             began = time.perf_counter()
             try:
@@ -95,7 +101,7 @@ class Client(threading.Thread):
 
 def load(server: Server, study: Study, pairs: int, killed: bool = False) -> tuple[float, list[Client]]:
     """Pairs a second, and the clients."""
-    clients = [Client(server.port, study.name, number, pairs) for number in range(CLIENTS)]
+    clients = [Client(server, study.name, number, pairs) for number in range(CLIENTS)]
     began = time.perf_counter()
     for client in clients:
         client.start()

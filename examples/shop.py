@@ -36,7 +36,6 @@ CHANCE_TO_BUY = {"one page": 0.50, "three steps": 0.30, "with account": 0.20}  #
 LEASE = "2s"
 LONGEST_THOUGHT = 0.3  # seconds from the page to the purchase
 VISITORS_AT_ONCE = 16
-SERVICE = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
 
 
 def make_shop(study: dbcare.Study) -> FastAPI:
@@ -76,9 +75,10 @@ def free_port() -> int:
 
 @contextmanager
 def running_service(storage: str) -> Iterator[str]:
-    """The service of dbcare in a process of its own; in production, `dbcare serve` on a machine of its own."""
+    """The service of dbcare in a process of its own; the client waits until it answers."""
     port = str(free_port())
-    process = subprocess.Popen([sys.executable, "-c", SERVICE, storage, port])
+    command = [sys.executable, "-m", "dbcare", "serve", "--storage", storage, "--port", port]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

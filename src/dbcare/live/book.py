@@ -21,25 +21,25 @@ class Turn:
     def __init__(self, session: Session, ledger: Ledger) -> None:
         self.session = session
         self.ledger = ledger
-        self._noted: list[Event] = []
+        self.noted: list[Event] = []
 
     def note(self, event: Event) -> None:
         """Something that happened just now."""
-        self._noted.append(event)
+        self.noted.append(event)
         self.ledger.apply(event)
 
     def of_trial(self, trial: int) -> list[Event]:
         """All that happened to a trial."""
-        return self.session.of_trial(trial) + [event for event in self._noted if event.trial == trial]
+        return self.session.of_trial(trial) + [event for event in self.noted if event.trial == trial]
 
     @property
     def retires(self) -> bool:
         """Whether an arm is withdrawn in it."""
-        return any(event.kind is Kind.RETIRED for event in self._noted)
+        return any(event.kind is Kind.RETIRED for event in self.noted)
 
     def write(self) -> int | None:
         """Store what was noted; the position of the last event, if there was one."""
-        return self.session.append(self._noted)[-1] if self._noted else None
+        return self.session.append(self.noted)[-1] if self.noted else None
 
 
 class Book:
@@ -58,6 +58,7 @@ class Book:
     @contextmanager
     def turn(self, *, write: bool) -> Iterator[Turn]:
         """Look at the study or, with `write`, have it to oneself and note what happens."""
+        turn = None
         with self._lock:
             try:
                 with self._store.session(self.name, write=write) as session:
@@ -71,7 +72,8 @@ class Book:
                         self._position = position
                         self._summarise(session, turn.ledger)
             except BaseException:
-                self._ledger = None  # it may be ahead of what is stored: begin again from there
+                if turn is None or turn.noted:
+                    self._ledger = None  # it may be ahead of what is stored: begin again from there
                 raise
 
     def _expect_the_same(self, session: Session) -> None:

@@ -113,7 +113,7 @@ class Ledger:
             return
         tally.answered += 1
         self.decision.back(trial.arm)
-        if self.decision.stopped:
+        if self.ended is not None or self.decision.stopped:
             return  # what comes after the stop is on record, and changes nothing
         tally.add(trial.reward)
         self.decision.count(trial.arm, trial.reward)

@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from dbcare.live.create import checked_name
 from dbcare.live.store import Store
 from dbcare.live.study import Study
 
 MOST_OPEN = 1000
+FRESH = 0.25  # seconds
+
+
+@dataclass
+class Opened:
+    """A study, and when it was last seen under its name."""
+
+    identity: int
+    study: Study
+    looked_at: float
 
 
 class Catalogue:
-    """Studies by name; one that was deleted and made anew is another one."""
+    """Studies by name; one that was deleted and made anew is another one, which is looked at now and then.
+
+    In between a `Study` notices by itself, and refuses to go on.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, tuple[int, Study]] = OrderedDict()
+        self._open: OrderedDict[str, Opened] = OrderedDict()
+
+    def opened(self, name: str) -> Study | None:
+        """The study of that name, if it was seen just now; never waits."""
+        opened = self._open.get(name)
+        return opened.study if opened is not None and time.monotonic() - opened.looked_at < FRESH else None
 
     def study(self, name: str) -> Study:
         """The study of that name."""
+        if (seen := self.opened(name)) is not None:
+            return seen
+        now = time.monotonic()
         identity = self.store.identity(checked_name(name))
         with self._lock:
-            found = self._open.pop(name, None)
-            if found is None or found[0] != identity:
-                found = identity, Study(self.store, name)
-            self._open[name] = found
+            opened = self._open.pop(name, None)
+            if opened is None or opened.identity != identity:
+                opened = Opened(identity, Study(self.store, name), now)
+            opened.looked_at = now
+            self._open[name] = opened
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
-        return found[1]
+        return opened.study
 
     def all(self) -> list[Study]:
         """Every study, the oldest first."""

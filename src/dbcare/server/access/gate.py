@@ -7,7 +7,8 @@ everybody on this machine is let in: then requests that a browser sends for anot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
 
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
@@ -24,6 +26,8 @@ from dbcare.server.problems import RefusalError
 COOKIE = "dbcare_session"
 TOKEN = "X-CSRF-Token"  # a header's name
 SAFE = ("GET", "HEAD", "OPTIONS")
+FRESH = 0.25  # seconds within which a revoked key may still be let in
+MOST_RECENT = 10_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 bearer = HTTPBearer(auto_error=False, description="An API key, made with `dbcare keys create`.")
@@ -44,12 +48,19 @@ class Gate:
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self.keys = keys
         self.sessions = sessions
+        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were good, and when
 
     def visitor(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
         """Who it is; None for strangers."""
         if given is not None:
             key = self.keys.known(given.credentials)
-            return None if key is None else Visitor(key.role, key.name)
+            if key is None:
+                return None
+            if len(self._recent) >= MOST_RECENT:
+                self._recent.clear()
+            visitor = Visitor(key.role, key.name)
+            self._recent[given.credentials] = time.monotonic(), visitor
+            return visitor
         cookie = request.cookies.get(COOKIE)
         session = None if cookie is None else self.sessions.known(cookie)
         if session is not None:
@@ -60,11 +71,18 @@ class Gate:
             raise RefusalError(HTTPStatus.FORBIDDEN, "A page of another site must not use this server.")
         return Visitor(Role.ADMIN, "everybody on this machine")
 
-    def needs(self, role: Role) -> Callable[..., Visitor]:
+    def _seen(self, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
+        """Who showed the same key just now, so that busy programs are not looked up again and again."""
+        at, visitor = self._recent.get(given.credentials, (0.0, None)) if given is not None else (0.0, None)
+        return visitor if time.monotonic() - at < FRESH else None
+
+    def needs(self, role: Role) -> Callable[..., Awaitable[Visitor]]:
         """A dependency that lets in who has the role."""
 
-        def enter(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> Visitor:
-            visitor = self.visitor(request, given)
+        async def enter(
+            request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+        ) -> Visitor:
+            visitor = self._seen(given) or await run_in_threadpool(self.visitor, request, given)
             if visitor is None:
                 raise RefusalError(
                     HTTPStatus.UNAUTHORIZED,

@@ -35,6 +35,7 @@ class Keys:
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
+        self._any = False
         with store.transaction(write=True) as connection:
             TABLES.create_all(connection)
 
@@ -63,8 +64,10 @@ class Keys:
 
     def any(self) -> bool:
         """Whether a key was ever made: from then on nobody gets in without one."""
-        with self._store.transaction(write=False) as connection:
-            return connection.execute(sa.select(keys.c.id).limit(1)).first() is not None
+        if not self._any:
+            with self._store.transaction(write=False) as connection:
+                self._any = connection.execute(sa.select(keys.c.id).limit(1)).first() is not None
+        return self._any
 
     def revoke(self, identity: str) -> None:
         """End a key, and the sessions that were opened with it."""

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from starlette.concurrency import run_in_threadpool
 
 from dbcare.live.create import create_in
 from dbcare.live.outlook import Pending, Point, Recommendation, Status
@@ -28,8 +29,9 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     router = APIRouter(prefix="/v1/studies", tags=["studies"])
     viewer, worker, admin = (Depends(gate.needs(role)) for role in Role)
 
-    def study(name: Annotated[Name, Path(examples=["ads"])]) -> Study:
-        return catalogue.study(name)
+    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> Study:
+        opened = catalogue.opened(name)
+        return await run_in_threadpool(catalogue.study, name) if opened is None else opened
 
     Found = Annotated[Study, Depends(study)]  # noqa: N806  # a type
 

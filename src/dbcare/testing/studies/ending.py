@@ -57,6 +57,19 @@ class Ending(Checks):
         study.resume()
         assert study.should_stop()
 
+    def test_answers_after_a_stop_by_hand_change_nothing(self) -> None:
+        """They are on record and charged, but what was recommended stays."""
+        study = self.study(arms=["A", "B"])
+        study.add([("A", 1.0), ("B", 0.0)])
+        late = study.ask(2)
+        study.stop("enough")
+        before = study.recommendation()
+        study.tell_many((trial, 9.0 if trial.arm == "B" else -9.0) for trial in late)
+        after = study.recommendation()
+        assert (after.arm, after.mean) == (before.arm, before.mean) == ("A", 1.0)
+        assert close(study.status().spent, 4 * COST)
+        assert [row.status for row in study.trials()] == ["told"] * 4
+
     def test_retiring_the_winner_opens_the_race_again(self) -> None:
         """Until only one is left, which stays."""
         study = self.study(cost=1e-2)

@@ -1,0 +1,5 @@
+"""`python -m dbcare` is the `dbcare` command."""
+
+from dbcare.cli import main
+
+main()
