@@ -116,7 +116,7 @@ def test_names_that_are_hard_to_write(server: Running) -> None:
         assert name in [each["name"] for each in client.get("/v1/studies").json()]
 
 
-def test_the_description_against_the_server(server: Running) -> None:
+def test_the_description_against_the_server(server: Running, tmp_path: Path) -> None:
     """Schemathesis: examples, edge cases and random requests, and sequences of them: answers as described, no 5xx."""
     with server.client() as client:
         client.post("/v1/studies", json=STUDY)
@@ -127,7 +127,7 @@ def test_the_description_against_the_server(server: Running) -> None:
         "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
         "--max-examples", "10", "--seed", "1", "--generation-database", "none", "--no-color",
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert ran.returncode == 0, ran.stdout[-4000:]
     generated = re.search(r"(\d+) generated", ran.stdout)
     assert generated is not None
