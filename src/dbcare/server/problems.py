@@ -54,7 +54,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RefusalError)
     def of_the_gate(_request: Request, refused: RefusalError) -> JSONResponse:
-        return problem(refused.status, str(refused), headers=refused.headers)
+        return problem(refused.status, str(refused), errors.AccessError.__name__, refused.headers)
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(_request: Request, error: RequestValidationError) -> JSONResponse:
