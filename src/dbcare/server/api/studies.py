@@ -41,6 +41,24 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
             "/{name}/" + path, dependencies=[role], status_code=HTTPStatus.NO_CONTENT, response_class=Response, **more
         )
 
+    # The two that are used most come first, since routes are looked through in order.
+    @router.post("/{name}/ask", dependencies=[worker], response_model=bodies.Asked)
+    def ask(found: Found, wanted: bodies.Ask, key: Key = None) -> Response:
+        """The next trials. With an Idempotency-Key, asking again gives the same ones."""
+        trials = found.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
+        metrics.trials.labels("asked").inc(len(trials))
+        asked = bodies.Asked(
+            trials=[bodies.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
+            stopped=not trials and found.should_stop(),
+        )
+        return Response(asked.model_dump_json(), media_type="application/json")
+
+    @does("tell", worker)
+    def tell(found: Found, answer: bodies.Answer) -> None:
+        """The reward of a trial; the same again changes nothing."""
+        found.tell(answer.trial, answer.reward)
+        metrics.trials.labels("told").inc()
+
     @router.get("", dependencies=[viewer])
     def listed() -> list[bodies.Listed]:
         """All studies, the oldest first."""
@@ -61,22 +79,6 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     def delete(name: Name) -> None:
         """Remove a study and all that happened in it."""
         catalogue.store.delete(catalogue.study(name).name)
-
-    @router.post("/{name}/ask", dependencies=[worker])
-    def ask(found: Found, wanted: bodies.Ask, key: Key = None) -> bodies.Asked:
-        """The next trials. With an Idempotency-Key, asking again gives the same ones."""
-        trials = found.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
-        metrics.trials.labels("asked").inc(len(trials))
-        return bodies.Asked(
-            trials=[bodies.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
-            stopped=not trials and found.should_stop(),
-        )
-
-    @does("tell", worker)
-    def tell(found: Found, answer: bodies.Answer) -> None:
-        """The reward of a trial; the same again changes nothing."""
-        found.tell(answer.trial, answer.reward)
-        metrics.trials.labels("told").inc()
 
     @does("tell-many", worker)
     def tell_many(found: Found, many: bodies.Answers) -> None:
