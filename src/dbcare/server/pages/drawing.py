@@ -34,6 +34,11 @@ class Axis:
         """The place of a value."""
         return f"{100.0 * (value - self.low) / (self.high - self.low):.2f}%"
 
+    def text(self, value: float) -> str:
+        """A value with as many decimals as tell places on the axis apart, the same for all."""
+        decimals = 2 - math.floor(math.log10(self.high - self.low))
+        return f"{value:,.{min(12, max(0, decimals))}f}"
+
     @property
     def ticks(self) -> list[float]:
         """Round numbers along it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import threading
 from functools import cache
 from http import HTTPStatus
@@ -18,6 +19,7 @@ TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 FOR_EVER = "public, max-age=31536000, immutable"
 OURS = files("dbcare.server.pages") / "static"
 PLOTLY = "plotly.js"
+STYLE_MARK = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
 
 _one_at_a_time = threading.Lock()  # plotly.js takes a moment to pack
 
@@ -46,6 +48,12 @@ def _content(name: str) -> tuple[bytes, bytes]:
     """A file as it is, and packed."""
     plain = (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
     return plain, gzip.compress(plain, mtime=0)
+
+
+@cache
+def style_marks() -> list[str]:
+    """Ids under which plotly.js looks for styles of its parts, and which it adds, against our policy, if not there."""
+    return sorted({found.decode() for found in STYLE_MARK.findall(_content(PLOTLY)[0])})
 
 
 def routes() -> APIRouter:

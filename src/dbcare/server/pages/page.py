@@ -34,7 +34,7 @@ templates = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.globals |= {"file": files.address, "version": dbcare.__version__}
+templates.globals |= {"file": files.address, "style_marks": files.style_marks, "version": dbcare.__version__}
 templates.filters |= {
     "segment": segment,
     "number": amounts.number,

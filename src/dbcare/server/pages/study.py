@@ -41,6 +41,7 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
             parts=parts_of(study, visitor),
             chart=json.dumps(chart_of(study)),
             settings=described(study.settings),
+            breaks_even=study.settings.policy == "breakeven",
         )
 
     @router.get("/studies/{name}/events")

@@ -6,7 +6,7 @@ const problem = document.getElementById("plan-error");
 const result = document.getElementById("plan-result");
 const PAUSE = 500; // milliseconds without typing
 const MOST_ARMS = 64; // of a plan
-const NAMES = { breakeven: "Breakeven", dbcare: "DBCARE", "fixed-size-test": "Fixed-size test", "decide-now": "Decide now" };
+const NAMES = { breakeven: "Breakeven", dbcare: "DBCARE", "fixed-size-test": "Fixed size", "decide-now": "Decide now" };
 
 const text = (name) => form.elements[name].value.trim();
 const number = (name) => (text(name) === "" ? null : Number(text(name)));

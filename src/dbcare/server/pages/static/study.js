@@ -75,6 +75,11 @@ function say(text) {
 function draw() {
   if (!window.Plotly) return;
   const line = JSON.parse(chart.dataset.chart);
+  chart.dataset.drawn = line.rewards.length;
+  if (line.rewards.length < 2) {
+    chart.textContent = "There is nothing to draw before two rewards have been counted.";
+    return;
+  }
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   const has = line.loss.some((loss) => loss !== null);
@@ -84,6 +89,11 @@ function draw() {
   });
   const traces = [trace("Spent", line.spent, "spent", "solid")];
   if (has) traces.unshift(trace("Expected loss of stopping now", line.loss, "loss", "solid"));
+  // The first few trials cost so little that they would squeeze all the rest.
+  const early = line.spent[Math.floor(line.spent.length / 20)];
+  const heights = [...line.spent, ...line.loss].filter((height) => height > 0);
+  const low = Math.min(early, ...line.loss.filter((loss) => loss > 0));
+  const range = [Math.log10(low) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
   const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false };
   const layout = {
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("text") },
@@ -93,11 +103,10 @@ function draw() {
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     xaxis: { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
-    yaxis: { ...axis, type: "log", title: { text: line.unit.replace(/[<>&]/g, "") }, nticks: 6, exponentformat: "none", tickformat: ",~g" },
+    yaxis: { ...axis, type: "log", title: { text: line.unit.replace(/[<>&]/g, "") }, range, nticks: 6, tickformat: ",~g" },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
-  chart.dataset.drawn = line.rewards.length;
 }
 
 document.getElementById("plotly").addEventListener("load", draw);
