@@ -44,16 +44,19 @@ def _names() -> dict[str, str]:
 
 
 @cache
-def _content(name: str) -> tuple[bytes, bytes]:
-    """A file as it is, and packed."""
-    plain = (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
-    return plain, gzip.compress(plain, mtime=0)
+def _plain(name: str) -> bytes:
+    return (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
+
+
+@cache
+def _packed(name: str) -> bytes:
+    return gzip.compress(_plain(name), compresslevel=6, mtime=0)
 
 
 @cache
 def style_marks() -> list[str]:
     """Ids under which plotly.js looks for styles of its parts, and which it adds, against our policy, if not there."""
-    return sorted({found.decode() for found in STYLE_MARK.findall(_content(PLOTLY)[0])})
+    return sorted({found.decode() for found in STYLE_MARK.findall(_plain(PLOTLY))})
 
 
 def routes() -> APIRouter:
@@ -65,13 +68,12 @@ def routes() -> APIRouter:
         name = _names().get(served)
         if name is None:
             raise RefusalError(HTTPStatus.NOT_FOUND, "There is no such file.")
-        with _one_at_a_time:
-            plain, packed = _content(name)
         headers = {"Cache-Control": FOR_EVER, "Vary": "Accept-Encoding"}
-        accepts = "gzip" in request.headers.get("accept-encoding", "")
-        if accepts:
-            headers["Content-Encoding"] = "gzip"
         kind = TYPES[name[name.rindex(".") :]]
-        return Response(packed if accepts else plain, media_type=kind, headers=headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(_plain(name), media_type=kind, headers=headers)
+        with _one_at_a_time:
+            packed = _packed(name)
+        return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
 
     return router

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Annotated
+from weakref import WeakKeyDictionary
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
@@ -31,15 +32,26 @@ class Line:
     @classmethod
     def of(cls, study: Study) -> "Line":
         """That line."""
-        status = study.status()
+        status, choice = study.status(), study.recommendation()
         loss = status.expected_loss
         return cls(
             status,
-            study.recommendation(),
+            choice,
             amount(study.settings, status.spent),
             None if loss is None else amount(study.settings, loss),
-            sparkline(study.history()),
+            _drawn(study, (status.counted, status.spent, loss, choice.arm)),
         )
+
+
+_pictures: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
+
+
+def _drawn(study: Study, standing: object) -> Sparkline | None:
+    """How it went; drawn again only if it stands elsewhere by now, as the list may be long."""
+    known = _pictures.get(study)
+    if known is None or known[0] != standing:
+        known = _pictures[study] = standing, sparkline(study.history())
+    return known[1]
 
 
 def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
