@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Form
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ValidationError
 
-from dbcare.errors import DbcareError, InvalidValueError
+from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
 from dbcare.live.create import create_in
 from dbcare.live.settings import POLICIES
 from dbcare.server.access.gate import Visitor
@@ -95,7 +95,7 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
 
     def shown(visitor: Visitor, typed: StudyForm, error: DbcareError | None = None) -> Response:
         field = FIELD.match(str(error))
-        at = field[1] if field else None
+        at = field[1] if field else "name" if isinstance(error, StudyExistsError) else ""
         return pages.show(
             "new.html",
             visitor,
@@ -103,7 +103,7 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
             typed=typed,
             policies=[(each, each) for each in POLICIES],
             error=None if error is None else str(error),
-            at=ALIASES.get(at or "", at),
+            at=ALIASES.get(at, at),
         )
 
     @router.get("/new")

@@ -45,8 +45,9 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
         )
 
     @router.get("/studies/{name}/events")
-    def events(request: Request, name: str, _visitor: Viewer) -> Response:
-        catalogue.study(name)  # an error if there is none
+    def events(request: Request, name: str) -> Response:
+        # Strangers are told that it is gone: to a redirect or a refusal a browser's script would be blind.
+        pages.gate.visitor(request, None)
         return stream(request, _news(lambda: pages.gate.visitor(request, None), lambda: catalogue.study(name)))
 
     def act(name: str, action: Callable[[Study], None]) -> Response:
