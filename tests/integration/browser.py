@@ -55,6 +55,12 @@ class Watched:
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
         self.host = urlsplit(address).netloc
 
+    def forgive(self, known: str) -> None:
+        """Notes of the browser on what a test does on purpose."""
+        left = [trouble for trouble in self.troubles if known not in trouble]
+        assert len(left) < len(self.troubles), self.troubles
+        self.troubles = left
+
     def keep(self, name: str) -> None:
         """A picture of the whole page, for people to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -82,18 +82,19 @@ function draw() {
   }
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  const has = line.loss.some((loss) => loss !== null);
-  const trace = (name, y, shade, dash) => ({
-    name, x: line.rewards, y, mode: "lines", line: { color: colour(shade), width: 2.5, dash },
-    hovertemplate: `%{y:,.4~g} ${line.unit.replace(/[<>&%]/g, "")}`,
+  const breaksEven = line.loss.some((loss) => loss !== null);
+  const unit = line.unit.replace(/[&<>%{}]/g, (sign) => `&#${sign.charCodeAt(0)};`); // plotly.js reads HTML
+  const trace = (name, y, shade) => ({
+    name, x: line.rewards, y, mode: "lines", line: { color: colour(shade), width: 2.5 },
+    hovertemplate: `%{y:,.4~g} ${unit}`,
   });
-  const traces = [trace("Spent", line.spent, "spent", "solid")];
-  if (has) traces.unshift(trace("Expected loss of stopping now", line.loss, "loss", "solid"));
-  // The first few trials cost so little that they would squeeze all the rest.
-  const early = line.spent[Math.floor(line.spent.length / 20)];
-  const heights = [...line.spent, ...line.loss].filter((height) => height > 0);
-  const low = Math.min(early, ...line.loss.filter((loss) => loss > 0));
-  const range = [Math.log10(low) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
+  const traces = [trace("Spent", line.spent, "spent")];
+  if (breaksEven) traces.unshift(trace("Expected loss of stopping now", line.loss, "loss"));
+  // The first trials cost so little, and say so little, that they would squeeze all the rest.
+  const settled = Math.floor(line.rewards.length / 20);
+  const heights = [line.spent, line.loss].flatMap((all) => all.slice(settled)).filter((height) => height > 0);
+  const range = [Math.log10(Math.min(...heights)) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
+  const ticks = range[1] - range[0] < 3 ? { dtick: "D2" } : { nticks: 6 };
   const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false };
   const layout = {
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("text") },
@@ -103,7 +104,7 @@ function draw() {
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     xaxis: { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
-    yaxis: { ...axis, type: "log", title: { text: line.unit.replace(/[<>&]/g, "") }, range, nticks: 6, tickformat: ",~g" },
+    yaxis: { ...axis, ...ticks, type: "log", title: { text: unit }, range, tickformat: ",~g" },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
