@@ -15,12 +15,14 @@ from service import service
 
 from dbcare.live.create import create_study, load_study
 from dbcare.live.sql import SqlStore
+from dbcare.server import pages
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
 
 ROLES = ("viewer", "worker", "admin")
 NASTY = "<img src=x onerror=alert(1)>"
 NASTY_ARM = "</td><script>alert(2)</script>"
+MARKS = ("good", "warn", "bad")
 SPENT = re.compile(r"<dt>Spent</dt><dd>([^<]*)</dd>")
 
 _hosts = itertools.count(2)
@@ -222,6 +224,30 @@ def test_pages_load_nothing_from_elsewhere_and_have_nothing_inline(server: Serve
         assert answer.headers["cache-control"] == "no-store"
         assert not re.search(r"<script(?![^>]* src=)|<style|<[^<>]*\s(style|on\w+)=|javascript:", answer.text)
         assert set(re.findall(r'(?:src|href)="(.)', answer.text)) <= {"/", "#"}
+
+
+def test_colours_contrast_enough_in_both_schemes() -> None:
+    style = (Path(pages.__file__).parent / "static" / "style.css").read_text()
+    light, dark = (dict(re.findall(r"--([\w-]+): #(\w{6});", block)) for block in style.split(":root {")[1:3])
+    assert light.keys() == dark.keys()
+    for scheme in (light, dark):
+        for ground in ("ground", "card", "raised"):
+            assert min(contrast(scheme[ink], scheme[ground]) for ink in ("text", "quiet", "accent")) >= 4.5
+        for ink, ground in (("on-accent", "accent"), ("bad", "card"), *((each, f"{each}-ground") for each in MARKS)):
+            assert contrast(scheme[ink], scheme[ground]) >= 4.5
+        assert min(contrast(scheme[line], scheme["card"]) for line in ("edge", "loss", "spent")) >= 3.0
+
+
+def contrast(ink: str, ground: str) -> float:
+    """Of two colours, as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        shares = [int(colour[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    darker, lighter = sorted((luminance(ink), luminance(ground)))
+    return (lighter + 0.05) / (darker + 0.05)
 
 
 def test_files_are_packed_and_kept_for_ever(server: Server) -> None:

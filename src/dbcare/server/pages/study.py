@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import StudyNotFoundError
+from dbcare.live.outlook import Status
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
@@ -76,15 +77,19 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
 def _news(who: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
     """What has changed on the page since the last look, as JSON; None once it is not to be seen any more."""
     shown: dict[str, object] = {}
+    status: Status | None = None
     last = ""
 
     def look() -> str | None:
-        nonlocal last
+        nonlocal last, status
         visitor = who()  # signing out, or losing the key, ends it
         if visitor is None:
             return None
         try:
             study = find()
+            before, status = status, study.status()
+            if status == before:  # as mostly: nothing to draw
+                return last
             now: dict[str, object] = {**parts_of(study, visitor), "chart": chart_of(study)}
         except StudyNotFoundError:
             return None

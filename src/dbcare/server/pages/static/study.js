@@ -94,7 +94,7 @@ function draw() {
   const settled = Math.floor(line.rewards.length / 20);
   const heights = [line.spent, line.loss].flatMap((all) => all.slice(settled)).filter((height) => height > 0);
   const range = [Math.log10(Math.min(...heights)) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
-  const ticks = range[1] - range[0] < 3 ? { dtick: "D2" } : { nticks: 6 };
+  const logarithmic = { type: "log", range, ...(range[1] - range[0] < 3 ? { dtick: "D2" } : { nticks: 6 }) };
   const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false };
   const layout = {
     font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("text") },
@@ -104,7 +104,7 @@ function draw() {
     hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), font: { color: colour("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     xaxis: { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
-    yaxis: { ...axis, ...ticks, type: "log", title: { text: unit }, range, tickformat: ",~g" },
+    yaxis: { ...axis, title: { text: unit }, tickformat: ",~g", automargin: true, ...(breaksEven ? logarithmic : {}) },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
