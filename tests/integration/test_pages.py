@@ -1,5 +1,6 @@
 """The dashboard without a browser: who gets in, what forms must bring along, and what pages say."""
 
+import html
 import itertools
 import json
 import re
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
@@ -69,6 +71,21 @@ def token(browser: httpx.Client) -> str:
 def test_strangers_are_shown_the_way_in_and_back(server: Server, path: str) -> None:
     answer = server.browser().get(path)
     assert (answer.status_code, answer.headers["location"]) == (303, f"/login?next={path}")
+
+
+def test_the_way_back_holds_for_any_name(server: Server) -> None:
+    name = "50% off? #1 & é+ü"
+    create_study(name, ["A", "B"], price=1, value=9, sigma=1, storage=server.storage)
+    browser = server.browser()
+    answer = browser.get(f"/studies/{quote(name, safe='')}")
+    form = browser.get(answer.headers["location"]).text
+    (way_back,) = re.findall(r'name="next" value="([^"]*)"', form)
+    answer = browser.post("/login", data={"key": server.keys["viewer"], "next": html.unescape(way_back)})
+    page = browser.get(answer.headers["location"])
+    assert page.status_code == 200
+    assert f'<h1 class="long">{html.escape(name)}</h1>' in page.text
+    (link,) = re.findall(r'href="(/studies/50[^"]*)"', browser.get("/").text)
+    assert browser.get(link).text == page.text
 
 
 @pytest.mark.parametrize("name", ["ads", "none"])
@@ -376,6 +393,16 @@ def test_a_study_of_100_000_trials_is_shown_at_once(server: Server) -> None:
         assert "100,000" in browser.get("/studies/large").text
         seconds.append(time.perf_counter() - began)
     assert min(seconds) < 0.3
+
+
+def test_of_very_many_arms_the_best_are_shown(server: Server) -> None:
+    arms = [f"arm {number}" for number in range(1000)]
+    study = create_study("many", arms, price=1, value=1e5, sigma=1, storage=server.storage, direction="minimize")
+    study.add((arm, -float(number)) for number, arm in enumerate(arms))
+    page = server.signed_in("viewer").get("/studies/many").text
+    rows = re.findall(r'<th scope="row"><span class="long">([^<]*)', page)
+    assert rows == arms[:-101:-1]
+    assert "The 100 best are shown; 900 more are in the API." in page
 
 
 def test_without_keys_everybody_on_this_machine_is_let_in_but_no_other_site(tmp_path: Path) -> None:

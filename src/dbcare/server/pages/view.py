@@ -16,7 +16,7 @@ from dbcare.server.pages.drawing import Axis
 from dbcare.server.pages.page import part
 
 RETIRED = "retired: "  # how `ArmStatus.left` begins for those
-MOST_PENDING = 12  # in the table
+MOST_ARMS, MOST_PENDING = 100, 12  # in the tables
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ def parts_of(study: Study, visitor: Visitor) -> dict[str, str]:
     """All that changes, as pieces of HTML."""
     settings, status, choice = study.settings, study.status(), study.recommendation()
     pending = study.pending()
-    lines = [_line(settings, choice, arm) for arm in status.arms]
-    in_race = [line for line in lines if line.arm.left is None]
+    lines = [_line(settings, choice, arm) for arm in _foremost(settings, status)]
     ends = [end for line in lines for end in line.interval or ()]
     return {
         "state": part("state", state=status.state),
@@ -44,8 +43,9 @@ def parts_of(study: Study, visitor: Visitor) -> dict[str, str]:
         "notes": part("notes", notes=status.notes),
         "arms": part(
             "arms",
-            lines=in_race + [line for line in lines if line.arm.left is not None],
-            axis=Axis.over(ends + [arm.mean for arm in status.arms if arm.mean is not None]),
+            lines=lines,
+            more=len(status.arms) - len(lines),
+            axis=Axis.over(ends + [line.arm.mean for line in lines if line.arm.mean is not None]),
             has_losses=any(arm.expected_loss is not None for arm in status.arms),
         ),
         "actions": part(
@@ -71,6 +71,14 @@ def chart_of(study: Study) -> dict[str, Any]:
         "loss": [point.expected_loss for point in history],
         "stopped": study.should_stop(),
     }
+
+
+def _foremost(settings: Settings, status: Status) -> list[ArmStatus]:
+    """Those in the race first; as they were given or, of very many, the best."""
+    arms = sorted(status.arms, key=lambda arm: arm.left is not None)
+    if len(arms) > MOST_ARMS:
+        arms.sort(key=lambda arm: (arm.left is not None, arm.mean is None, -settings.sign * (arm.mean or 0.0)))
+    return arms[:MOST_ARMS]
 
 
 def _line(settings: Settings, choice: Recommendation, arm: ArmStatus) -> ArmLine:
