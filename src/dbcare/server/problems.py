@@ -44,13 +44,24 @@ def problem(
     return JSONResponse(body, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
 
+def status_of(error: errors.DbcareError) -> HTTPStatus:
+    """The status that an error of the library is answered with."""
+    return next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
+
+
+def said_of(error: RequestValidationError) -> str:
+    """What is wrong with a body, in a line."""
+    return "; ".join(
+        f"`{'.'.join(map(str, each['loc'][1:] or each['loc']))}`: {each['msg']}" for each in error.errors()
+    )
+
+
 def install(app: FastAPI) -> None:
     """Answer all errors of the library and of the framework in this way."""
 
     @app.exception_handler(errors.DbcareError)
     def of_the_library(_request: Request, error: errors.DbcareError) -> JSONResponse:
-        status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
-        return problem(status, str(error), type(error).__name__)
+        return problem(status_of(error), str(error), type(error).__name__)
 
     @app.exception_handler(RefusalError)
     def of_the_gate(_request: Request, refused: RefusalError) -> JSONResponse:
@@ -58,10 +69,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def of_the_body(_request: Request, error: RequestValidationError) -> JSONResponse:
-        said = "; ".join(
-            f"`{'.'.join(map(str, each['loc'][1:] or each['loc']))}`: {each['msg']}" for each in error.errors()
-        )
-        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors.InvalidValueError.__name__)
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, said_of(error), errors.InvalidValueError.__name__)
 
     @app.exception_handler(HTTPException)
     def of_the_framework(_request: Request, error: HTTPException) -> JSONResponse:

@@ -106,8 +106,11 @@ class Gate:
 
 def _is_foreign(request: Request) -> bool:
     """Whether this comes under a name that is not this machine's, or changes something for a page that is not ours."""
-    if request.url.hostname not in LOOPBACK:
-        return True
+    return request.url.hostname not in LOOPBACK or is_cross_site(request)
+
+
+def is_cross_site(request: Request) -> bool:
+    """Whether a browser says that this changes something for a page that is not ours."""
     if request.method in SAFE:
         return False
     origin = request.headers.get("origin")

@@ -6,12 +6,20 @@ from fastapi import APIRouter, FastAPI
 
 from dbcare.server.access.gate import Gate
 from dbcare.server.catalogue import Catalogue
+from dbcare.server.pages import files, listing, new, sign_in, study
+from dbcare.server.pages.page import Pages
 
 
 def routes(gate: Gate, catalogue: Catalogue) -> APIRouter:
     """All pages; none of them is part of the API's description."""
-    return APIRouter(include_in_schema=False)
+    pages = Pages(gate)
+    router = APIRouter(include_in_schema=False)
+    for part in (sign_in.routes(pages), listing.routes(pages, catalogue), new.routes(pages, catalogue)):
+        router.include_router(part)
+    router.include_router(study.routes(pages, catalogue))
+    return router
 
 
 def mount_files(app: FastAPI) -> None:
     """The style sheet, the scripts, and plotly.js as the plotly package carries it."""
+    app.include_router(files.routes())

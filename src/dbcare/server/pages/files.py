@@ -1,0 +1,79 @@
+"""Styles and scripts, each under a name that changes with its content, so that browsers may keep it for ever."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import threading
+from functools import cache
+from http import HTTPStatus
+from importlib.metadata import version
+from importlib.resources import files
+
+from fastapi import APIRouter, Request, Response
+
+from dbcare.server.problems import RefusalError
+
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+FOR_EVER = "public, max-age=31536000, immutable"
+OURS = files("dbcare.server.pages") / "static"
+PLOTLY = "plotly.js"
+STYLE_MARK = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
+
+_one_at_a_time = threading.Lock()  # plotly.js takes a moment to pack
+
+
+@cache
+def address(name: str) -> str:
+    """Where a file is found."""
+    return f"/static/{_served_name(name)}"
+
+
+def _served_name(name: str) -> str:
+    if name == PLOTLY:
+        return f"plotly-{version('plotly')}.min.js"
+    stem, _, suffix = name.rpartition(".")
+    return f"{stem}-{hashlib.sha256((OURS / name).read_bytes()).hexdigest()[:12]}.{suffix}"
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Files by the name they are served under."""
+    return {_served_name(name): name for name in (PLOTLY, *(each.name for each in OURS.iterdir()))}
+
+
+@cache
+def _plain(name: str) -> bytes:
+    return (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
+
+
+@cache
+def _packed(name: str) -> bytes:
+    return gzip.compress(_plain(name), compresslevel=6, mtime=0)
+
+
+@cache
+def style_marks() -> list[str]:
+    """Ids under which plotly.js looks for styles of its parts, and which it adds, against our policy, if not there."""
+    return sorted({found.decode() for found in STYLE_MARK.findall(_plain(PLOTLY))})
+
+
+def routes() -> APIRouter:
+    """/static."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/static/{served}")
+    def file(request: Request, served: str) -> Response:
+        name = _names().get(served)
+        if name is None:
+            raise RefusalError(HTTPStatus.NOT_FOUND, "There is no such file.")
+        headers = {"Cache-Control": FOR_EVER, "Vary": "Accept-Encoding"}
+        kind = TYPES[name[name.rindex(".") :]]
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(_plain(name), media_type=kind, headers=headers)
+        with _one_at_a_time:
+            packed = _packed(name)
+        return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+
+    return router

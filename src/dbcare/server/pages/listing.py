@@ -1,0 +1,67 @@
+"""All studies at a glance."""
+
+from dataclasses import dataclass
+from typing import Annotated
+from weakref import WeakKeyDictionary
+
+from fastapi import APIRouter, Depends
+from fastapi.responses import HTMLResponse
+
+from dbcare.live.outlook import Recommendation, Status
+from dbcare.live.study import Study
+from dbcare.server.access.gate import Visitor
+from dbcare.server.access.roles import Role
+from dbcare.server.catalogue import Catalogue
+from dbcare.server.pages.amounts import amount
+from dbcare.server.pages.drawing import Sparkline, sparkline
+from dbcare.server.pages.page import Pages
+
+STATES = ("running", "paused", "stopped")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A study in one line."""
+
+    status: Status
+    choice: Recommendation
+    spent: str
+    loss: str | None
+    sparkline: Sparkline | None
+
+    @classmethod
+    def of(cls, study: Study) -> "Line":
+        """That line."""
+        status, choice = study.status(), study.recommendation()
+        loss = status.expected_loss
+        return cls(
+            status,
+            choice,
+            amount(study.settings, status.spent),
+            None if loss is None else amount(study.settings, loss),
+            _drawn(study, (status.counted, status.spent, loss, choice.arm)),
+        )
+
+
+_pictures: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
+
+
+def _drawn(study: Study, standing: object) -> Sparkline | None:
+    """How it went; drawn again only if it stands elsewhere by now, as the list may be long."""
+    known = _pictures.get(study)
+    if known is None or known[0] != standing:
+        known = _pictures[study] = standing, sparkline(study.history())
+    return known[1]
+
+
+def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
+    """The first page."""
+    router = pages.router()
+
+    @router.get("/")
+    def studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
+        newest_first = [Line.of(each) for each in reversed(catalogue.all())]
+        lines = sorted(newest_first, key=lambda line: STATES.index(line.status.state))
+        return pages.show("studies.html", visitor, lines=lines)
+
+    return router

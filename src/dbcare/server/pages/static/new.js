@@ -1,0 +1,126 @@
+"use strict";
+
+const form = document.getElementById("new");
+const state = document.getElementById("plan-state");
+const problem = document.getElementById("plan-error");
+const result = document.getElementById("plan-result");
+const PAUSE = 500; // milliseconds without typing
+const MOST_ARMS = 64; // of a plan
+const NAMES = { breakeven: "Breakeven", dbcare: "DBCARE", "fixed-size-test": "Fixed size", "decide-now": "Decide now" };
+
+const text = (name) => form.elements[name].value.trim();
+const number = (name) => (text(name) === "" ? null : Number(text(name)));
+
+// What the planner needs, or null while something is missing.
+function wanted() {
+  const arms = text("arms").split("\n").filter((line) => line.trim()).length;
+  const prices = text("price").split(/[\s;]+/).filter(Boolean).map(Number);
+  const body = {
+    arms, price: prices.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
+  };
+  const rewards = text("rewards");
+  if (rewards === "binary") body.baseline = number("baseline");
+  if (rewards === "sigma") body.sigma = number("sigma");
+  if (rewards === "bounds" && text("low") && text("high")) {
+    body.bound = number("high") - number("low");
+    body.sigma = body.bound / 2;
+  }
+  const known = (body.baseline ?? body.sigma ?? null) !== null;
+  return arms >= 2 && arms <= MOST_ARMS && prices.length && body.value !== null && known ? body : null;
+}
+
+// Numbers as the rest of the dashboard has them.
+function money(amount) {
+  const size = Math.abs(amount);
+  if (size < 0.9995) return String(Number(amount.toPrecision(3)));
+  const digits = size >= 999.995 ? 0 : 2;
+  return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+function element(name, content, kind) {
+  const made = document.createElement(name);
+  if (kind) made.className = kind;
+  made.append(...[content].flat());
+  return made;
+}
+
+function shown(plan) {
+  const policies = [...new Set(plan.rows.map((row) => row.policy))];
+  const gaps = [...new Set(plan.rows.map((row) => row.gap))];
+  const of = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
+  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => NAMES[name] ?? name)];
+  const rows = gaps.map((gap) => {
+    const own = of(gap, "breakeven");
+    const losses = policies.map((name) => of(gap, name).total_loss);
+    const lowest = Math.min(...losses);
+    return element("tr", [
+      element("th", String(Number(gap.toPrecision(3))), "figure"),
+      element("td", Math.round(own.observations).toLocaleString("en"), "figure"),
+      element("td", money(own.spend), "figure"),
+      element("td", `${(100 * own.chance_wrong).toFixed(1)}%`, "figure"),
+      ...losses.map((loss) => element("td", money(loss), loss === lowest ? "figure best" : "figure")),
+    ]);
+  });
+  const group = (label, columns) => {
+    const cell = element("th", label);
+    cell.colSpan = columns;
+    return cell;
+  };
+  const table = element("table", [
+    element("thead", [
+      element("tr", [element("td", ""), group("Breakeven", 3), group(`Total loss, ${text("unit") || "in money"}`, policies.length)], "groups"),
+      element("tr", head.map((label) => element("th", label, "figure"))),
+    ]),
+    element("tbody", rows),
+  ]);
+  const scroll = element("div", table, "scroll");
+  scroll.tabIndex = 0;
+  scroll.setAttribute("role", "region");
+  scroll.setAttribute("aria-label", "Plan by gap");
+  return [
+    element("ul", plan.advice.map((sentence) => element("li", sentence)), "advice"),
+    scroll,
+    element("p", "The gap is by how much the best arm is better than the others. Total loss is the spending and what a wrong choice is expected to lose; the lowest is bold.", "hint"),
+  ];
+}
+
+let asking = null;
+
+async function plan() {
+  asking?.abort();
+  const body = wanted();
+  fail("");
+  if (body === null) {
+    state.textContent = "";
+    return;
+  }
+  const own = (asking = new AbortController());
+  state.textContent = "computing…";
+  try {
+    const headers = { "Content-Type": "application/json" };
+    if (form.dataset.token) headers["X-CSRF-Token"] = form.dataset.token;
+    const answer = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+    const content = await answer.json();
+    if (!answer.ok) throw new Error(content.detail);
+    result.replaceChildren(...shown(content));
+  } catch (error) {
+    if (error.name === "AbortError") return; // a newer one is on its way
+    result.replaceChildren();
+    fail(error.message);
+  }
+  if (own === asking) state.textContent = "";
+}
+
+function fail(message) {
+  problem.textContent = message;
+  problem.hidden = message === "";
+}
+
+const PLANNED = ["arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma"];
+let timer;
+form.addEventListener("input", (event) => {
+  if (!PLANNED.includes(event.target.name)) return;
+  clearTimeout(timer);
+  timer = setTimeout(plan, PAUSE);
+});
+plan();

@@ -1,0 +1,102 @@
+"""The page of a study, its updates, and its buttons."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from dbcare.errors import StudyNotFoundError
+from dbcare.live.outlook import Status
+from dbcare.live.study import Study
+from dbcare.server.access.gate import Visitor
+from dbcare.server.access.roles import Role
+from dbcare.server.catalogue import Catalogue
+from dbcare.server.pages.page import Pages, segment
+from dbcare.server.pages.view import chart_of, described, parts_of
+from dbcare.server.stream import stream
+
+Text = Annotated[str, Form(max_length=2000)]
+
+
+def address_of(name: str) -> str:
+    """Of a study's page."""
+    return f"/studies/{segment(name)}"
+
+
+def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
+    """All under /studies."""
+    router = pages.router()
+    Viewer = Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]  # noqa: N806  # a type
+    admin = Depends(pages.needs(Role.ADMIN))
+
+    @router.get("/studies/{name}")
+    def look(name: str, visitor: Viewer) -> HTMLResponse:
+        study = catalogue.study(name)
+        return pages.show(
+            "study.html",
+            visitor,
+            name=study.name,
+            parts=parts_of(study, visitor),
+            chart=json.dumps(chart_of(study)),
+            settings=described(study.settings),
+            breaks_even=study.settings.policy == "breakeven",
+        )
+
+    @router.get("/studies/{name}/events")
+    def events(request: Request, name: str) -> Response:
+        # Strangers are told that it is gone: to a redirect or a refusal a browser's script would be blind.
+        pages.gate.visitor(request, None)
+        return stream(request, _news(lambda: pages.gate.visitor(request, None), lambda: catalogue.study(name)))
+
+    def act(name: str, action: Callable[[Study], None]) -> Response:
+        action(catalogue.study(name))
+        return RedirectResponse(address_of(name), HTTPStatus.SEE_OTHER)
+
+    @router.post("/studies/{name}/pause", dependencies=[admin])
+    def pause(name: str) -> Response:
+        return act(name, Study.pause)
+
+    @router.post("/studies/{name}/resume", dependencies=[admin])
+    def resume(name: str) -> Response:
+        return act(name, Study.resume)
+
+    @router.post("/studies/{name}/stop", dependencies=[admin])
+    def stop(name: str, reason: Text = "") -> Response:
+        return act(name, lambda study: study.stop(reason))
+
+    @router.post("/studies/{name}/retire", dependencies=[admin])
+    def retire(name: str, arm: Text = "", reason: Text = "") -> Response:
+        return act(name, lambda study: study.retire(arm, reason))
+
+    return router
+
+
+def _news(who: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
+    """What has changed on the page since the last look, as JSON; None once it is not to be seen any more."""
+    shown: dict[str, object] = {}
+    status: Status | None = None
+    last = ""
+
+    def look() -> str | None:
+        nonlocal last, status
+        visitor = who()  # signing out, or losing the key, ends it
+        if visitor is None:
+            return None
+        try:
+            study = find()
+            before, status = status, study.status()
+            if status == before:  # as mostly: nothing to draw
+                return last
+            now: dict[str, object] = {**parts_of(study, visitor), "chart": chart_of(study)}
+        except StudyNotFoundError:
+            return None
+        changed = {name: piece for name, piece in now.items() if shown.get(name) != piece}
+        if changed:
+            shown.update(changed)
+            last = json.dumps(changed)
+        return last
+
+    return look

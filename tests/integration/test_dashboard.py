@@ -1,0 +1,260 @@
+"""The dashboard in a real browser: a study from its plan to its end, and what must hold on every page."""
+
+import csv
+import itertools
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import httpx2 as httpx
+import pytest
+from browser import Watched, chromium, watched
+from playwright.sync_api import Browser, ViewportSize, expect
+from service import service
+
+from dbcare.live.create import create_study, load_study
+from dbcare.live.sql import SqlStore
+from dbcare.server.access.keys import Keys
+
+NASTY = "<img src=x onerror=alert(1)>"
+NASTY_ARM = "<script>alert(2)</script>"
+RATES = {"plain": 0.2, "question": 0.35, "emoji": 0.6}
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 360, "height": 740}
+
+
+@dataclass
+class Server:
+    """A service that asks for keys, with one study."""
+
+    address: str
+    storage: str
+    keys: dict[str, str]
+
+    def sign_in(self, window: Watched, role: str = "admin", path: str = "/") -> None:
+        window.page.goto(path)
+        window.page.get_by_label("API key").fill(self.keys[role])
+        window.page.get_by_role("button", name="Sign in").click()
+        window.page.wait_for_url(lambda url: "/login" not in url)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    storage = f"sqlite:///{tmp_path_factory.mktemp('dashboard') / 'studies.db'}"
+    made = Keys(SqlStore(storage))
+    keys = {role: made.create(f"the {role}", role)[1] for role in ("viewer", "worker", "admin")}
+    with service(storage) as address:
+        yield Server(address, storage, keys)
+
+
+def answered(server: Server, name: str) -> None:
+    """As a worker would: ask and tell over HTTP until the study stops."""
+    chance = random.Random(1)
+    headers = {"Authorization": f"Bearer {server.keys['worker']}"}
+    with httpx.Client(base_url=f"{server.address}/v1/studies/{name}", headers=headers) as api:
+        while True:
+            asked = api.post("/ask", json={"n": 3, "worker": "shop-1"}).raise_for_status().json()
+            if asked["stopped"]:
+                return
+            for trial in asked["trials"]:
+                reward = float(chance.random() < RATES[trial["arm"]])
+                api.post("/tell", json={"trial": trial["id"], "reward": reward}).raise_for_status()
+
+
+def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_path: Path) -> None:
+    with watched(browser, server.address, viewport=WIDE) as window:
+        page = window.page
+        for scheme, size in itertools.product(SCHEMES, (WIDE, PHONE)):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size(size)
+            page.goto("/login")
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+            window.keep(f"login-{scheme}-{size['width']}")
+        page.emulate_media(color_scheme="light")
+        page.set_viewport_size(WIDE)
+        server.sign_in(window)
+        expect(page.get_by_role("heading", name="No studies yet")).to_be_visible()
+        window.keep("empty-light-1280")
+
+        page.get_by_role("link", name="Make the first one").click()
+        page.get_by_label("Name").fill("subject")
+        page.get_by_label("Arms, one a line").fill("\n".join(RATES))
+        page.get_by_label("Price of a trial").fill("-1")
+        page.get_by_label("Value").fill("20000")
+        expect(page.locator("#plan-error")).to_contain_text("`price` must be positive but got -1")
+        window.forgive("status of 422")
+        page.get_by_label("Price of a trial").fill("0.4")
+        expect(page.locator("#plan-state")).to_have_text("computing…")
+        expect(page.locator("#plan-result table tbody tr")).not_to_have_count(0, timeout=20_000)
+        expect(page.locator("#plan .advice li").first).to_contain_text("Experimenting pays")
+        expect(page.locator("#plan-error")).to_be_hidden()
+        page.get_by_text("More", exact=True).click()
+        page.get_by_label("Policy").select_option("breakeven-racing")
+        window.keep("new-light-1280")
+        page.get_by_role("button", name="Create the study").click()
+
+        expect(page.get_by_role("heading", name="subject")).to_be_visible()
+        expect(page.locator(".sentence")).to_contain_text("Nothing is known yet")
+        expect(page.locator("#connection")).to_have_text("live")
+        page.evaluate("window.sameDocument = true")
+        worker = threading.Thread(target=answered, args=(server, "subject"))
+        worker.start()
+        expect(page.locator("tr.left").first).to_contain_text("dropped at epoch", timeout=20_000)
+        expect(page.locator(".sentence")).to_contain_text("Choose emoji", timeout=20_000)
+        worker.join()
+        study = load_study("subject", server.storage)
+        choice = study.recommendation()
+        expect(page.locator(".sentence")).to_have_text(
+            f"Choose emoji ({choice.verdict}): {choice.spent:.2f} USD has been spent."
+        )
+        expect(page.locator("[aria-live]")).to_contain_text("The study has stopped. Recommended: emoji")
+        assert page.locator(".log li").all_text_contents() == study.explain()
+        expect(page.locator("#chart .main-svg").first).to_be_visible()
+        assert page.evaluate("window.sameDocument"), "the page must not have been loaded again"
+        window.keep("stopped-light-1280")
+
+        with page.expect_download() as started:
+            page.get_by_role("link", name="Export CSV").click()
+        started.value.save_as(tmp_path / "subject.csv")
+        assert started.value.suggested_filename == "subject.csv"
+        with (tmp_path / "subject.csv").open() as file:
+            assert len(list(csv.DictReader(file))) == study.status().asked
+
+        page.get_by_role("link", name="Studies").click()
+        expect(page.locator("tr.study")).to_contain_text("emoji")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        page.goto("/studies/subject")
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def shown(server: Server) -> str:
+    """A study that runs, with names that are HTML, trials out, and an arm retired; its path."""
+    study = create_study(
+        NASTY, [NASTY_ARM, "B", "C", "D"], price=1, value=9_000, sigma=1, storage=server.storage, unit="<b>EUR</b>"
+    )
+    chance = random.Random(2)
+    study.add(
+        (arm, chance.gauss(mean, 3.0)) for _ in range(40) for arm, mean in ((NASTY_ARM, 1.0), ("B", 0.5), ("C", 0))
+    )
+    study.add([("D", 0.5)])
+    study.retire("D", "<i>out of stock</i>")
+    study.ask(3, worker="<u>w</u>")
+    assert study.status().state == "running"
+    return "/studies/%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"
+
+
+@pytest.fixture(scope="module")
+def window(browser: Browser, server: Server) -> Iterator[Watched]:
+    """One for several tests, as plotly.js takes a while the first time."""
+    with watched(browser, server.address, viewport=WIDE) as opened:
+        server.sign_in(opened)
+        yield opened
+
+
+def test_names_with_html_are_shown_as_text(window: Watched, shown: str) -> None:
+    page = window.page
+    page.goto("/")
+    page.get_by_role("link", name=NASTY).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(NASTY)
+    expect(page.locator("table.arms")).to_contain_text(NASTY_ARM)
+    expect(page.locator("table.pending").first).to_contain_text("<u>w</u>")
+    expect(page.locator("#chart .ytitle")).to_have_text("<b>EUR</b>")
+    expect(page.locator("#connection")).to_have_text("live")
+    assert page.locator("main img, main script, main u, main b, main i").count() == 0
+    expect(page.get_by_role("note")).to_contain_text("rewards spread by")
+    assert window.troubles == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_page_fits_a_phone_and_both_schemes(
+    window: Watched, shown: str, scheme: Literal["light", "dark"]
+) -> None:
+    page = window.page
+    page.emulate_media(color_scheme=scheme)
+    for size in (WIDE, PHONE):
+        page.set_viewport_size(size)
+        for name, path in (("studies", "/"), ("study", shown), ("form", "/new"), ("problem", "/studies/none")):
+            page.goto(path)
+            assert is_light(page.evaluate("getComputedStyle(document.body).backgroundColor")) is (scheme == "light")
+            if name == "study":
+                page.wait_for_selector("#chart .main-svg")
+                ink = page.evaluate("getComputedStyle(document.querySelector('#chart .xtitle')).fill")
+                assert is_light(ink) is (scheme == "dark")
+            assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+            window.keep(f"{name}-{scheme}-{size['width']}")
+    window.forgive("status of 404")
+    assert window.troubles == []
+
+
+def is_light(colour: str) -> bool:
+    """Of "rgb(red, green, blue)", by its red."""
+    return int(colour.split("(")[1].split(",", maxsplit=1)[0]) > 128
+
+
+def test_the_keyboard_reaches_everything(window: Watched, shown: str) -> None:
+    page = window.page
+    page.set_viewport_size(WIDE)
+    page.goto(shown)
+    reached: list[str] = []
+    while "Settings" not in reached:
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel"))
+        seen = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert seen != "none", reached
+    order = ["Skip to the content", "dbcare", "Studies", "New study", "Sign out", "Pause", "Export CSV"]
+    order += ["Export JSON", "Stop for good", "Retire an arm", "Settings"]
+    assert [each for each in reached if each in order] == order
+    page.get_by_role("button", name="Pause").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".pill")).to_have_text("paused")
+    page.get_by_role("button", name="Resume").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".pill")).to_have_text("running")
+
+
+def test_the_page_keeps_what_somebody_types_and_says_when_it_is_cut_off(window: Watched, server: Server) -> None:
+    study = create_study("watched", ["A", "B"], price=1, value=1000, sigma=1, storage=server.storage)
+    page = window.page
+    page.route("**/events", lambda route: route.abort())
+    page.goto("/studies/watched")
+    expect(page.locator("#connection")).to_contain_text("connection lost, trying again")
+    page.unroute("**/events")
+    expect(page.locator("#connection")).to_have_text("live", timeout=10_000)
+    window.forgive("net::ERR_FAILED")
+
+    page.get_by_text("Stop for good").click()
+    page.get_by_label("Why").first.fill("the season is ov")
+    study.pause()
+    expect(page.locator(".pill")).to_have_text("paused")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()  # until nobody types there
+    page.get_by_label("Why").first.press_sequentially("er")
+    page.get_by_role("button", name="Stop this study").click()
+    expect(page.locator(".pill")).to_have_text("stopped")
+    assert study.recommendation().reason == "the season is over"
+    SqlStore(server.storage).delete("watched")
+    expect(page.locator("#connection")).to_contain_text("this study is gone")
+
+
+def test_a_viewer_looks_and_the_chart_follows_the_scheme(browser: Browser, server: Server, shown: str) -> None:
+    with watched(browser, server.address, viewport=WIDE, color_scheme="light") as window:
+        server.sign_in(window, "viewer", shown)
+        page = window.page
+        expect(page.get_by_role("link", name="Export CSV")).to_be_visible()
+        assert page.get_by_role("button").all_text_contents() == ["Sign out"]
+        page.wait_for_selector("#chart .main-svg")
+        line = page.locator("#chart .scatterlayer .js-line").first
+        expect(line).to_have_css("stroke", "rgb(90, 62, 200)")
+        page.emulate_media(color_scheme="dark")
+        expect(line).to_have_css("stroke", "rgb(179, 161, 255)")
