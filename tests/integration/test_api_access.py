@@ -155,7 +155,7 @@ def test_metrics_and_headers(server: Running, admin: httpx.Client) -> None:
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
         "cache-control": "no-store",
-        "referrer-policy": "no-referrer",
+        "referrer-policy": "same-origin",
     }.items():
         assert answer.headers[name] == value
     assert "default-src 'none'" in answer.headers["content-security-policy"]
