@@ -24,6 +24,7 @@ from dbcare.server.access.keys import Keys
 ROLES = ("viewer", "worker", "admin")
 NASTY = "<img src=x onerror=alert(1)>"
 NASTY_ARM = "</td><script>alert(2)</script>"
+GONE = "event: gone\ndata: \n\n"
 MARKS = ("good", "warn", "bad")
 SPENT = re.compile(r"<dt>Spent</dt><dd>([^<]*)</dd>")
 
@@ -90,7 +91,12 @@ def test_the_way_back_holds_for_any_name(server: Server) -> None:
 
 @pytest.mark.parametrize("name", ["ads", "none"])
 def test_strangers_get_no_news(server: Server, name: str) -> None:
-    assert server.browser().get(f"/studies/{name}/events").text == "event: gone\ndata: \n\n"
+    assert server.browser().get(f"/studies/{name}/events").text == GONE
+
+
+@pytest.mark.parametrize("name", ["none", "%07", "x" * 300])
+def test_there_are_no_news_of_what_is_no_study(server: Server, name: str) -> None:
+    assert server.signed_in("viewer").get(f"/studies/{name}/events").text == GONE
 
 
 def test_a_stranger_changes_nothing(server: Server) -> None:
@@ -158,7 +164,7 @@ def test_revoking_a_key_ends_its_sessions_and_streams(server: Server) -> None:
         lines = stream.iter_lines()
         assert next(lines).startswith("data: {")
         keys.revoke(key.id)
-        assert "event: gone" in list(lines)
+        assert "event: gone" in itertools.takewhile(lambda line: line != ": still here", lines)
     assert browser.get("/").status_code == 303
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from dbcare.errors import StudyNotFoundError
+from dbcare.errors import InvalidValueError, StudyNotFoundError
 from dbcare.live.outlook import Status
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
@@ -91,7 +91,7 @@ def _news(who: Callable[[], Visitor | None], find: Callable[[], Study]) -> Calla
             if status == before:  # as mostly: nothing to draw
                 return last
             now: dict[str, object] = {**parts_of(study, visitor), "chart": chart_of(study)}
-        except StudyNotFoundError:
+        except (StudyNotFoundError, InvalidValueError):  # the latter: no study can have that name
             return None
         changed = {name: piece for name, piece in now.items() if shown.get(name) != piece}
         if changed:

@@ -8,6 +8,10 @@ const PAUSE = 500; // milliseconds without typing
 const MOST_ARMS = 64; // of a plan
 const NAMES = { breakeven: "Breakeven", dbcare: "DBCARE", "fixed-size-test": "Fixed size", "decide-now": "Decide now" };
 
+const HINT =
+  "The gap is by how much the best arm is better than the others. Total loss is the spending and what a wrong " +
+  "choice is expected to lose; the lowest is bold.";
+
 const text = (name) => form.elements[name].value.trim();
 const number = (name) => (text(name) === "" ? null : Number(text(name)));
 
@@ -66,9 +70,10 @@ function shown(plan) {
     cell.colSpan = columns;
     return cell;
   };
+  const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group("Breakeven", 3), group(`Total loss, ${text("unit") || "in money"}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group("Breakeven", 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
@@ -80,7 +85,7 @@ function shown(plan) {
   return [
     element("ul", plan.advice.map((sentence) => element("li", sentence)), "advice"),
     scroll,
-    element("p", "The gap is by how much the best arm is better than the others. Total loss is the spending and what a wrong choice is expected to lose; the lowest is bold.", "hint"),
+    element("p", HINT, "hint"),
   ];
 }
 
