@@ -14,6 +14,7 @@ from dbcare.live.ledger import Ledger
 
 WORKER = Path(__file__).with_name("live_worker.py")
 ARMS = ["A", "B", "C"]
+ANSWERS = (Kind.TOLD, Kind.SURPLUS)
 
 
 class Worker:
@@ -45,6 +46,13 @@ def told_by(workers: Iterable[Worker]) -> list[int]:
     return [trial for worker in workers for trial in worker.told()]
 
 
+def answered_since(position: int, study: Study, address: str) -> tuple[int, set[int]]:
+    """The last position, and the trials that were answered behind the one given."""
+    with store_of(address).session(study.name, write=False) as session:
+        placed = session.since(position)
+    return (placed[-1][0] if placed else position), {event.trial for _, event in placed if event.kind in ANSWERS}
+
+
 def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
     """A replay of all events in this process, each ask compared with what the ledger says; and the trials answered."""
     ledger, answered = Ledger(study.settings), []
@@ -55,7 +63,7 @@ def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
                     ledger.workers.add(event.worker)  # counted before the ask is decided
                 assert event.trial == ledger.asked + 1
                 assert event.arm == ledger.next_arm()
-            if event.kind in (Kind.TOLD, Kind.SURPLUS):
+            if event.kind in ANSWERS:
                 assert event.reward == reward_of(event.trial)
                 answered.append(event.trial)
             ledger.apply(event)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live_crew import ARMS, Worker, replayed, told_by
+from live_crew import ARMS, Worker, answered_since, replayed, told_by
 from live_worker import reward_of
 from lost_replies import middleman
 from postgres import Server, server
@@ -39,6 +39,7 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
         return Worker(address, "killed", next(numbers), 10**9, folder, lease="1s")
 
     crew, dead = [start() for _ in range(TOGETHER)], []
+    position, stored = 0, set[int]()
     try:
         for turn, victim in enumerate(victims):
             place = turn % TOGETHER
@@ -54,7 +55,10 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
                 running.kill()
                 time.sleep(0.05 * chance.random())
                 running.start()
-                assert set(told_by([*crew, *dead])) <= set(replayed(study, address)[1])
+                acknowledged = set(told_by([*crew, *dead]))
+                position, more = answered_since(position, study, address)
+                stored |= more
+                assert acknowledged <= stored
     finally:
         for worker in crew:
             worker.kill()
@@ -64,9 +68,9 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
     assert trial is not None
     study.tell(trial, reward_of(trial.id))
     ledger, answered = replayed(study, address)
-    acknowledged = told_by([*crew, *dead])
-    assert set(acknowledged) <= set(answered)
-    assert len(set(acknowledged)) == len(acknowledged) >= victims.count("worker")
+    told = told_by([*crew, *dead])
+    assert set(told) <= set(answered)
+    assert len(set(told)) == len(told) >= victims.count("worker")
     assert len(set(answered)) == len(answered)
     assert ledger.counted == ledger.asked == trial.id >= before
     assert bool(running) is any(worker.outages() for worker in [*crew, *dead])
