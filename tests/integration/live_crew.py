@@ -59,8 +59,6 @@ def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
     with store_of(address).session(study.name, write=False) as session:
         for _, event in session.since(0):
             if event.kind is Kind.ASKED:
-                if event.worker is not None:
-                    ledger.workers.add(event.worker)  # counted before the ask is decided
                 assert event.trial == ledger.asked + 1
                 assert event.arm == ledger.next_arm()
             if event.kind in ANSWERS:

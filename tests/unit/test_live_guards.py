@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from studies import study_of
 
 from dbcare.live.guards import notes_of
 from dbcare.live.ledger import Ledger
@@ -17,7 +18,7 @@ def ledger_of(rewards: np.ndarray, missing: tuple[int, int] = (0, 0), **settings
     for tally, each, none in zip(ledger.tallies, rewards, missing, strict=True):
         for reward in each:
             tally.add(float(reward))
-        tally.answered, tally.unanswered = len(each), none
+        tally.answered, tally.interruptions = len(each), none
     return ledger
 
 
@@ -63,7 +64,7 @@ def test_drift_is_noticed() -> None:
 def test_answers_that_are_missing_of_one_arm_are_noticed() -> None:
     rewards = np.random.default_rng(5).normal(0.0, 1.0, (2, 100))
     (note,) = notes_of(ledger_of(rewards, missing=(0, 50)))
-    assert note.startswith("A: 100 of its 100 trials were answered, 100 of 150 of the others")
+    assert note.startswith("A: answers failed to come 0 times in 100, those of the others 50 times in 150")
     assert notes_of(ledger_of(rewards, missing=(50, 50))) == ()
 
 
@@ -94,3 +95,17 @@ def test_a_history_is_thinned_out_evenly() -> None:
     assert 100 <= len(steps) <= 200
     assert steps == [float(number * history.stride) for number in range(len(steps))]
     assert 12_345 - (steps[-1] or 0.0) <= history.stride
+
+
+def test_an_outage_is_no_fault_of_the_arm_it_hits() -> None:
+    """Failed trials are replaced by others of the same arm, so that a long outage hits one arm only."""
+    study = study_of(arms=("A", "B"), cost=1e-9)
+    draw = np.random.default_rng(7)
+    for turn in range(600):
+        trial = study.ask()
+        assert trial is not None
+        if turn % 150 < 40:
+            study.tell(trial, failed=True)
+        else:
+            study.tell(trial, float(draw.normal()))
+    assert study.status().notes == ()

@@ -66,3 +66,58 @@ def test_another_process_learns_that_an_arm_is_gone() -> None:
     assert "B" not in {trial.arm for trial in other.ask(100)}
     assert study.status().arms == other.status().arms == Study(study._book._store, "s").status().arms
     assert other.check() > 4 * SUMMARY_EVERY
+
+
+def test_nobody_waits_for_a_trial_of_a_retired_arm() -> None:
+    """It is charged when it comes; the others go on."""
+    study = study_of()
+    first, second, third = study.ask(3, lease=None)
+    study.retire("A", "the machine burnt")
+    study.tell(second, 0.0)
+    study.tell(third, 1.0)
+    status = study.status()
+    assert (status.counted, status.held) == (3, 0)
+    assert [arm.trials for arm in status.arms] == [0, 1, 1]
+    more = study.ask()
+    assert more is not None
+    study.tell(first, 5.0)
+    assert study.status().spent == pytest.approx(3e-3)
+    study.tell(more, 0.0)
+    study.check()
+
+
+def test_what_is_known_of_the_last_arm_stays() -> None:
+    study = study_of(arms=("A", "B"), cost=1e-9)
+    study.add((("A", 0.0), ("B", 1.0)) * 20)
+    before = study.status().arms[1]
+    study.retire("A")
+    after = study.status().arms[1]
+    assert (
+        (after.trials, after.mean, after.interval)
+        == (before.trials, before.mean, before.interval)
+        == (20, 1.0, before.interval)
+    )
+    assert study.recommendation().verdict == "only one left"
+
+
+def test_all_rewards_of_those_left_are_used() -> None:
+    """Also those that they would not have asked for alone: the stop is decided once the arm is gone."""
+    study = study_of(cost=1e-1)
+    study.add((("A", 0.0), ("B", 3.0)) * 2)
+    study.add([("C", 2.9)])
+    study.retire("C")
+    assert [arm.trials for arm in study.status().arms[:2]] == [2, 2]
+    assert study.should_stop()
+    assert study.recommendation().arm == "B"
+
+
+def test_a_retired_arm_is_in_the_summary_at_once() -> None:
+    """So that opening the study is quick again."""
+    study = study_of(cost=1e-9)
+    study.add((("A", 0.0), ("B", 1.0), ("C", 2.0)) * 10)
+    study.retire("B")
+    with study._book._store.session("s", write=False) as session:
+        summary = session.summary()
+    assert summary is not None
+    assert summary[0] == 61
+    assert summary[1]["retired"] == [1]

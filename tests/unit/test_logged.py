@@ -102,7 +102,7 @@ def test_a_wrong_choice_costs_the_same_whatever_its_gap() -> None:
     [
         ([], "A log must have rewards of 2 or more arms but got those of none."),
         ([("A", 1.0)] * 3, "A log must have rewards of 2 or more arms but got those of 'A'."),
-        ([("A", 1.0), ("B", 0.0), ("B", 3.0)], "`reward 2 of B` must lie within the bounds 0 to 1 but got 3."),
+        ([("A", 1.0), ("B", 0.0), ("B", 3.0)], "`reward 2 of B` must be 0 or 1 but got 3."),
     ],
 )
 def test_logs_that_cannot_be_replayed(log: list[tuple[str, float]], says: str) -> None:

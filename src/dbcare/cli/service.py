@@ -28,15 +28,16 @@ def serve(
 ) -> None:
     """Serve studies over HTTP, with a dashboard; without any key to this machine only."""
     with friendly_errors():
-        from dbcare.server.serve import check_access
         from dbcare.server.serve import serve as run
 
-        protected = check_access(storage, host)
-        typer.echo(f"Serving at http://{f'[{host}]' if ':' in host else host}:{port}")
-        if not protected:
-            typer.echo("There is no key yet: everybody on this machine, and nobody else, is let in. Make one:")
-            typer.echo("  dbcare keys create --role admin --name me")
-        run(storage, host, port)
+        run(storage, host, port, _said)
+
+
+def _said(address: str, protected: bool) -> None:
+    typer.echo(f"Serving at {address}")
+    if not protected:
+        typer.echo("There is no key yet: everybody on this machine, and nobody else, is let in. Make one:")
+        typer.echo("  dbcare keys create --role admin --name me")
 
 
 @keys.command()

@@ -14,8 +14,9 @@ from dbcare.cli.answers import answer, at_terminal
 from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
 
 if TYPE_CHECKING:
+    from dbcare.live.answers import Trial
     from dbcare.live.outlook import Status
-    from dbcare.live.study import Study, Trial
+from dbcare.live.study import Study
 
 WAIT, STOPPED = 3, 4
 TRIAL_COLUMNS = ("id", "arm", "expires")

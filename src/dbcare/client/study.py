@@ -11,11 +11,12 @@ from urllib.parse import quote
 from dbcare import validation
 from dbcare.client.answers import made, made_status, part
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyNotFoundError
+from dbcare.live.answers import Trial
 from dbcare.live.leases import Lease, seconds_of
 from dbcare.live.outlook import Pending, Point, Recommendation, Status
 from dbcare.live.rows import Row
 from dbcare.live.settings import Settings
-from dbcare.live.study import LONGEST_REASON, Study, Trial
+from dbcare.live.study import LONGEST_REASON, Study
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport

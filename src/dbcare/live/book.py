@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dbcare.errors import StorageError, StudyNotFoundError
+from dbcare.errors import InvalidValueError, StorageError, StudyNotFoundError
 from dbcare.live.events import Event, Kind
 from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
-from dbcare.live.store import Session, Store
+from dbcare.live.store import Placed, Session, Store
 
 SUMMARY_EVERY = 500  # events; opening a study replays about as many at most
 
@@ -37,9 +37,9 @@ class Turn:
         """Whether an arm is withdrawn in it."""
         return any(event.kind is Kind.RETIRED for event in self.noted)
 
-    def write(self) -> int | None:
-        """Store what was noted; the position of the last event, if there was one."""
-        return self.session.append(self.noted)[-1] if self.noted else None
+    def write(self) -> Placed | None:
+        """Store what was noted; the last event with its position, if there was one."""
+        return (self.session.append(self.noted)[-1], self.noted[-1]) if self.noted else None
 
 
 class Book:
@@ -52,7 +52,7 @@ class Book:
         self._lock = threading.RLock()
         self._identity = store.identity(name)
         self._ledger: Ledger | None = None
-        self._position = 0  # of the last event in the ledger
+        self._last: tuple[int, Event | None] = (0, None)  # the last event in the ledger, as far as it is known
         self._summarised = 0  # of the last event in the stored summary
 
     @contextmanager
@@ -65,12 +65,13 @@ class Book:
                     self._expect_the_same(session)
                     turn = Turn(session, self._caught_up(session))
                     yield turn
-                    position = turn.write()
-                    if turn.retires:
-                        self._ledger = None  # without that arm all is different from the beginning
-                    elif position is not None:
-                        self._position = position
-                        self._summarise(session, turn.ledger)
+                    placed = turn.write()
+                    if placed is not None:
+                        self._last = placed
+                        if turn.retires:  # without that arm all is different from the beginning
+                            self._ledger = Ledger.replay(self.settings, (event for _, event in session.since(0)))
+                            self._summarised = -SUMMARY_EVERY
+                        self._summarise(session)
             except BaseException:
                 if turn is None or turn.noted:
                     self._ledger = None  # it may be ahead of what is stored: begin again from there
@@ -85,23 +86,52 @@ class Book:
 
     def _caught_up(self, session: Session) -> Ledger:
         if self._ledger is None:
-            summary = session.summary()
-            self._position = self._summarised = 0 if summary is None else summary[0]
-            self._ledger = Ledger(self.settings) if summary is None else Ledger.from_dict(self.settings, summary[1])
-        placed = session.since(self._position)
-        if any(event.kind is Kind.RETIRED and event.arm not in self._ledger.retired for _, event in placed):
-            self._ledger = Ledger.replay(self.settings, (event for _, event in session.since(0)))
+            self._open(session)
+        elif not self._follow(session):  # an older backup may have been put in its place
+            self._ledger = None
+            self._open(session)
+        assert self._ledger is not None
+        return self._ledger
+
+    def _open(self, session: Session) -> None:
+        """From the stored summary if it fits, else from all events."""
+        summary = session.summary()
+        if summary is not None:
+            try:
+                self._ledger = Ledger.from_dict(self.settings, summary[1])
+            except (InvalidValueError, LookupError, TypeError, ValueError):
+                self._ledger = None  # made by another version: it is only there to save time
+            self._last, self._summarised = (summary[0], None), summary[0]
+            if self._ledger is not None and self._follow(session):
+                return
+        placed = session.since(0)
+        self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
+        self._last, self._summarised = placed[-1] if placed else (0, None), 0
+
+    def _follow(self, session: Session) -> bool:
+        """Take in what is new; False if what was known is not what is stored."""
+        assert self._ledger is not None
+        position, known = self._last
+        placed = session.since(max(0, position - 1))
+        if position:
+            if not placed or placed[0][0] != position or (known is not None and placed[0][1] != known):
+                return False
+            del placed[0]
+        if any(event.kind is Kind.RETIRED for _, event in placed):
+            placed = session.since(0)
+            self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
         else:
             for _, event in placed:
                 self._ledger.apply(event)
         if placed:
-            self._position = placed[-1][0]
-        return self._ledger
+            self._last = placed[-1]
+        return True
 
-    def _summarise(self, session: Session, ledger: Ledger) -> None:
-        if self._position - self._summarised >= SUMMARY_EVERY:
-            session.save_summary(self._position, ledger.to_dict())
-            self._summarised = self._position
+    def _summarise(self, session: Session) -> None:
+        assert self._ledger is not None
+        if self._last[0] - self._summarised >= SUMMARY_EVERY:
+            session.save_summary(self._last[0], self._ledger.to_dict())
+            self._summarised = self._last[0]
 
     def check(self) -> int:
         """Replay all events and compare with the stored summary; an error says what differs. The number of events."""

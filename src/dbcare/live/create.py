@@ -17,7 +17,6 @@ from dbcare.live.study import Study
 from dbcare.risk import Loss, Risk
 
 VARIABLE = "DBCARE_STORAGE"
-BINARY = (0.0, 1.0)
 
 
 def create_study(
@@ -87,19 +86,10 @@ def create_in(store: Store, name: str, arms: Sequence[str], *, load_if_exists: b
     return Study(store, name)
 
 
-def _settings(
-    arms: Any, *, price: Any, value: Any, cost: Any, risk: str, binary: bool, max_spend: Any, **others: Any
-) -> Settings:
-    """Settings as users say them: in money, and with rewards that are 0 or 1."""
+def _settings(arms: Any, *, price: Any, value: Any, cost: Any, risk: str, max_spend: Any, **others: Any) -> Settings:
+    """Settings as users say them: in money."""
     make = Risk.simple_regret if _loss(risk) is Loss.SIMPLE_REGRET else Risk.misidentification
     made = make(cost, price=price, value=value)
-    if binary:
-        if others["bounds"] is not None or others["sigma"] is not None:
-            raise InvalidValueError(
-                f"`binary` must stand without sigma and bounds but got sigma={others['sigma']} "
-                f"and bounds={others['bounds']}."
-            )
-        others["bounds"] = BINARY
     return Settings(
         arms=tuple(arms) if isinstance(arms, list) else arms,
         cost=made.cost,

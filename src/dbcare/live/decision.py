@@ -61,14 +61,16 @@ class Decision:
             self.out[arm] -= 1
             self._planned = None
 
-    def count(self, arm: int, reward: float) -> None:
-        """Hand the policy a reward, once it is that one's turn."""
+    def count(self, arm: int, reward: float, *, final: bool = True) -> None:
+        """Hand the policy a reward, once it is that one's turn; a stop that is not `final` may be undone by it."""
         place = self._place.get(arm)
         if place is None or self.run is None or self.policy is None:
             return
         self._planned = None
         signed = self.settings.sign * reward
         if self.policy.rule.send is not None:
+            if not final:
+                self.run.state[breakeven_rule.STOPPED] = 0.0
             self.run.count(place, signed)
             return
         self.queues[place].append(signed)

@@ -78,22 +78,22 @@ def _drift(ledger: Ledger) -> list[str]:
 
 
 def _ratio(ledger: Ledger) -> list[str]:
-    """Arms that are answered less, or more, often than the others.
+    """Arms that are answered less, or more, often than the others; an outage counts once, however long it lasts.
 
     If answers are missing without regard to the arm, an arm's share of missing ones, a, is so far from that of all, b,
     with a chance of at most exp(-n KL(a, b)) to either side (Hoeffding 1963: also for draws without replacement).
     """
-    missing = sum(tally.unanswered for tally in ledger.tallies)
+    missing = sum(tally.interruptions for tally in ledger.tallies)
     trials = missing + sum(tally.answered for tally in ledger.tallies)
     limit = math.log(2.0 * len(ledger.tallies) / ALARM)
     notes = []
     for name, tally in zip(ledger.settings.arms, ledger.tallies, strict=True):
-        own = tally.answered + tally.unanswered
-        if own and own * _divergence(tally.unanswered / own, missing / trials) > limit:
+        own = tally.answered + tally.interruptions
+        if own and own * _divergence(tally.interruptions / own, missing / trials) > limit:
             notes.append(
-                f"{name}: {tally.answered} of its {own} trials were answered, "
-                f"{trials - missing - tally.answered} of {trials - own} of the others: "
-                "if it depends on the reward which answers are missing, means mislead"
+                f"{name}: answers failed to come {tally.interruptions} times in {own}, those of the others "
+                f"{missing - tally.interruptions} times in {trials - own}: if it depends on the reward which of them "
+                "are missing, means mislead"
             )
     return notes
 

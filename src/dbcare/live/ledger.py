@@ -17,6 +17,7 @@ from dbcare.live.events import Event, Kind
 from dbcare.live.settings import Settings
 from dbcare.live.tally import History, Tally
 
+LATELY = 200  # trials within which a worker was seen
 RESOLVED = (Kind.TOLD, Kind.FAILED, Kind.EXPIRED)
 
 
@@ -53,7 +54,8 @@ class Ledger:
         self.tallies = [Tally() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.spent = 0.0
-        self.workers: set[str] = set()
+        self.workers: dict[str, int] = {}  # who asked lately, and for which trial
+        self.interrupted = False  # whether the last trial counted had no answer
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
@@ -75,11 +77,12 @@ class Ledger:
         elif event.kind in RESOLVED:
             self._resolve(event)
         elif event.kind is Kind.SURPLUS:
-            self.spent += self.settings.costs[event.arm]
+            self.spent += self.settings.costs[event.arm] if event.charged else 0.0
         elif event.kind is Kind.STOPPED:
-            self.ended = event.note
+            self.ended = self.ended or event.note
         elif event.kind is Kind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
+            self._advance()
         else:
             self.paused = event.kind is Kind.PAUSED
 
@@ -90,7 +93,15 @@ class Ledger:
         self.decision.sent(event.arm)
         self._soonest = min(self._soonest, math.inf if event.expires is None else event.expires)
         if event.worker is not None:
-            self.workers.add(event.worker)
+            self._see(event.worker)
+        self._advance()
+
+    def _see(self, worker: str) -> None:
+        """Remember who asks, and forget who has not asked for long."""
+        self.workers.pop(worker, None)
+        self.workers[worker] = self.asked
+        while self.workers[oldest := next(iter(self.workers))] <= self.asked - LATELY:
+            del self.workers[oldest]
 
     def _resolve(self, event: Event) -> None:
         trial = self.open[event.trial]
@@ -101,22 +112,37 @@ class Ledger:
             (self.decision.sent if trial.is_out else self.decision.back)(trial.arm)
         if event.reward is not None or (event.kind is Kind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
-        while (following := self.open.get(self.counted + 1)) is not None and following.status is not Kind.ASKED:
+        if event.trial <= self.counted:  # of a retired arm, for which nobody waited
+            del self.open[event.trial]
+            self._count(trial)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Count what is next in order; trials of retired arms are not waited for."""
+        while (following := self.open.get(self.counted + 1)) is not None:
+            if following.status is Kind.ASKED and following.arm not in self.retired:
+                return
             self.counted += 1
-            del self.open[self.counted]
-            self._count(following)
+            if following.status is not Kind.ASKED:
+                del self.open[self.counted]
+                self._count(following)
 
     def _count(self, trial: Open) -> None:
         tally = self.tallies[trial.arm]
         if trial.reward is None:
-            tally.unanswered += 1
+            # Trials that fail are replaced by others of the same arm: an outage must not look like that arm's fault.
+            tally.interruptions += not self.interrupted
+            self.interrupted = True
             return
+        self.interrupted = False
         tally.answered += 1
         self.decision.back(trial.arm)
-        if self.ended is not None or self.decision.stopped:
+        # Of the rewards from before an arm was retired, the others may have more than they would have asked for alone.
+        final = len(self.withdrawn) == len(self.retired)
+        if self.ended is not None or (final and self.decision.stopped):
             return  # what comes after the stop is on record, and changes nothing
         tally.add(trial.reward)
-        self.decision.count(trial.arm, trial.reward)
+        self.decision.count(trial.arm, trial.reward, final=final)
         self.history.add(self.standing)
 
     def standing(self) -> list[float | None]:
@@ -139,7 +165,8 @@ class Ledger:
         if self.decision.stopped:
             return self.decision.why()
         limit = self.settings.max_spend
-        if limit is not None and not self.open and self._affordable_arm() is None:
+        waiting = any(each.arm not in self.retired for each in self.open.values())
+        if limit is not None and not waiting and self._affordable_arm() is None:
             amount = self.settings.amount
             return f"another trial would exceed max_spend: {amount(self.spent)} of {amount(limit)} has been spent"
         return None
@@ -191,7 +218,8 @@ class Ledger:
             "tallies": [asdict(each) for each in self.tallies],
             "history": asdict(self.history),
             "spent": self.spent,
-            "workers": sorted(self.workers),
+            "workers": self.workers,
+            "interrupted": self.interrupted,
             "paused": self.paused,
             "ended": self.ended,
         }
@@ -207,8 +235,7 @@ class Ledger:
         ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
         ledger.tallies = [Tally(**each) for each in plain["tallies"]]
         ledger.history = History(**plain["history"])
-        ledger.workers = set(plain["workers"])
-        for name in ("asked", "counted", "waiting", "spent", "paused", "ended"):
+        for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])
         ledger._soonest = -math.inf  # looked up when asked for
         return ledger

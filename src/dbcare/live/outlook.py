@@ -11,8 +11,10 @@ from dbcare.live.guards import notes_of
 from dbcare.live.ledger import Ledger
 from dbcare.theory.normal import tail_of
 
-LEVEL = 0.95  # of intervals
-CLEAR = 0.05  # a rival less likely to be better leaves a clear winner
+LEVEL = 0.95  # of intervals, as if the number of trials had been fixed beforehand
+# A clear winner leaves the others no more than this chance in all. Among equal arms, studies by Breakeven then say that
+# there is one in about 4 of 100 cases (two arms), or fewer (more arms).
+CLEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class ArmStatus:
     name: str
     trials: int
     mean: float | None  # None before the first reward
-    interval: tuple[float, float] | None  # of the mean, 95%; None before the second reward
+    interval: tuple[float, float] | None  # of the mean, 95%; None while nothing is known of it
     expected_loss: float | None  # of choosing the leader over it, as in `Recommendation`
     out: int  # trials asked and not counted yet
     left: str | None  # why it is no longer in the race: dropped by the policy, or retired
@@ -93,10 +95,8 @@ def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
     }
     found = []
     for arm, (name, tally) in enumerate(zip(ledger.settings.arms, ledger.tallies, strict=True)):
-        interval = None
-        if tally.trials > 1:
-            margin = quantile * math.sqrt(tally.variance / tally.trials)
-            interval = tally.mean - margin, tally.mean + margin
+        margin = quantile * math.sqrt(variance_of_mean(ledger, arm))
+        interval = None if math.isinf(margin) else _within(ledger, tally.mean - margin, tally.mean + margin)
         found.append(
             ArmStatus(
                 name,
@@ -109,6 +109,12 @@ def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
             )
         )
     return tuple(found)
+
+
+def _within(ledger: Ledger, low: float, high: float) -> tuple[float, float]:
+    """An interval, cut at the bounds that rewards stay within."""
+    lowest, highest = ledger.settings.bounds or (-math.inf, math.inf)
+    return max(low, lowest), min(high, highest)
 
 
 def _money(ledger: Ledger, amount: float | None) -> float | None:
@@ -156,22 +162,34 @@ def verdict_of(ledger: Ledger) -> str:
 
 
 def doubt(ledger: Ledger, chosen: int) -> float:
-    """The chance that the strongest rival is better, by a normal approximation; 1/2 if too little is known."""
+    """The chances that each other arm is better, added up, as if the numbers of trials had been fixed beforehand."""
     best = ledger.tallies[chosen]
-    worst = 0.0
+    total = 0.0
     for arm in ledger.decision.racing:
-        tally = ledger.tallies[arm]
-        if arm == chosen:
-            continue
-        if min(best.trials, tally.trials) < 2:
-            return 0.5 if tally.trials else worst
-        variance = sum(each.variance / each.trials for each in (best, tally))
-        ahead = ledger.settings.sign * (best.mean - tally.mean)
-        if variance > 0.0:
-            worst = max(worst, tail_of(ahead / math.sqrt(variance)))
-        elif ahead <= 0.0:
-            worst = max(worst, 0.5)
-    return worst
+        if arm != chosen:
+            variance = variance_of_mean(ledger, chosen) + variance_of_mean(ledger, arm)
+            ahead = ledger.settings.sign * (best.mean - ledger.tallies[arm].mean)
+            total += tail_of(ahead / math.sqrt(variance)) if 0.0 < variance < math.inf else 0.5
+    return total
+
+
+def variance_of_mean(ledger: Ledger, arm: int) -> float:
+    """Of an arm's mean; infinite where nothing is known.
+
+    From the rewards, but no less than by a stated sigma; for rewards within bounds with the squares of four more, two
+    at either end, so that a few that happen to be alike are not taken for certain.
+    """
+    tally, settings = ledger.tallies[arm], ledger.settings
+    if tally.trials == 0:
+        return math.inf
+    if settings.sigma is not None:
+        spread = max(settings.sigma**2, tally.variance if tally.trials > 1 else 0.0)
+    elif settings.bounds is not None:
+        width = settings.bounds[1] - settings.bounds[0]
+        spread = (tally.squares + width**2) / (tally.trials + 1)
+    else:
+        spread = tally.variance
+    return spread / tally.trials
 
 
 def status_of(name: str, ledger: Ledger, now: float) -> Status:

@@ -27,8 +27,9 @@ class Row:
 
     trial: int
     arm: str
-    status: str  # asked, told, failed, expired, or surplus: told after it had been replaced
-    reward: float | None
+    status: str  # asked, told, failed or expired
+    reward: float | None  # what it counts as
+    late: float | None  # told after it had expired: on record only
     counted: bool  # whether its outcome has had its turn
     worker: str | None
     asked: str
@@ -46,6 +47,7 @@ def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[R
                 arm=settings.arms[event.arm],
                 status=str(event.kind),
                 reward=None,
+                late=None,
                 counted=event.trial <= counted,
                 worker=event.worker,
                 asked=_time(event.at),
@@ -54,7 +56,11 @@ def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[R
             )
         elif event.trial:
             row = rows[event.trial]
-            row.status, row.reward, row.answered = str(event.kind), event.reward, _time(event.at)
+            row.answered = _time(event.at)
+            if event.kind is Kind.SURPLUS:
+                row.late = event.reward
+            else:
+                row.status, row.reward = str(event.kind), event.reward
     return list(rows.values())
 
 

@@ -16,6 +16,7 @@ from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
 
 POLICIES = ("breakeven", "breakeven-racing", "dbcare")
+BINARY = (0.0, 1.0)
 DIRECTIONS = ("maximize", "minimize")
 
 
@@ -35,6 +36,7 @@ class Settings:
     direction: str = "maximize"
     sigma: float | None = None
     bounds: tuple[float, float] | None = None
+    binary: bool = False
     policy: str = "breakeven"
     max_spend: float | None = None  # as `cost`
     max_ahead: int | None = None  # trials asked and not counted; None: twice the workers seen, at least one round
@@ -46,11 +48,17 @@ class Settings:
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
         validation.text("unit", self.unit)
+        if not isinstance(self.binary, bool):
+            raise InvalidValueError(f"`binary` must be True or False but got {self.binary!r}.")
+        if self.binary and (self.sigma is not None or self.bounds not in (None, BINARY)):
+            raise InvalidValueError(
+                f"`binary` must stand without sigma and bounds but got sigma={self.sigma} and bounds={self.bounds}."
+            )
         validation.settle(
             self,
             arms=_names(self.arms),
             cost=self._risk.cost,
-            bounds=_interval(self.bounds),
+            bounds=BINARY if self.binary else _interval(self.bounds),
             sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
             max_ahead=None if self.max_ahead is None else validation.whole("max_ahead", self.max_ahead, at_least=1),
@@ -109,6 +117,8 @@ class Settings:
             raise InvalidRewardError(
                 f"`{name}` must be at most {self.made.largest_reward:g} in size but got {number:g}."
             )
+        if self.binary and number not in BINARY:
+            raise InvalidRewardError(f"`{name}` must be 0 or 1 but got {number:g}.")
         if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
             low, high = self.bounds
             raise InvalidRewardError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,9 +34,10 @@ class Statements:
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self.dialect = dialect
-        self.find = self._text(sa.select(studies.c.id).where(studies.c.name == sa.bindparam("name")))
+        found = sa.select(studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
+        self.find = self._text(found)
         # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
-        self.lock = self._text(sa.select(studies.c.id).where(studies.c.name == sa.bindparam("name")).with_for_update())
+        self.lock = self._text(found.with_for_update())
         columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
         own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
         self.since = self._text(own.where(events.c.position > sa.bindparam("behind")))
@@ -51,8 +53,9 @@ class Statements:
 class SqlSession(Session):
     """A transaction on one study."""
 
-    def __init__(self, store: SqlStore, connection: sa.Connection, study: int) -> None:
-        super().__init__(study)
+    def __init__(self, store: SqlStore, connection: sa.Connection, study: int, identity: int) -> None:
+        super().__init__(identity)
+        self.study = study
         self.store = store
         self.connection = connection
         self.last: int | None = None  # no event lies behind this position
@@ -72,29 +75,27 @@ class SqlSession(Session):
         if not listed:
             return []
         if self.last is None:
-            self.last = self._run(self.store.statements.last, (self.identity,)).scalar() or 0
+            self.last = self._run(self.store.statements.last, (self.study,)).scalar() or 0
         first = self.last + 1
-        rows = [(self.identity, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
+        rows = [(self.study, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
         self._run(self.store.statements.append, rows if len(rows) > 1 else rows[0])
         self.last += len(rows)
         return list(range(first, first + len(rows)))
 
     def summary(self) -> tuple[int, dict[str, Any]] | None:
         row = self.connection.execute(
-            sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.identity)
+            sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.study)
         ).first()
         return None if row is None else (int(row[0]), self.store.parsed(row[1]))
 
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         values = {"position": position, "state": json.dumps(plain, allow_nan=False)}
-        changed = self.connection.execute(
-            sa.update(summaries).where(summaries.c.study == self.identity).values(**values)
-        )
+        changed = self.connection.execute(sa.update(summaries).where(summaries.c.study == self.study).values(**values))
         if changed.rowcount == 0:
-            self.connection.execute(sa.insert(summaries).values(study=self.identity, **values))
+            self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
 
     def _events(self, statement: str, condition: int | str) -> list[Placed]:
-        found: Iterable[Any] = self._run(statement, (self.identity, condition))
+        found: Iterable[Any] = self._run(statement, (self.study, condition))
         try:
             return [
                 (position, Event(Kind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
@@ -134,16 +135,20 @@ class SqlStore(Store):
         try:
             with self.transaction(write=True) as connection:
                 sql_tables.create(connection, shown(self.url))  # someone may have removed them
-                connection.execute(sa.insert(studies).values(name=name, settings=json.dumps(settings), created=at))
+                connection.execute(
+                    sa.insert(studies).values(
+                        name=name, settings=json.dumps(settings), created=at, identity=secrets.randbits(62)
+                    )
+                )
         except IntegrityError:
             raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
 
     def identity(self, name: str) -> int:
         with self.transaction(write=False) as connection:
-            found = connection.exec_driver_sql(self.statements.find, (name,)).scalar()
+            found = connection.exec_driver_sql(self.statements.find, (name,)).first()
         if found is None:
             raise _missing(name)
-        return int(found)
+        return int(found[1])
 
     def settings(self, name: str) -> dict[str, Any]:
         with self.transaction(write=False) as connection:
@@ -165,10 +170,10 @@ class SqlStore(Store):
     def session(self, name: str, *, write: bool) -> Iterator[Session]:
         with self.transaction(write=write) as connection:
             found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
-            study = found.scalar()
-            if study is None:
+            row = found.first()
+            if row is None:
                 raise _missing(name)
-            yield SqlSession(self, connection, study)
+            yield SqlSession(self, connection, *row)
 
     def close(self) -> None:
         self.engines.dispose()

@@ -18,7 +18,7 @@ studies = sa.Table(
     sa.Column("name", sa.String, nullable=False, unique=True),
     sa.Column("settings", sa.Text, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
-    sqlite_autoincrement=True,  # a study that was deleted keeps its number, as in PostgreSQL
+    sa.Column("identity", sa.BigInteger, nullable=False),  # by chance: another one even in a file made anew
 )
 events = sa.Table(
     "events",

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.answers import note_answer
+from dbcare.live.answers import Trial, note_answer, number_of
 from dbcare.live.book import Book, Turn
 from dbcare.live.events import Event, Kind
 from dbcare.live.leases import Lease, seconds_of
@@ -37,15 +36,6 @@ from dbcare.live.settings import Settings
 from dbcare.live.store import Store
 
 LONGEST_REASON = 1000
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One observation to make: of `arm`, to be told until `expires` (seconds since 1970)."""
-
-    id: int
-    arm: str
-    expires: float | None
 
 
 class Study:
@@ -134,21 +124,26 @@ class Study:
         """
         if failed is not (reward is None):
             raise InvalidValueError(f"Either `reward` or failed=True must be given but got {reward!r} and {failed!r}.")
+        if not isinstance(charged, bool):
+            raise InvalidValueError(f"`charged` must be True or False but got {charged!r}.")
         with self._book.turn(write=True) as turn:
-            note_answer(turn, _number(trial), reward, charged, time.time())
+            note_answer(turn, trial, reward, charged, time.time())
 
     def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
         """Many rewards at once, all of them or none."""
-        listed = [(_number(trial), reward) for trial, reward in answers]
+        listed = list(answers)
         with self._book.turn(write=True) as turn:
             now = time.time()
-            for number, reward in listed:
+            for trial, reward in listed:
                 if reward is None:
-                    raise InvalidValueError(f"`reward` of trial {number} must be a real number but got None.")
-                note_answer(turn, number, reward, True, now)
+                    raise InvalidValueError(f"`reward` of trial {number_of(trial)} must be a real number but got None.")
+                note_answer(turn, trial, reward, True, now)
 
     def add(self, observations: Iterable[tuple[str, float]]) -> None:
-        """Observations made elsewhere, each an arm's name and a reward: all count, in this order, and are charged."""
+        """Observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
+
+        Like answers, they wait for trials that are out, and those behind the policy's stop change nothing.
+        """
         rewards = [(self._arm(name), self.settings.counted("reward", reward)) for name, reward in observations]
         with self._book.turn(write=True) as turn:
             now = time.time()
@@ -240,7 +235,3 @@ class Study:
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, arms={list(self.settings.arms)})"
-
-
-def _number(trial: Trial | int) -> int:
-    return trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)

@@ -12,13 +12,13 @@ POINTS = 200  # a history keeps at least half as many points
 
 @dataclass
 class Tally:
-    """An arm's rewards, in the order counted, and how many of its trials were answered."""
+    """An arm's rewards, in the order counted, and how often its trials were answered."""
 
     trials: int = 0
     mean: float = 0.0
     squares: float = 0.0  # of deviations from the mean
     answered: int = 0  # trials that gave a reward, also those behind the stop
-    unanswered: int = 0  # failed, or expired without one
+    interruptions: int = 0  # trials that failed, or expired without one; several in a row are one
     length: int = 1  # of a block
     blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, but for the last
 

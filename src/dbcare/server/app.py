@@ -46,8 +46,8 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
     app.include_router(studies.routes(gate, catalogue, metrics))
     app.include_router(planning.routes(gate))
     app.include_router(pages.routes(gate, catalogue))
-    pages.mount_files(app)
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])
     def health() -> bodies.Health:
         """Whether the database answers; open to all."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
+from dbcare.errors import StudyNotFoundError
 from dbcare.live.create import checked_name
 from dbcare.live.store import Store
 from dbcare.live.study import Study
 
 MOST_OPEN = 1000
-FRESH = 0.25  # seconds
+FRESH = 0.25  # seconds for which a study that was seen under its name is not looked up again
+
+Seen = TypeVar("Seen")
 
 
 @dataclass
@@ -25,9 +30,9 @@ class Opened:
 
 
 class Catalogue:
-    """Studies by name; one that was deleted and made anew is another one, which is looked at now and then.
+    """Studies by name; one that was deleted and made anew is another one.
 
-    In between a `Study` notices by itself, and refuses to go on.
+    That is looked up now and then; in between a `Study` notices by itself, refuses to go on, and is forgotten.
     """
 
     def __init__(self, store: Store) -> None:
@@ -48,14 +53,26 @@ class Catalogue:
         identity = self.store.identity(checked_name(name))
         with self._lock:
             opened = self._open.pop(name, None)
-            if opened is None or opened.identity != identity:
-                opened = Opened(identity, Study(self.store, name), now)
-            opened.looked_at = now
+        if opened is None or opened.identity != identity:
+            opened = Opened(identity, Study(self.store, name), now)
+        opened.looked_at = now
+        with self._lock:
             self._open[name] = opened
             while len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
         return opened.study
 
-    def all(self) -> list[Study]:
-        """Every study, the oldest first."""
-        return [self.study(name) for name in self.store.names()]
+    def forget(self, name: str) -> None:
+        """Look the study up when it is next asked for."""
+        with self._lock:
+            self._open.pop(name, None)
+
+    def each(self, look: Callable[[Study], Seen]) -> list[Seen]:
+        """What `look` makes of every study, the oldest first; those that vanish meanwhile are left out."""
+        found = []
+        for name in self.store.names():
+            try:
+                found.append(look(self.study(name)))
+            except StudyNotFoundError:
+                self.forget(name)
+        return found

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dbcare.server.problems import problem
+from dbcare.server.problems import RefusalError, problem
 
 LARGEST_BODY = 4 * 1024 * 1024  # bytes: 50,000 answers at once
+SLOWEST_BODY = 30.0  # seconds
 CLIENTS = 10_000  # remembered at most
 
 
@@ -55,10 +57,17 @@ class Limits:
             )
             await refusal(scope, receive, send)
             return
-        body = await _body(scope, receive)
+        try:
+            async with asyncio.timeout(SLOWEST_BODY):
+                body = await _body(scope, receive)
+        except RefusalError as refused:
+            await problem(refused.status, str(refused))(scope, receive, send)
+            return
+        except TimeoutError:
+            late = f"A body must arrive within {SLOWEST_BODY:g} seconds."
+            await problem(HTTPStatus.REQUEST_TIMEOUT, late)(scope, receive, send)
+            return
         if body is None:
-            refusal = problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body must have at most {LARGEST_BODY:,} bytes.")
-            await refusal(scope, receive, send)
             return
         given = False
 
@@ -73,17 +82,17 @@ class Limits:
 
 
 async def _body(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole body, or None once it is too large."""
+    """The whole body; None if the client left before it was complete: then nothing must be done."""
     announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    if not announced.isdigit() or int(announced) > LARGEST_BODY:
-        return None
-    parts, size, more = [], 0, True
-    while more:
+    parts: list[bytes] = []
+    size, more = int(announced) if announced.isdigit() else LARGEST_BODY + 1, True
+    while more and size <= LARGEST_BODY:
         message = await receive()
-        part = message.get("body", b"")
-        parts.append(part)
-        size += len(part)
-        if size > LARGEST_BODY:
+        if message["type"] == "http.disconnect":
             return None
+        parts.append(message.get("body", b""))
+        size = sum(map(len, parts))
         more = message.get("more_body", False)
+    if size > LARGEST_BODY:
+        raise RefusalError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A body must have at most {LARGEST_BODY:,} bytes.")
     return b"".join(parts)

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests and their times by route, and the studies by state."""
+"""What Prometheus is told: requests and their times by route, and trials."""
 
 from __future__ import annotations
 
@@ -51,4 +51,5 @@ class Measured:
         finally:
             route = getattr(scope.get("route"), "path", "none")
             self.metrics.answers.labels(scope["method"], route, status).inc()
-            self.metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - began)
+            if not route.endswith("/events"):  # they last as long as somebody looks
+                self.metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - began)

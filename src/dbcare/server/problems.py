@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 
 from dbcare import errors
 
+LOG = logging.getLogger("dbcare")
 MEDIA_TYPE = "application/problem+json"
 
 # The first that an error is decides.
@@ -49,6 +51,14 @@ def status_of(error: errors.DbcareError) -> HTTPStatus:
     return next((code for kind, code in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST)
 
 
+def words_of(error: errors.DbcareError) -> str:
+    """What is said of an error; where the studies are kept is nobody's business."""
+    if isinstance(error, errors.StorageError):
+        LOG.error("%s", error)
+        return "The database does not do its part; the server's log says more. Try again later."
+    return str(error)
+
+
 def said_of(error: RequestValidationError) -> str:
     """What is wrong with a body, in a line."""
     return "; ".join(
@@ -61,7 +71,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(errors.DbcareError)
     def of_the_library(_request: Request, error: errors.DbcareError) -> JSONResponse:
-        return problem(status_of(error), str(error), type(error).__name__)
+        return problem(status_of(error), words_of(error), type(error).__name__)
 
     @app.exception_handler(RefusalError)
     def of_the_gate(_request: Request, refused: RefusalError) -> JSONResponse:

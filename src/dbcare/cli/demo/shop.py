@@ -11,10 +11,11 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import count
 
+from dbcare.live.answers import Trial
 from dbcare.live.memory import MemoryStore
 from dbcare.live.outlook import Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.study import Study, Trial
+from dbcare.live.study import Study
 
 RATES = {
     "As it is now": 0.10,

@@ -7,6 +7,7 @@ everybody on this machine is let in: then requests that a browser sends for anot
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -68,7 +69,10 @@ class Gate:
         if self.keys.any():
             return None
         if _is_foreign(request):
-            raise RefusalError(HTTPStatus.FORBIDDEN, "A page of another site must not use this server.")
+            raise RefusalError(
+                HTTPStatus.FORBIDDEN,
+                "Without a key, only programs and pages of this machine itself may use this server.",
+            )
         return Visitor(Role.ADMIN, "everybody on this machine")
 
     def _seen(self, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
@@ -105,8 +109,19 @@ class Gate:
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether this comes under a name that is not this machine's, or changes something for a page that is not ours."""
-    return request.url.hostname not in LOOPBACK or is_cross_site(request)
+    """Whether this comes from elsewhere, under a name that is not this machine's, or for a page that is not ours."""
+    passed_on = any(name == "forwarded" or name.startswith("x-forwarded-") for name in request.headers)
+    from_here = request.client is not None and is_loopback(request.client.host)
+    place = _place(f"http://{request.headers.get('host', '')}")
+    return passed_on or not from_here or place is None or place[0] not in LOOPBACK or is_cross_site(request)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine has that address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def is_cross_site(request: Request) -> bool:
@@ -114,6 +129,18 @@ def is_cross_site(request: Request) -> bool:
     if request.method in SAFE:
         return False
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.url.netloc:
-        return True
+    if origin is not None:
+        place = _place(origin)
+        if place is None or place != _place(f"{request.url.scheme}://{request.headers.get('host', '')}"):
+            return True
     return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+
+
+def _place(address: str) -> tuple[str, int] | None:
+    """Host and port of an origin; None if it cannot be read."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None
+    return None if parts.hostname is None else (parts.hostname, port)

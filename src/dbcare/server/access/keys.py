@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from dbcare.server.access.roles import Role
 from dbcare.server.access.tables import TABLES, digest, keys, new_secret
 
 PREFIX = "dbc"
+WRITTEN = re.compile(rf"{PREFIX}_([0-9a-f]{{12}})_([0-9a-f]{{64}})")
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,15 @@ class Keys:
 
     def known(self, text: str) -> Key | None:
         """The key that a text is, unless it is none or revoked; takes as long for a wrong secret as for a right one."""
-        prefix, _, rest = text.partition("_")
-        identity, _, secret = rest.partition("_")
+        written = WRITTEN.fullmatch(text)
+        if written is None:
+            return None
+        identity, secret = written.groups()
         with self._store.transaction(write=False) as connection:
             row = connection.execute(sa.select(keys).where(keys.c.id == identity)).first()
         salt, stored = ("", "") if row is None else (row.salt, row.hash)
         same = hmac.compare_digest(digest(salt, secret), stored)
-        if row is None or not same or prefix != PREFIX or row.revoked is not None:
+        if row is None or not same or row.revoked is not None:
             return None
         return Key(row.id, row.name, Role(row.role), _time(row.created))
 

@@ -100,7 +100,7 @@ class Ask(BaseModel):
 
     model_config = _example(n=1, lease="30m", worker="shop-3")
 
-    n: Annotated[int, Field(ge=1, le=MOST)] = 1
+    n: Annotated[int, Field(ge=1, le=1_000)] = 1
     lease: str | Number | None = "30m"
     worker: Name | None = None
     timeout_reward: Number | None = None
@@ -184,7 +184,7 @@ class PlanFor(BaseModel):
 
     model_config = _example(arms=3, price=0.4, value=20000, sigma=0.5)
 
-    arms: Annotated[int, Field(ge=2, le=64)]
+    arms: Annotated[int, Field(ge=2, le=32)]
     price: Number | list[Number] | None = None
     value: Number | None = None
     cost: Number | list[Number] | None = None
@@ -193,7 +193,7 @@ class PlanFor(BaseModel):
     risk: Literal["simple_regret", "misidentification"] = "simple_regret"
     bound: Number | None = None
     gaps: Annotated[list[Number], Field(min_length=1, max_length=12)] | None = None
-    runs: Annotated[int, Field(ge=2, le=20_000)] | None = None
+    runs: Annotated[int, Field(ge=2, le=1_000)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 

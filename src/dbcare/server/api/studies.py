@@ -1,13 +1,15 @@
 """Routes for studies, each the method of `Study` that its name says."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from dbcare.live.create import create_in
+from dbcare.errors import StudyNotFoundError
+from dbcare.live.create import checked_name, create_in
 from dbcare.live.outlook import Pending, Point, Recommendation, Status
 from dbcare.live.rows import Row, csv_text
 from dbcare.live.study import Study
@@ -19,6 +21,7 @@ from dbcare.server.catalogue import Catalogue
 from dbcare.server.metrics import Metrics
 
 KEY = "Idempotency-Key"
+FORMULA = ("=", "+", "-", "@")  # what one begins with
 Key = Annotated[
     str | None, Header(alias=KEY, min_length=1, max_length=200, description="The same key again: the same answer.")
 ]
@@ -29,9 +32,13 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     router = APIRouter(prefix="/v1/studies", tags=["studies"])
     viewer, worker, admin = (Depends(gate.needs(role)) for role in Role)
 
-    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> Study:
+    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> AsyncIterator[Study]:
         opened = catalogue.opened(name)
-        return await run_in_threadpool(catalogue.study, name) if opened is None else opened
+        try:
+            yield await run_in_threadpool(catalogue.study, name) if opened is None else opened
+        except StudyNotFoundError:  # it may have been made anew
+            catalogue.forget(name)
+            raise
 
     Found = Annotated[Study, Depends(study)]  # noqa: N806  # a type
 
@@ -62,13 +69,12 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     @router.get("", dependencies=[viewer])
     def listed() -> list[bodies.Listed]:
         """All studies, the oldest first."""
-        return [bodies.Listed.of(each) for each in catalogue.all()]
+        return catalogue.each(bodies.Listed.of)
 
     @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
     def create(new: bodies.NewStudy, key: Key = None) -> bodies.StudyOut:
         """A new study. With an Idempotency-Key, one that exists with these very settings is as good as new."""
-        create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump())
-        return bodies.StudyOut.of(catalogue.study(new.name))
+        return bodies.StudyOut.of(create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump()))
 
     @router.get("/{name}", dependencies=[viewer])
     def look(found: Found) -> bodies.StudyOut:
@@ -78,7 +84,8 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)
     def delete(name: Name) -> None:
         """Remove a study and all that happened in it."""
-        catalogue.store.delete(catalogue.study(name).name)
+        catalogue.store.delete(checked_name(name))
+        catalogue.forget(name)
 
     @does("tell-many", worker)
     def tell_many(found: Found, many: bodies.Answers) -> None:
@@ -156,6 +163,14 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     def export(found: Found, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
         """All trials, as JSON or CSV."""
         rows = found.trials()
-        return rows if format == "json" else Response(csv_text(rows), media_type="text/csv")
+        if format == "json":
+            return rows
+        return Response(csv_text([_harmless(row) for row in rows]), media_type="text/csv")
 
     return router
+
+
+def _harmless(row: Row) -> Row:
+    """Names that a spreadsheet would take for a formula, as texts: the file is opened by people."""
+    changed = {name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA)}
+    return replace(row, **changed)  # type: ignore[arg-type]  # both are texts

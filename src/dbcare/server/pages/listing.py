@@ -60,8 +60,9 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
 
     @router.get("/")
     def studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
-        newest_first = [Line.of(each) for each in reversed(catalogue.all())]
-        lines = sorted(newest_first, key=lambda line: STATES.index(line.status.state))
+        lines = catalogue.each(Line.of)
+        lines.reverse()  # the newest first, within each state
+        lines.sort(key=lambda line: STATES.index(line.status.state))
         return pages.show("studies.html", visitor, lines=lines)
 
     return router

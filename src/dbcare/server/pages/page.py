@@ -17,7 +17,7 @@ from dbcare.errors import DbcareError
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import amounts, files
-from dbcare.server.problems import RefusalError, said_of, status_of
+from dbcare.server.problems import RefusalError, said_of, status_of, words_of
 
 LOGIN = "/login"
 
@@ -65,7 +65,7 @@ class PageRoute(APIRoute):
             except RequestValidationError as invalid:
                 return problem_page(HTTPStatus.UNPROCESSABLE_ENTITY, said_of(invalid))
             except DbcareError as error:
-                return problem_page(status_of(error), str(error))
+                return problem_page(status_of(error), words_of(error))
 
         return shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter
 
 from dbcare.server.access.gate import Gate
 from dbcare.server.catalogue import Catalogue
@@ -11,15 +11,11 @@ from dbcare.server.pages.page import Pages
 
 
 def routes(gate: Gate, catalogue: Catalogue) -> APIRouter:
-    """All pages; none of them is part of the API's description."""
+    """All pages, and the style sheet, scripts and plotly.js that they load; none is part of the API's description."""
     pages = Pages(gate)
     router = APIRouter(include_in_schema=False)
     for part in (sign_in.routes(pages), listing.routes(pages, catalogue), new.routes(pages, catalogue)):
         router.include_router(part)
     router.include_router(study.routes(pages, catalogue))
+    router.include_router(files.routes())
     return router
-
-
-def mount_files(app: FastAPI) -> None:
-    """The style sheet, the scripts, and plotly.js as the plotly package carries it."""
-    app.include_router(files.routes())

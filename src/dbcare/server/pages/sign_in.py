@@ -40,17 +40,17 @@ def routes(pages: Pages) -> APIRouter:
     ) -> Response:
         if is_cross_site(request):
             raise RefusalError(HTTPStatus.FORBIDDEN, "The key must be sent from our own page.")
-        with lock:
-            wait = attempts.wait(request.client.host if request.client else "?")
-        if wait > 0.0:
-            seconds = int(wait) + 1
-            answer = form(
-                HTTPStatus.TOO_MANY_REQUESTS, _ours(next), f"Too many attempts: try again in {seconds} seconds."
-            )
-            answer.headers["Retry-After"] = str(seconds)
-            return answer
         known = keys.known(key.strip())
-        if known is None:
+        if known is None:  # who has a key gets in, whatever others at the same address try
+            with lock:
+                wait = attempts.wait(request.client.host if request.client else "?")
+            if wait > 0.0:
+                seconds = int(wait) + 1
+                answer = form(
+                    HTTPStatus.TOO_MANY_REQUESTS, _ours(next), f"Too many attempts: try again in {seconds} seconds."
+                )
+                answer.headers["Retry-After"] = str(seconds)
+                return answer
             return form(HTTPStatus.UNAUTHORIZED, _ours(next), "This key is not known here, or has been revoked.")
         _end(request)
         welcome = RedirectResponse(_ours(next), HTTPStatus.SEE_OTHER)

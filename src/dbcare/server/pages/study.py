@@ -1,7 +1,9 @@
 """The page of a study, its updates, and its buttons."""
 
 import json
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated
 
@@ -17,6 +19,8 @@ from dbcare.server.catalogue import Catalogue
 from dbcare.server.pages.page import Pages, segment
 from dbcare.server.pages.view import chart_of, described, parts_of
 from dbcare.server.stream import stream
+
+AGES = 10.0  # seconds after which the ages of trials are drawn again, though nothing has happened
 
 Text = Annotated[str, Form(max_length=2000)]
 
@@ -47,7 +51,7 @@ def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
 
     @router.get("/studies/{name}/events")
     def events(request: Request, name: str) -> Response:
-        # Strangers are told that it is gone: to a redirect or a refusal a browser's script would be blind.
+        # Strangers are told that it is gone, since a script cannot see a redirect. Other sites are refused here.
         pages.gate.visitor(request, None)
         return stream(request, _news(lambda: pages.gate.visitor(request, None), lambda: catalogue.study(name)))
 
@@ -78,18 +82,19 @@ def _news(who: Callable[[], Visitor | None], find: Callable[[], Study]) -> Calla
     """What has changed on the page since the last look, as JSON; None once it is not to be seen any more."""
     shown: dict[str, object] = {}
     status: Status | None = None
-    last = ""
+    last, drawn = "", 0.0
 
     def look() -> str | None:
-        nonlocal last, status
+        nonlocal last, drawn, status
         visitor = who()  # signing out, or losing the key, ends it
         if visitor is None:
             return None
         try:
             study = find()
-            before, status = status, study.status()
-            if status == before:  # as mostly: nothing to draw
+            before, status = status, replace(study.status(), oldest=None)
+            if status == before and time.monotonic() - drawn < AGES:  # as mostly: nothing to draw
                 return last
+            drawn = time.monotonic()
             now: dict[str, object] = {**parts_of(study, visitor), "chart": chart_of(study)}
         except (StudyNotFoundError, InvalidValueError):  # the latter: no study can have that name
             return None

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dbcare.live.study import Study, Trial
+from dbcare.live.answers import Trial
+from dbcare.live.study import Study
 
 NAMES = ("A", "B", "C")
 COST = 1e-3

@@ -31,7 +31,8 @@ class Leases(Checks):
             assert close(study.status().spent, 3 * COST)
         study.tell(replacement, 0.5)
         assert study.status().arms[0].mean == 0.5
-        assert [row.status for row in study.trials()] == ["surplus", "told", "told", "told"]
+        rows = [(row.status, row.reward, row.late) for row in study.trials()]
+        assert rows == [("expired", None, 9.0), ("told", 0.0, None), ("told", 0.0, None), ("told", 0.5, None)]
 
     def test_a_late_answer_counts_as_long_as_it_was_not_replaced(self) -> None:
         """Here, as long as the study is paused."""
@@ -57,6 +58,12 @@ class Leases(Checks):
         assert [(arm.trials, arm.mean) for arm in status.arms] == [(1, 0.0), (1, 1.0), (1, 0.0)]
         assert study.recommendation().arm == "B"
         assert close(status.spent, 3 * COST)
+        study.tell(trials[0], 1)  # too late: it has counted as 0, and was charged then
+        status = study.status()
+        assert (status.arms[0].trials, status.arms[0].mean) == (1, 0.0)
+        assert close(status.spent, 3 * COST)
+        first = study.trials()[0]
+        assert (first.status, first.reward, first.late) == ("expired", 0.0, 1.0)
 
     def test_a_timeout_of_one_ask_may_be_a_reward(self) -> None:
         """The others are replaced as ever."""
