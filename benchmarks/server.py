@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from pathlib import Path
 
 from bars import Bars
@@ -24,6 +25,7 @@ from live import seconds_a_pair
 import dbcare
 from dbcare import Study
 from dbcare.live.create import store_of
+from dbcare.live.events import Kind
 from dbcare.live.sql import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
@@ -64,9 +66,10 @@ class Server:
 class Client(threading.Thread):
     """Asks and tells; sends again what was not answered."""
 
-    def __init__(self, server: Server, study: str, number: int, pairs: int) -> None:
+    def __init__(self, server: Server, study: str, number: int, pairs: int, load: str) -> None:
         super().__init__()
         self.server, self.path, self.number, self.pairs = server, f"/v1/studies/{study}", number, pairs
+        self.load = load  # keys of another load would bring its trials again
         self.told: list[int] = []
         self.seconds: list[float] = []  # of each request
 
@@ -74,7 +77,7 @@ class Client(threading.Thread):
         self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
         chance = random.Random(self.number)
         while len(self.told) < self.pairs:
-            key = f"{self.number}/{len(self.told)}"
+            key = f"{self.load}/{self.number}/{len(self.told)}"
             trials = self.sent("ask", {"worker": f"client {self.number}"}, key)["trials"]
             if trials:
                 self.sent("tell", {"trial": trials[0]["id"], "reward": chance.gauss(0.0, 1.0)})
@@ -101,7 +104,8 @@ class Client(threading.Thread):
 
 def load(server: Server, study: Study, pairs: int, killed: bool = False) -> tuple[float, list[Client]]:
     """Pairs a second, and the clients."""
-    clients = [Client(server, study.name, number, pairs) for number in range(CLIENTS)]
+    name = uuid.uuid4().hex
+    clients = [Client(server, study.name, number, pairs, name) for number in range(CLIENTS)]
     began = time.perf_counter()
     for client in clients:
         client.start()
@@ -116,11 +120,13 @@ def load(server: Server, study: Study, pairs: int, killed: bool = False) -> tupl
 
 
 def doubled_or_lost(study: Study, clients: list[Client]) -> int:
-    """Trials that were acknowledged and are not there, or are there more than once, or were handed out twice."""
+    """Trials that were acknowledged and are not there, or were told or handed out more than once."""
     acknowledged = [trial for client in clients for trial in client.told]
-    stored = [row.trial for row in study.trials() if row.status == "told"]
+    with store_of(clients[0].server.storage).session(study.name, write=False) as session:
+        told = [event.trial for _, event in session.since(0) if event.kind in (Kind.TOLD, Kind.SURPLUS)]
     study.check()
-    return len(acknowledged) - len(set(acknowledged) & set(stored)) + len(stored) - len(set(stored))
+    twice = len(told) - len(set(told)) + len(acknowledged) - len(set(acknowledged))
+    return twice + len(set(acknowledged) - set(told))
 
 
 def main() -> None:

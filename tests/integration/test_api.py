@@ -24,7 +24,7 @@ def test_a_study_over_http(admin: httpx.Client) -> None:
     status = admin.get("status").json()
     assert [arm["trials"] for arm in status["arms"]] == [2, 1]
     assert status["arms"][0]["mean"] == 0.375
-    assert status["arms"][1]["interval"] is None
+    assert status["arms"][1]["interval"] == pytest.approx([1 - 1.959963984540054 / 2, 1 + 1.959963984540054 / 2])
     assert status["spent"] == pytest.approx(1.2)
     assert admin.get("recommendation").json()["arm"] == "B"
     rows = admin.get("export").json()
@@ -96,7 +96,7 @@ def test_told_twice_with_another_value(admin: httpx.Client) -> None:
     admin.post("ask", json={})
     admin.post("tell", json={"trial": 1, "reward": 1.0})
     answer = admin.post("tell", json={"trial": 1, "reward": 2.0})
-    refused(answer, 409, "Trial 1 must keep its first outcome, 1, but got 2.")
+    refused(answer, 409, "Trial 1 must keep its first outcome, 1.0, but got 2.0.")
     assert answer.json()["error"] == "AlreadyToldError"
 
 
@@ -140,3 +140,25 @@ def test_nan_is_not_a_reward(admin: httpx.Client) -> None:
         body = f'{{"trial": 1, "reward": {text}}}'
         assert admin.post("tell", content=body, headers={"content-type": "application/json"}).status_code == 422
     assert admin.get("status").json()["waiting"] == 1
+
+
+def test_a_study_made_anew_at_once(server: Running) -> None:
+    """Deleted and created again and again, while others list and ask: nothing fails that should not."""
+    with server.client() as client, server.client() as other:
+        for _ in range(5):
+            assert client.post("/v1/studies", json=STUDY | {"name": "anew"}).status_code == 201
+            assert client.post("/v1/studies/anew/ask", json={}).json()["trials"][0]["id"] == 1
+            assert other.get("/v1/studies").status_code == 200
+            assert client.delete("/v1/studies/anew").status_code == 204
+            assert other.get("/v1/studies").status_code == 200
+            assert client.post("/v1/studies/anew/ask", json={}).status_code == 404
+
+
+def test_names_are_no_formulas_in_a_spreadsheet(server: Running) -> None:
+    with server.client() as client:
+        client.post("/v1/studies", json=STUDY | {"name": "sheet", "arms": ["=1+1", "B"]}).raise_for_status()
+        client.post("/v1/studies/sheet/ask", json={"worker": "@sum"})
+        text = client.get("/v1/studies/sheet/export", params={"format": "csv"}).text
+        assert text.splitlines()[1].startswith("1,'=1+1,asked")
+        assert ",'@sum," in text
+        assert client.get("/v1/studies/sheet/export").json()[0]["arm"] == "=1+1"

@@ -2,14 +2,19 @@
 
 import asyncio
 import re
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
 from api_server import STUDY, Running, refused
+from postgres import Server
 from service import service
 
 from dbcare.live.sql import SqlStore
@@ -136,8 +141,13 @@ def test_without_any_key_only_this_machine_is_served(tmp_path: Path) -> None:
             {"Host": "elsewhere.example"},
             {"Sec-Fetch-Site": "cross-site"},
             {"Origin": "null"},
+            {"Origin": "http://["},
+            {"Host": "["},
+            {"X-Forwarded-For": "203.0.113.9"},
+            {"Forwarded": "for=203.0.113.9"},
         ):
-            refused(client.post("/v1/studies/ads/pause", headers=headers), 403, "A page of another site must not")
+            answer = client.post("/v1/studies/ads/pause", headers=headers)
+            refused(answer, 403, "Without a key, only programs and pages of this machine")
         ours = {"Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"}
         assert client.post("/v1/studies/ads/pause", headers=ours).status_code == 204
         Keys(SqlStore(f"sqlite:///{tmp_path / 's.db'}")).create("first", Role.ADMIN)
@@ -160,3 +170,60 @@ def test_metrics_and_headers(server: Running, admin: httpx.Client) -> None:
         assert answer.headers[name] == value
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_a_body_that_was_cut_off_does_nothing(server: Running, admin: httpx.Client) -> None:
+    """Though what has come of it would be a body by itself."""
+    host, port = server.url.removeprefix("http://").split(":")
+    path = admin.base_url.path + "stop"
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.keys['admin']}\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{{}}".encode())
+    time.sleep(0.3)
+    assert admin.get("status").json()["state"] == "running"
+
+
+def test_where_studies_are_kept_is_nobodys_business(postgres: Server) -> None:
+    """Neither when the database is away, nor by keys that it cannot read."""
+    name = postgres.new_database()
+    with service(name) as url, httpx.Client(base_url=url, timeout=120.0) as client:
+        assert client.post("/login", data={"key": "dbc_\0_x"}).status_code == 401
+        postgres.sql(f"DROP DATABASE {name.split('/')[3].split('?')[0]} WITH (FORCE)")
+        answer = client.get("/healthz")
+        refused(answer, 503, "The database does not do its part; the server's log says more.")
+        assert "postgres" not in answer.text
+
+
+def test_told_to_stop_it_stops_though_somebody_looks(tmp_path: Path) -> None:
+    """SIGTERM with a page open; and it says where it serves, also if the system has chosen the port."""
+    storage = f"sqlite:///{tmp_path / 's.db'}"
+    command = [str(COMMAND), "serve", "--storage", storage, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        assert not url.endswith(":0")
+        with httpx.Client(base_url=url, timeout=30.0) as client:
+            client.post("/v1/studies", json=STUDY).raise_for_status()
+            with client.stream("GET", "/studies/ads/events") as news:
+                assert next(news.iter_lines()).startswith("data: ")
+                taken = subprocess.run(
+                    [*command[:-1], url.rpartition(":")[2]], capture_output=True, text=True, check=False, timeout=60
+                )
+                process.terminate()
+                assert process.wait(timeout=30) in (0, -signal.SIGTERM)
+    assert taken.returncode == 2
+    assert "`host` and `port` must be a free address of this machine" in taken.stderr
+    assert taken.stdout == ""
+
+
+def test_many_plans_at_once_do_not_hold_up_the_rest(server: Running) -> None:
+    body = {"arms": 8, "cost": 1e-5, "sigma": 0.5}
+    with server.client("viewer") as client, ThreadPoolExecutor(12) as pool:
+        plans = [pool.submit(client.post, "/v1/plan", json=body) for _ in range(12)]
+        began = time.monotonic()
+        assert client.get("/healthz").status_code == 200
+        healthy_after = time.monotonic() - began
+        codes = sorted(plan.result().status_code for plan in plans)
+    assert healthy_after < 20.0
+    assert codes[0] == 200
+    assert codes[-1] == 429

@@ -60,7 +60,12 @@ def test_a_study_begins_with_a_log(tmp_path: Path, log: Path) -> None:
     address = f"sqlite:///{tmp_path / 'studies.db'}"
     study = dbcare.create_study("ads", ["A", "B"], price=0.5, value=20_000, binary=True, storage=address)
     said = imported(tmp_path, str(log), "--into", "ads")
-    assert said.startswith("Added 3,000 observations to ads; 3,000 counted, 0 out, 0 held back. Now: B (final, ")
+    used = sum(arm.trials for arm in study.status().arms)
+    assert 0 < used < 3_000
+    assert said.startswith(
+        f"Added 3,000 observations to ads, of which the decision uses {used} so far; all are charged. "
+        "Now: 3,000 counted, 0 out, 0 held back; B (final, "
+    )
     assert study.status().spent == pytest.approx(1_500.0)
     assert study.should_stop()
     dbcare.create_study("more", ["A", "B"], price=0.5, value=20_000, binary=True, storage=address)

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 def study(path: Path) -> Iterator[Study]:
     """A study with two answers, in SQLite; half a second of patience."""
     address = f"sqlite:///{path}?timeout=0.5"
-    study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+    study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
     fill(study, 2)
     yield study
     store_of(address).close()
@@ -74,7 +74,7 @@ def test_a_locked_database(study: Study, path: Path) -> None:
 
 def test_a_locked_row_of_postgresql(postgres: Server) -> None:
     address = postgres.new_database()
-    held = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+    held = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
     hasty = f"{address}&options=-c%20lock_timeout%3D100"
     waiting = dbcare.load_study("s", hasty)
     with (
@@ -107,7 +107,7 @@ except StorageError as failure:
     assert "live.db must be on a disk that reads and writes but this one fails: see to it and do it again." in message
     assert study.status().counted == int(told) < 10_000
     study.check()
-    fill(study, 10)
+    fill(study, 5)
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("only root can mount a small disk")
     address = f"sqlite:///{disk / 'live.db'}"
     try:
-        study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+        study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(200_000))
         with pytest.raises(StorageError, match="must have room but its disk is full: make room and do it again"):

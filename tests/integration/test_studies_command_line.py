@@ -59,8 +59,8 @@ def test_a_study_from_begin_to_end(tmp_path: Path) -> None:
     assert status["recommendation"]["arm"] == study.recommendation().arm == "B"
     assert command(tmp_path, "status", "ads").splitlines()[:4] == [
         "ads: running; 3 counted, 0 out, 0 held back",
-        "  A        1   50%           0  (-)",
-        "  B        1   50%           1  (-)",
+        "  A        1   50%           0  (0 to 1)",
+        "  B        1   50%           1  (0 to 1)",
         "spent: 2.00 USD; expected loss of stopping now: "
         + study.settings.amount((study.status().expected_loss or 0.0) / 1000),
     ]
@@ -110,14 +110,14 @@ def test_what_programs_read(tmp_path: Path) -> None:
     assert [trial["arm"] for trial in answers["ask ads"]] == ["A", "B"]
     assert (answers["tell ads"]["counted"], answers["tell ads"]["spent"]) == (1, 1.0)
     assert (answers["pause ads"]["state"], answers["resume ads"]["state"]) == ("paused", "running")
-    assert answers["status ads"]["arms"][0]["interval"] is None  # after one reward
+    assert answers["status ads"]["arms"][1]["interval"] is None  # before the first reward
     assert answers["studies"] == [answers["resume ads"]]
     assert answers["explain ads"] == []
     assert [row["status"] for row in answers["export ads"]] == ["told", "asked"]
     assert answers["storage check"] == [{"study": "ads", "events": 5, "agrees": True, "problem": None}]
     assert answers["stop ads"]["state"] == "stopped"
     for arguments, first in (
-        (("status", "ads"), {"arm": "A", "trials": "1", "share": "1.0", "mean": "1.0", "low": "", "high": ""}),
+        (("status", "ads"), {"arm": "A", "trials": "1", "share": "1.0", "mean": "1.0", "low": "0.0", "high": "1.0"}),
         (("studies",), {"study": "ads", "state": "stopped", "recommended": "A"}),
         (("explain", "ads"), {"sentence": "stopped by hand"}),
         (("export", "ads"), {"trial": "1", "arm": "A", "status": "told", "reward": "1.0"}),
@@ -156,8 +156,8 @@ def test_what_a_person_sees(tmp_path: Path) -> None:
     assert "\x1b[32m" in status
     assert "\x1b[32m" not in seen("status", "ads", NO_COLOR="1")
     lines = [line.split() for line in plain(status).splitlines()]
-    # The rewards 0 and 1 have the standard deviation 1/sqrt(2): their mean 0.5 -+ 1.96 * 0.5.
-    assert ["[red]", "2", "50%", "0.5", "-0.48", "to", "1.48"] in [line[:7] for line in lines]
+    # The rewards 0 and 1, with four more as the interval imagines them, leave 0.5 -+ 1.96 * 0.5: all that is possible.
+    assert ["[red]", "2", "50%", "0.5", "0", "to", "1"] in [line[:7] for line in lines]
     assert "\N{BLACK CIRCLE}" in status
     assert "\N{BLACK CIRCLE}" not in seen("status", "ads", columns=60)
     assert "Stopped ads: A (final" in plain(seen("stop", "ads"))

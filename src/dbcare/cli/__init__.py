@@ -1,5 +1,7 @@
 """The command line: parses, calls, prints. Everything heavy is imported by the command that needs it."""
 
+import warnings
+
 import typer
 
 from dbcare.cli import logs, planning, reports, research, service, storage, studies
@@ -39,4 +41,5 @@ app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
 
 def main() -> None:
     """Entry point of the `dbcare` command."""
+    warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"  # in a line, without our code
     app()

@@ -95,13 +95,16 @@ def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
         raise InvalidValueError("`--storage` must be given with --into, or DBCARE_STORAGE be set, but got neither.")
     study = dbcare.load_study(name, storage)
     log = dbcare.read_log(file)
+    before = sum(arm.trials for arm in study.status().arms)
     study.add(log)
-    found, counts, choice = standing.record(study), standing.counts(study.status()), study.recommendation()
-    said = f"Added {len(log):,} observations to {name}; {counts}. Now: {choice}"
+    found, status, choice = standing.record(study), study.status(), study.recommendation()
+    used = sum(arm.trials for arm in status.arms) - before
+    said = f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
+    said += f"Now: {standing.counts(status)}; {choice}"
     answer(
         shape,
-        {"added": len(log), **found},
-        [{"added": len(log), **found}],
+        {"added": len(log), "used": used, **found},
+        [{"added": len(log), "used": used, **found}],
         lines=[said],
         show=lambda console: console.print(said, markup=False),
     )

@@ -16,7 +16,7 @@ from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
 if TYPE_CHECKING:
     from dbcare.live.answers import Trial
     from dbcare.live.outlook import Status
-from dbcare.live.study import Study
+    from dbcare.live.study import Study
 
 WAIT, STOPPED = 3, 4
 TRIAL_COLUMNS = ("id", "arm", "expires")
@@ -139,13 +139,18 @@ def tell(
 ) -> None:
     """What came of a trial; a negative reward goes behind `--`."""
     import dbcare
+    from dbcare.errors import InvalidValueError
 
     with friendly_errors():
+        if free and not failed:
+            raise InvalidValueError("`--free` must stand with --failed but got it without.")
         study = dbcare.load_study(name, storage)
         study.tell(trial, reward, failed=failed, charged=not free)
         choice = study.recommendation()
     outcome = "failed" if reward is None else f"{reward:g}"
-    verdict = f"The study has stopped: {choice}" if choice.final else f"So far {choice.arm} is best."
+    verdict = "Nothing has been counted yet." if choice.mean is None else f"So far {choice.arm} is best."
+    if choice.final:
+        verdict = f"The study has stopped: {choice}"
     done(study, shape, f"Noted: trial {trial}, {outcome}. {verdict}")
 
 

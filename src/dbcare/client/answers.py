@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
 from dbcare.live.outlook import ArmStatus, Status
+from dbcare.live.settings import Settings
 
 if TYPE_CHECKING:
     import httpx2
@@ -68,6 +69,21 @@ def made(kind: type[Made], plain: Any) -> Made:
         raise StorageError(f"The server must send a {kind.__name__} but sent {str(plain)[:80]!r}.") from None
 
 
+def made_settings(plain: Any) -> Settings:
+    """A study's settings."""
+    try:
+        return Settings.from_dict(plain)
+    except (AttributeError, TypeError, InvalidValueError):
+        raise StorageError(f"The server must send settings but sent {str(plain)[:80]!r}.") from None
+
+
+def listed(plain: Any) -> list[Any]:
+    """What must be a list."""
+    if not isinstance(plain, list):
+        raise StorageError(f"The server must send a list but sent {str(plain)[:80]!r}.")
+    return plain
+
+
 def made_status(plain: Any) -> Status:
     """A status, with its arms."""
     status = made(Status, plain)
@@ -77,7 +93,7 @@ def made_status(plain: Any) -> Status:
 def _plain(answer: httpx2.Response) -> Any:
     try:
         return answer.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _strange(answer) from None
 
 

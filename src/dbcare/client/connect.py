@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dbcare import validation
-from dbcare.client.answers import part
+from dbcare.client.answers import listed, made_settings, part
 from dbcare.client.study import RemoteStudy, path_of
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
 from dbcare.live.create import checked_name, create_in
 from dbcare.live.memory import MemoryStore
-from dbcare.live.settings import Settings
 from dbcare.live.study import Study
 
 if TYPE_CHECKING:
@@ -37,8 +36,9 @@ def connect(address: str, key: str | None = None, *, timeout: float = 30.0, pati
     """The studies of the server at an address such as http://127.0.0.1:8080; nothing is sent yet.
 
     `key` is an API key, or else the variable DBCARE_KEY; without one, only a server on this machine that has no keys
-    lets you in. Each request waits up to `timeout` seconds for its answer. While the server cannot be reached or is
-    busy, requests are repeated for `patience` seconds, with growing pauses; then they fail with a StorageError.
+    lets you in. A request waits up to `timeout` seconds for each piece of its answer. While the server cannot be
+    reached or is busy, requests are repeated for `patience` seconds, with growing pauses; then they fail with a
+    StorageError.
     """
     checked = _address(address)
     secret = _key(os.environ.get(VARIABLE) or None if key is None else key)
@@ -115,7 +115,7 @@ class Client:
 
     def list_studies(self) -> list[str]:
         """As `dbcare.list_studies`."""
-        return [str(part(each, "name")) for each in self._transport.call("GET", STUDIES)]
+        return [str(part(each, "name")) for each in listed(self._transport.call("GET", STUDIES))]
 
     def delete_study(self, name: str) -> None:
         """As `dbcare.delete_study`; not repeated where the answer gets lost."""
@@ -169,7 +169,7 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def _study(self, plain: Any) -> Study:
-        return RemoteStudy(self._transport, part(plain, "name"), Settings.from_dict(part(plain, "settings")))
+        return RemoteStudy(self._transport, part(plain, "name"), made_settings(part(plain, "settings")))
 
 
 def _address(address: Any) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dbcare import validation
-from dbcare.client.answers import made, made_status, part
-from dbcare.errors import InvalidRewardError, InvalidValueError, StudyNotFoundError
-from dbcare.live.answers import Trial
+from dbcare.client.answers import listed, made, made_status, part
+from dbcare.errors import InvalidRewardError, InvalidValueError
+from dbcare.live.answers import Trial, number_of
 from dbcare.live.leases import Lease, seconds_of
 from dbcare.live.outlook import Pending, Point, Recommendation, Status
 from dbcare.live.rows import Row
@@ -20,6 +20,9 @@ from dbcare.live.study import LONGEST_REASON, Study
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
+
+
+MOST = 1000  # trials that a server gives at once
 
 
 class RemoteStudy(Study):
@@ -43,9 +46,9 @@ class RemoteStudy(Study):
         timeout_reward: float | None = None,
         key: str | None = None,
     ) -> Trial | list[Trial] | None:
-        """As `Study.ask`."""
+        """As `Study.ask`; a server gives at most 1,000 trials at once."""
         wanted = {
-            "n": 1 if n is None else validation.whole("n", n, at_least=1),
+            "n": 1 if n is None else min(MOST, validation.whole("n", n, at_least=1)),
             "lease": seconds_of(lease),
             "worker": None if worker is None else validation.text("worker", worker),
             "timeout_reward": None
@@ -63,26 +66,26 @@ class RemoteStudy(Study):
         if failed is not (reward is None):
             raise InvalidValueError(f"Either `reward` or failed=True must be given but got {reward!r} and {failed!r}.")
         if failed:
-            self._post("fail", {"trial": _number(trial), "charged": charged})
+            self._post("fail", {"trial": number_of(trial), "charged": charged})
         else:
             self._post("tell", self._answer(trial, reward))
 
     def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
         """As `Study.tell_many`."""
-        listed = []
+        checked = []
         for trial, reward in answers:
             if reward is None:
-                raise InvalidValueError(f"`reward` of trial {_number(trial)} must be a real number but got None.")
-            listed.append(self._answer(trial, reward))
-        self._post("tell-many", {"answers": listed})
+                raise InvalidValueError(f"`reward` of trial {number_of(trial)} must be a real number but got None.")
+            checked.append(self._answer(trial, reward))
+        self._post("tell-many", {"answers": checked})
 
     def add(self, observations: Iterable[tuple[str, float]]) -> None:
         """As `Study.add`; not repeated where the answer gets lost."""
-        listed = [
+        checked = [
             {"arm": self.settings.arms[self._arm(arm)], "reward": self.settings.counted("reward", reward)}
             for arm, reward in observations
         ]
-        self._post("add", {"observations": listed}, once=True)
+        self._post("add", {"observations": checked}, once=True)
 
     def should_stop(self) -> bool:
         """As `Study.should_stop`."""
@@ -98,19 +101,19 @@ class RemoteStudy(Study):
 
     def pending(self) -> list[Pending]:
         """As `Study.pending`."""
-        return [made(Pending, each) for each in self._get("pending")]
+        return [made(Pending, each) for each in listed(self._get("pending"))]
 
     def history(self) -> list[Point]:
         """As `Study.history`."""
-        return [made(Point, each) for each in self._get("history")]
+        return [made(Point, each) for each in listed(self._get("history"))]
 
     def explain(self) -> list[str]:
         """As `Study.explain`."""
-        return [str(each) for each in self._get("explain")]
+        return [str(each) for each in listed(self._get("explain"))]
 
     def trials(self) -> list[Row]:
         """As `Study.trials`."""
-        return [made(Row, each) for each in self._get("export")]
+        return [made(Row, each) for each in listed(self._get("export"))]
 
     def pause(self) -> None:
         """As `Study.pause`."""
@@ -137,17 +140,12 @@ class RemoteStudy(Study):
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
     def _answer(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
-        number = _number(trial)
+        number = number_of(trial)
         try:
             return {"trial": number, "reward": self.settings.counted("reward", reward)}
         except InvalidValueError as refused:
-            raise InvalidRewardError(f"Trial {number}, of {self._arm_of(number)}: {refused}") from None
-
-    def _arm_of(self, number: int) -> str:
-        rows = self.trials()
-        if number > len(rows):
-            raise StudyNotFoundError(f"`trial` must be one of the {len(rows)} that were asked but got {number}.")
-        return rows[number - 1].arm
+            of = f", of {trial.arm}" if isinstance(trial, Trial) else ""
+            raise InvalidRewardError(f"Trial {number}{of}: {refused}") from None
 
     def _get(self, what: str) -> Any:
         return self._transport.call("GET", f"{path_of(self.name)}/{what}")
@@ -159,10 +157,6 @@ class RemoteStudy(Study):
 def path_of(name: str) -> str:
     """Where a study is on its server."""
     return f"/v1/studies/{quote(name, safe='')}"
-
-
-def _number(trial: Trial | int) -> int:
-    return trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)
 
 
 def _header(key: str) -> str:

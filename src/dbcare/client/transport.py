@@ -15,7 +15,7 @@ from dbcare.client.answers import reported, understood
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
-NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL, UnicodeError)
 PASSING = (  # what may be over soon; proxies say some of these of a server that restarts
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
@@ -59,17 +59,18 @@ class Transport:
         if body is not None:
             content = _text(body)
             headers["Content-Type"] = "application/json"
-        http = self._connections()
-        request = http.build_request(method, self.address + path, content=content, headers=headers)
         until = time.monotonic() + self.patience
         pause = FIRST_PAUSE
         while True:
             wait = pause * self._jitter.uniform(0.5, 1.0)
             trouble: DbcareError
             try:
-                answer = http.send(request)
-            except httpx2.RequestError as failure:
+                http = self._connections()
+                answer = http.request(method, self.address + path, content=content, headers=headers)
+            except (httpx2.RequestError, httpx2.InvalidURL, UnicodeError) as failure:
                 trouble, may_be_done = self._silent(failure), not isinstance(failure, NOT_SENT)
+            except RuntimeError as failure:  # closed by another thread meanwhile
+                trouble, may_be_done = self._silent(failure), False
             else:
                 if answer.status_code not in PASSING:
                     return understood(answer)
@@ -85,7 +86,7 @@ class Transport:
             time.sleep(wait)
             pause = min(2.0 * pause, LONGEST_PAUSE)
 
-    def _silent(self, failure: httpx2.RequestError) -> StorageError:
+    def _silent(self, failure: Exception) -> StorageError:
         said = str(failure) or type(failure).__name__
         return StorageError(f"The server at {self.address} must answer but did not ({said}).")
 
@@ -105,4 +106,4 @@ def _listed(value: Any) -> Any:
 def _wished(answer: httpx2.Response) -> float:
     """The seconds that a server asks to be left alone."""
     said = answer.headers.get("retry-after", "")
-    return float(said) if said.isdigit() else 0.0
+    return float(said) if said.isascii() and said.isdigit() else 0.0
