@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI
-from fastapi.responses import PlainTextResponse
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
+from dbcare.errors import StudyNotFoundError
 from dbcare.live.sql import SqlStore
 from dbcare.server import problems
 from dbcare.server.access.gate import Gate
@@ -65,6 +66,12 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
         return PlainTextResponse(metrics.text())
 
     problems.install(app)
+
+    @app.exception_handler(StudyNotFoundError)
+    def gone(request: Request, error: StudyNotFoundError) -> JSONResponse:
+        catalogue.forget(request.path_params.get("name", ""))  # it may have been made anew
+        return problems.of_the_library(error)
+
     app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the way that FastAPI documents
     app.add_middleware(Limits, rate=rate)
     app.add_middleware(Measured, metrics=metrics)

@@ -59,6 +59,11 @@ def words_of(error: errors.DbcareError) -> str:
     return str(error)
 
 
+def of_the_library(error: errors.DbcareError) -> JSONResponse:
+    """The problem that an error of the library is."""
+    return problem(status_of(error), words_of(error), type(error).__name__)
+
+
 def said_of(error: RequestValidationError) -> str:
     """What is wrong with a body, in a line."""
     return "; ".join(
@@ -70,8 +75,8 @@ def install(app: FastAPI) -> None:
     """Answer all errors of the library and of the framework in this way."""
 
     @app.exception_handler(errors.DbcareError)
-    def of_the_library(_request: Request, error: errors.DbcareError) -> JSONResponse:
-        return problem(status_of(error), words_of(error), type(error).__name__)
+    def reported(_request: Request, error: errors.DbcareError) -> JSONResponse:
+        return of_the_library(error)
 
     @app.exception_handler(RefusalError)
     def of_the_gate(_request: Request, refused: RefusalError) -> JSONResponse:

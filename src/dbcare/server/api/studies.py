@@ -1,6 +1,6 @@
 """Routes for studies, each the method of `Study` that its name says."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from starlette.concurrency import run_in_threadpool
 
-from dbcare.errors import StudyNotFoundError
 from dbcare.live.create import checked_name, create_in
 from dbcare.live.outlook import Pending, Point, Recommendation, Status
 from dbcare.live.rows import Row, csv_text
@@ -32,13 +31,9 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     router = APIRouter(prefix="/v1/studies", tags=["studies"])
     viewer, worker, admin = (Depends(gate.needs(role)) for role in Role)
 
-    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> AsyncIterator[Study]:
+    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> Study:
         opened = catalogue.opened(name)
-        try:
-            yield await run_in_threadpool(catalogue.study, name) if opened is None else opened
-        except StudyNotFoundError:  # it may have been made anew
-            catalogue.forget(name)
-            raise
+        return await run_in_threadpool(catalogue.study, name) if opened is None else opened
 
     Found = Annotated[Study, Depends(study)]  # noqa: N806  # a type
 
