@@ -1,5 +1,7 @@
 """What several integration tests share."""
 
+import signal
+import threading
 from collections.abc import Iterator
 
 import httpx2 as httpx
@@ -12,6 +14,10 @@ from service import service
 from dbcare.live.sql import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
+
+# Where tests run in the background, the shell has Ctrl-C ignored, by children too; but some tests send it to a child.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -261,7 +261,8 @@ def test_a_policy_that_never_stops_is_cut_at_its_bound() -> None:
 def test_interrupt_stops_within_a_second_and_leaves_no_thread() -> None:
     """A real process, a real SIGINT."""
     script = """
-import threading, time
+import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
 from dbcare import Bandit, Racing, Risk, evaluate
 evaluate(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), Risk.misidentification(1e-4), runs=10, engine="direct")
 print("ready", flush=True)

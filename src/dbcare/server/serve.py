@@ -31,6 +31,7 @@ def serve(storage: str, host: str, port: int, said: Callable[[str, bool], None] 
     config = uvicorn.Config(
         make_app(storage),
         log_level="warning",
+        access_log=False,
         server_header=False,
         timeout_keep_alive=60,
         timeout_graceful_shutdown=LAST_WORDS,

@@ -12,11 +12,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from dbcare.server.access.keys import Keys
@@ -30,8 +28,6 @@ SAFE = ("GET", "HEAD", "OPTIONS")
 FRESH = 0.25  # seconds within which a revoked key may still be let in
 MOST_RECENT = 10_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-bearer = HTTPBearer(auto_error=False, description="An API key, made with `dbcare keys create`.")
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,16 @@ class Gate:
         self.sessions = sessions
         self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were good, and when
 
-    def visitor(self, request: Request, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
-        """Who it is; None for strangers."""
+    def visitor(self, request: Request, given: str | None) -> Visitor | None:
+        """Who it is, by the key that was given, or else by the browser's session; None for strangers."""
         if given is not None:
-            key = self.keys.known(given.credentials)
+            key = self.keys.known(given)
             if key is None:
                 return None
             if len(self._recent) >= MOST_RECENT:
                 self._recent.clear()
             visitor = Visitor(key.role, key.name)
-            self._recent[given.credentials] = time.monotonic(), visitor
+            self._recent[given] = time.monotonic(), visitor
             return visitor
         cookie = request.cookies.get(COOKIE)
         session = None if cookie is None else self.sessions.known(cookie)
@@ -75,17 +71,16 @@ class Gate:
             )
         return Visitor(Role.ADMIN, "everybody on this machine")
 
-    def _seen(self, given: HTTPAuthorizationCredentials | None) -> Visitor | None:
+    def _seen(self, given: str | None) -> Visitor | None:
         """Who showed the same key just now, so that busy programs are not looked up again and again."""
-        at, visitor = self._recent.get(given.credentials, (0.0, None)) if given is not None else (0.0, None)
+        at, visitor = (0.0, None) if given is None else self._recent.get(given, (0.0, None))
         return visitor if time.monotonic() - at < FRESH else None
 
-    def needs(self, role: Role) -> Callable[..., Awaitable[Visitor]]:
+    def needs(self, role: Role) -> Callable[[Request], Awaitable[Visitor]]:
         """A dependency that lets in who has the role."""
 
-        async def enter(
-            request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
-        ) -> Visitor:
+        async def enter(request: Request) -> Visitor:
+            given = given_key(request)
             visitor = self._seen(given) or await run_in_threadpool(self.visitor, request, given)
             if visitor is None:
                 raise RefusalError(
@@ -106,6 +101,12 @@ class Gate:
             return visitor
 
         return enter
+
+
+def given_key(request: Request) -> str | None:
+    """What stands behind `Bearer`; None if there is no such header."""
+    scheme, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else None
 
 
 def _is_foreign(request: Request) -> bool:

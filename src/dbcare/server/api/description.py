@@ -9,13 +9,18 @@ from fastapi import FastAPI
 
 from dbcare.server.problems import MEDIA_TYPE
 
+OPEN = ("/healthz",)
+KEY = "An API key, made with `dbcare keys create`."
+
 
 def described(app: FastAPI) -> dict[str, Any]:
-    """Errors with the type of content that they are sent with, and pairs of numbers as lists of two."""
+    """With the keys that routes need, errors in the type of content that they are sent with, and pairs as lists."""
     if app.openapi_schema is None:
         schema = FastAPI.openapi(app)
-        for methods in schema["paths"].values():
+        schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": KEY}}
+        for path, methods in schema["paths"].items():
             for operation in methods.values():
+                operation["security"] = [] if path in OPEN else [{"key": []}]
                 for code, answer in operation["responses"].items():
                     content = answer.get("content")
                     if int(code) >= HTTPStatus.BAD_REQUEST and content:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from dbcare.live.create import checked_name, create_in
@@ -29,23 +29,30 @@ Key = Annotated[
 def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     """All routes under /v1/studies."""
     router = APIRouter(prefix="/v1/studies", tags=["studies"])
-    viewer, worker, admin = (Depends(gate.needs(role)) for role in Role)
+    viewer, admin = Depends(gate.needs(Role.VIEWER)), Depends(gate.needs(Role.ADMIN))
 
-    async def study(name: Annotated[Name, Path(examples=["ads"])]) -> Study:
-        opened = catalogue.opened(name)
-        return await run_in_threadpool(catalogue.study, name) if opened is None else opened
+    def found_by(role: Role) -> Any:
+        """A dependency: the study of the address, for who has the role."""
+        enter = gate.needs(role)
 
-    Found = Annotated[Study, Depends(study)]  # noqa: N806  # a type
+        async def found(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> Study:
+            await enter(request)
+            opened = catalogue.opened(name)
+            return await run_in_threadpool(catalogue.study, name) if opened is None else opened
 
-    def does(path: str, role: Any, **more: Any) -> Callable[..., Any]:
+        return Depends(found)
+
+    Viewed = Annotated[Study, found_by(Role.VIEWER)]  # noqa: N806  # a type, as are these
+    Worked = Annotated[Study, found_by(Role.WORKER)]  # noqa: N806
+    Ruled = Annotated[Study, found_by(Role.ADMIN)]  # noqa: N806
+
+    def does(path: str) -> Callable[..., Any]:
         """A route that changes something and has nothing to say."""
-        return router.post(
-            "/{name}/" + path, dependencies=[role], status_code=HTTPStatus.NO_CONTENT, response_class=Response, **more
-        )
+        return router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response)
 
     # The two that are used most come first, since routes are looked through in order.
-    @router.post("/{name}/ask", dependencies=[worker], response_model=bodies.Asked)
-    def ask(found: Found, wanted: bodies.Ask, key: Key = None) -> Response:
+    @router.post("/{name}/ask", response_model=bodies.Asked)
+    def ask(found: Worked, wanted: bodies.Ask, key: Key = None) -> Response:
         """The next trials. With an Idempotency-Key, asking again gives the same ones."""
         trials = found.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
         metrics.trials.labels("asked").inc(len(trials))
@@ -55,8 +62,8 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         )
         return Response(asked.model_dump_json(), media_type="application/json")
 
-    @does("tell", worker)
-    def tell(found: Found, answer: bodies.Answer) -> None:
+    @does("tell")
+    def tell(found: Worked, answer: bodies.Answer) -> None:
         """The reward of a trial; the same again changes nothing."""
         found.tell(answer.trial, answer.reward)
         metrics.trials.labels("told").inc()
@@ -71,8 +78,8 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         """A new study. With an Idempotency-Key, one that exists with these very settings is as good as new."""
         return bodies.StudyOut.of(create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump()))
 
-    @router.get("/{name}", dependencies=[viewer])
-    def look(found: Found) -> bodies.StudyOut:
+    @router.get("/{name}")
+    def look(found: Viewed) -> bodies.StudyOut:
         """Its settings, where it stands, and what it recommends."""
         return bodies.StudyOut.of(found)
 
@@ -82,80 +89,79 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         catalogue.store.delete(checked_name(name))
         catalogue.forget(name)
 
-    @does("tell-many", worker)
-    def tell_many(found: Found, many: bodies.Answers) -> None:
+    @does("tell-many")
+    def tell_many(found: Worked, many: bodies.Answers) -> None:
         """Many rewards at once, all of them or none."""
         found.tell_many((each.trial, each.reward) for each in many.answers)
         metrics.trials.labels("told").inc(len(many.answers))
 
-    @does("fail", worker)
-    def fail(found: Found, failure: bodies.Failure) -> None:
+    @does("fail")
+    def fail(found: Worked, failure: bodies.Failure) -> None:
         """A trial that gave no reward: another one takes its place."""
         found.tell(failure.trial, failed=True, charged=failure.charged)
         metrics.trials.labels("failed").inc()
 
-    @does("add", worker)
-    def add(found: Found, many: bodies.Observations) -> None:
+    @does("add")
+    def add(found: Worked, many: bodies.Observations) -> None:
         """Observations made elsewhere."""
         found.add((each.arm, each.reward) for each in many.observations)
 
-    @does("pause", admin)
-    def pause(found: Found) -> None:
+    @does("pause")
+    def pause(found: Ruled) -> None:
         """Hand out no trials until it is resumed."""
         found.pause()
 
-    @does("resume", admin)
-    def resume(found: Found) -> None:
+    @does("resume")
+    def resume(found: Ruled) -> None:
         """Go on after a pause."""
         found.resume()
 
-    @does("stop", admin)
-    def stop(found: Found, why: bodies.Stop) -> None:
+    @does("stop")
+    def stop(found: Ruled, why: bodies.Stop) -> None:
         """End it for good."""
         found.stop(why.reason)
 
-    @does("retire", admin)
-    def retire(found: Found, which: bodies.Retire) -> None:
+    @does("retire")
+    def retire(found: Ruled, which: bodies.Retire) -> None:
         """Withdraw an arm; the others are decided among as if it had never been."""
         found.retire(which.arm, which.reason)
 
-    @router.get("/{name}/status", dependencies=[viewer])
-    def status(found: Found) -> Status:
+    @router.get("/{name}/status")
+    def status(found: Viewed) -> Status:
         """Where it stands."""
         return found.status()
 
-    @router.get("/{name}/recommendation", dependencies=[viewer])
-    def recommendation(found: Found) -> Recommendation:
+    @router.get("/{name}/recommendation")
+    def recommendation(found: Viewed) -> Recommendation:
         """The arm to choose as things stand."""
         return found.recommendation()
 
-    @router.get("/{name}/explain", dependencies=[viewer])
-    def explain(found: Found) -> list[str]:
+    @router.get("/{name}/explain")
+    def explain(found: Viewed) -> list[str]:
         """Every elimination and the stop, a sentence each."""
         return found.explain()
 
-    @router.get("/{name}/pending", dependencies=[viewer])
-    def pending(found: Found) -> list[Pending]:
+    @router.get("/{name}/pending")
+    def pending(found: Viewed) -> list[Pending]:
         """Trials that have not been counted."""
         return found.pending()
 
-    @router.get("/{name}/history", dependencies=[viewer])
-    def history(found: Found) -> list[Point]:
+    @router.get("/{name}/history")
+    def history(found: Viewed) -> list[Point]:
         """How spending and expected loss went."""
         return found.history()
 
-    @router.get("/{name}/check", dependencies=[viewer])
-    def check(found: Found) -> bodies.Checked:
+    @router.get("/{name}/check")
+    def check(found: Viewed) -> bodies.Checked:
         """Replay all events and compare with the stored summary."""
         return bodies.Checked(events=found.check())
 
     @router.get(
         "/{name}/export",
-        dependencies=[viewer],
         response_model=list[Row],
         responses={200: {"content": {"text/csv": {}}}},
     )
-    def export(found: Found, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
+    def export(found: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
         """All trials, as JSON or CSV."""
         rows = found.trials()
         if format == "json":
