@@ -6,15 +6,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
 from dbcare.errors import StudyNotFoundError
 from dbcare.live.create import checked_name
-from dbcare.live.store import Store
+from dbcare.live.sql import SqlStore
 from dbcare.live.study import Study
 
 MOST_OPEN = 1000
+WRITERS = 8  # threads for asks and tells, where the database takes several at a time
 FRESH = 0.25  # seconds for which a study that was seen under its name is not looked up again
 
 Seen = TypeVar("Seen")
@@ -35,8 +37,10 @@ class Catalogue:
     That is looked up now and then; in between a `Study` notices by itself, refuses to go on, and is forgotten.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self.store = store
+        # SQLite has one writer at a time anyway: more threads would only get in each other's way.
+        self.writers = ThreadPoolExecutor(1 if store.url.get_backend_name() == "sqlite" else WRITERS, "writer")
         self._lock = threading.Lock()
         self._open: OrderedDict[str, Opened] = OrderedDict()
 

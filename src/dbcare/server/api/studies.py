@@ -16,6 +16,7 @@ from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
 from dbcare.server.api import bodies
 from dbcare.server.api.bodies import Name
+from dbcare.server.api.quick import quick_route
 from dbcare.server.catalogue import Catalogue
 from dbcare.server.metrics import Metrics
 
@@ -50,23 +51,43 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         """A route that changes something and has nothing to say."""
         return router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response)
 
-    # The two that are used most come first, since routes are looked through in order.
-    @router.post("/{name}/ask", response_model=bodies.Asked)
-    def ask(found: Worked, wanted: bodies.Ask, key: Key = None) -> Response:
-        """The next trials. With an Idempotency-Key, asking again gives the same ones."""
-        trials = found.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
+    def asked(found: Study, wanted: bodies.Ask, request: Request) -> Response:
+        trials = found.ask(
+            wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=request.headers.get(KEY)
+        )
         metrics.trials.labels("asked").inc(len(trials))
-        asked = bodies.Asked(
+        answer = bodies.Asked(
             trials=[bodies.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
             stopped=not trials and found.should_stop(),
         )
-        return Response(asked.model_dump_json(), media_type="application/json")
+        return Response(answer.model_dump_json(), media_type="application/json")
 
-    @does("tell")
-    def tell(found: Worked, answer: bodies.Answer) -> None:
-        """The reward of a trial; the same again changes nothing."""
+    def told(found: Study, answer: bodies.Answer, _request: Request) -> Response:
         found.tell(answer.trial, answer.reward)
         metrics.trials.labels("told").inc()
+        return Response(status_code=HTTPStatus.NO_CONTENT)
+
+    def ask(found: Worked, wanted: bodies.Ask, key: Key = None) -> bodies.Asked:
+        """The next trials. With an Idempotency-Key, asking again gives the same ones."""
+        raise NotImplementedError  # for the description; `asked` answers
+
+    def tell(found: Worked, answer: bodies.Answer) -> None:
+        """The reward of a trial; the same again changes nothing."""
+        raise NotImplementedError  # for the description; `told` answers
+
+    # The two that are used most come first, since routes are looked through in order.
+    enter = gate.needs(Role.WORKER)
+    router.add_api_route(
+        "/{name}/ask", ask, methods=["POST"], route_class_override=quick_route(enter, catalogue, bodies.Ask, asked)
+    )
+    router.add_api_route(
+        "/{name}/tell",
+        tell,
+        methods=["POST"],
+        status_code=HTTPStatus.NO_CONTENT,
+        response_class=Response,
+        route_class_override=quick_route(enter, catalogue, bodies.Answer, told),
+    )
 
     @router.get("", dependencies=[viewer])
     def listed() -> list[bodies.Listed]:
