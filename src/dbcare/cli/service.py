@@ -1,7 +1,6 @@
 """Commands of the service: run it, and the keys that let people and programs in."""
 
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -9,16 +8,9 @@ import typer
 from dbcare.cli.answers import answer, at_terminal, grid
 from dbcare.cli.shared import Format, Shape, friendly_errors
 from dbcare.cli.studies import Storage
+from dbcare.server.access.roles import Role
 
 keys = typer.Typer(no_args_is_help=True, help="Keys for the service.")
-
-
-class RoleName(StrEnum):
-    """What a key is good for."""
-
-    VIEWER = "viewer"
-    WORKER = "worker"
-    ADMIN = "admin"
 
 
 def serve(
@@ -45,7 +37,7 @@ def create(
     storage: Storage,
     name: Annotated[str, typer.Option(help="Whose it is.")],
     role: Annotated[
-        RoleName, typer.Option(help="viewer looks; worker asks and tells too; admin creates, stops, deletes too.")
+        Role, typer.Option(help="viewer looks; worker asks and tells too; admin creates, stops, deletes too.")
     ],
     shape: Shape = Format.TABLE,
 ) -> None:
