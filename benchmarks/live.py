@@ -19,8 +19,8 @@ from bars import Bars
 
 import dbcare
 from dbcare import Study
-from dbcare.live.create import store_of
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import store_of
 
 ARMS = ("A", "B", "C")
 PAIRS = 300

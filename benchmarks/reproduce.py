@@ -24,7 +24,7 @@ from dbcare import Racing
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, plan
 from dbcare.lab.reproduce import RESULTS
-from dbcare.lab.store import Store
+from dbcare.lab.result_store import ResultStore
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.rewards import Gaussian
 
@@ -78,7 +78,7 @@ def numpy_cpu_seconds(pulls_of: dict[str, float]) -> float:
 
 def mean_pulls(folder: Path) -> dict[str, float]:
     """Mean pulls of every point, by its key."""
-    records = Store(folder / RESULTS).records
+    records = ResultStore(folder / RESULTS).records
     return {
         point.key: result.pulls
         for name in paper.NAMES

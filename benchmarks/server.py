@@ -24,9 +24,9 @@ from live import seconds_a_pair
 
 import dbcare
 from dbcare import Study
-from dbcare.live.create import store_of
-from dbcare.live.events import Kind
-from dbcare.live.sql import SqlStore
+from dbcare.live.events import EventKind
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import store_of
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 
@@ -123,7 +123,7 @@ def doubled_or_lost(study: Study, clients: list[Client]) -> int:
     """Trials that were acknowledged and are not there, or were told or handed out more than once."""
     acknowledged = [trial for client in clients for trial in client.told]
     with store_of(clients[0].server.storage).session(study.name, write=False) as session:
-        told = [event.trial for _, event in session.since(0) if event.kind in (Kind.TOLD, Kind.SURPLUS)]
+        told = [event.trial for _, event in session.since(0) if event.kind in (EventKind.TOLD, EventKind.SURPLUS)]
     study.check()
     twice = len(told) - len(set(told)) + len(acknowledged) - len(set(acknowledged))
     return twice + len(set(acknowledged) - set(told))

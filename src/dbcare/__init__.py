@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
     from dbcare.client.connect import connect as connect
+    from dbcare.engines.best_sprt import best_sprt as best_sprt
     from dbcare.engines.evaluate import evaluate as evaluate
-    from dbcare.engines.grid import evaluate_grid as evaluate_grid
-    from dbcare.engines.sprt import best_sprt as best_sprt
-    from dbcare.engines.together import evaluate_together as evaluate_together
+    from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
+    from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
     from dbcare.errors import DbcareError as DbcareError
-    from dbcare.lab.planner.plan import plan as plan
-    from dbcare.live.create import create_study as create_study
-    from dbcare.live.create import delete_study as delete_study
-    from dbcare.live.create import list_studies as list_studies
-    from dbcare.live.create import load_study as load_study
-    from dbcare.live.logfile import read_log as read_log
-    from dbcare.live.logged import replay_log as replay_log
-    from dbcare.live.study import Study as Study
+    from dbcare.live.log_file import read_log as read_log
+    from dbcare.live.replay import replay_log as replay_log
+    from dbcare.live.stored_study import Study as Study
+    from dbcare.live.studies import create_study as create_study
+    from dbcare.live.studies import delete_study as delete_study
+    from dbcare.live.studies import list_studies as list_studies
+    from dbcare.live.studies import load_study as load_study
+    from dbcare.planner.plan import plan as plan
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.dbcare import DBCARE as DBCARE
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from dbcare.policies.fixed import Uniform as Uniform
     from dbcare.policies.halving import SequentialHalving as SequentialHalving
     from dbcare.policies.halving import SuccessiveRejects as SuccessiveRejects
+    from dbcare.policies.known_gap_sprt import KnownGapSPRT as KnownGapSPRT
     from dbcare.policies.policy import CustomPolicy as CustomPolicy
     from dbcare.policies.policy import Policy as Policy
     from dbcare.policies.racing import Racing as Racing
     from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
     from dbcare.policies.rule import Rule as Rule
-    from dbcare.policies.sprt import KnownGapSPRT as KnownGapSPRT
     from dbcare.rewards import Bernoulli as Bernoulli
     from dbcare.rewards import Categorical as Categorical
     from dbcare.rewards import Empirical as Empirical
@@ -49,17 +49,17 @@ _HOME = {
     "connect": "client.connect",
     "DbcareError": "errors",
     "evaluate": "engines.evaluate",
-    "evaluate_grid": "engines.grid",
-    "best_sprt": "engines.sprt",
-    "evaluate_together": "engines.together",
-    "plan": "lab.planner.plan",
-    "create_study": "live.create",
-    "delete_study": "live.create",
-    "list_studies": "live.create",
-    "load_study": "live.create",
-    "read_log": "live.logfile",
-    "replay_log": "live.logged",
-    "Study": "live.study",
+    "evaluate_grid": "engines.evaluate_grid",
+    "best_sprt": "engines.best_sprt",
+    "evaluate_together": "engines.evaluate_together",
+    "plan": "planner.plan",
+    "create_study": "live.studies",
+    "delete_study": "live.studies",
+    "list_studies": "live.studies",
+    "load_study": "live.studies",
+    "read_log": "live.log_file",
+    "replay_log": "live.replay",
+    "Study": "live.stored_study",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",
@@ -73,7 +73,7 @@ _HOME = {
     "Racing": "policies.racing",
     "TwoArmConfidence": "policies.racing",
     "Rule": "policies.rule",
-    "KnownGapSPRT": "policies.sprt",
+    "KnownGapSPRT": "policies.known_gap_sprt",
     "Bernoulli": "rewards",
     "Categorical": "rewards",
     "Empirical": "rewards",

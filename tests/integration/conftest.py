@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import httpx2 as httpx
 import pytest
-from api_server import STUDY, Running
-from postgres import Server
-from postgres import server as postgres_server
-from service import service
+from helpers.api_client import STUDY, Running
+from helpers.postgres import Server
+from helpers.postgres import server as postgres_server
+from helpers.service_process import service
 
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 

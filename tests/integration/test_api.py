@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
-from api_server import STUDY, Running, refused
+from helpers.api_client import STUDY, Running, refused
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 

@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
-from api_server import STUDY, Running, refused
-from postgres import Server
-from service import service
+from helpers.api_client import STUDY, Running, refused
+from helpers.postgres import Server
+from helpers.service_process import service
 
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.app import make_app

@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from live_crew import replayed
-from live_worker import reward_of
-from postgres import Server
-from service import service
+from helpers.postgres import Server
+from helpers.service_process import service
+from helpers.worker_main import reward_of
+from helpers.worker_processes import replayed
 
 import dbcare
-from dbcare.live.create import store_of
+from dbcare.live.studies import store_of
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

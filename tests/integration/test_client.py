@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from api_server import Running
-from service import SCRIPT
-from unruly import HTML, JSON, LOSE, Says, Unruly, unruly
+from helpers.api_client import Running
+from helpers.fault_proxy import HTML, JSON, LOSE, Says, Unruly, unruly
+from helpers.service_process import SCRIPT
 
 import dbcare
 from dbcare import Study
 from dbcare.client.connect import Client
-from dbcare.client.study import RemoteStudy
+from dbcare.client.remote_study import RemoteStudy
 from dbcare.errors import (
     AccessError,
     AnswerLostError,

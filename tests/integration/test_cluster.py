@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from stored import results
+from helpers.sweep_results import results
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 DASK = Path(sys.executable).with_name("dask")

@@ -11,12 +11,12 @@ from typing import Literal
 
 import httpx2 as httpx
 import pytest
-from browser import Watched, chromium, watched
+from helpers.browser import Watched, chromium, watched
+from helpers.service_process import service
 from playwright.sync_api import Browser, ViewportSize, expect
-from service import service
 
-from dbcare.live.create import create_study, load_study
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import create_study, load_study
 from dbcare.server.access.keys import Keys
 
 NASTY = "<img src=x onerror=alert(1)>"

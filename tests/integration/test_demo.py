@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from terminal import at_terminal, plain
+from helpers.terminal import at_terminal, plain
 
 from dbcare.cli.demo import scene, shop
 

@@ -23,9 +23,10 @@ LAYERS: dict[str, set[str]] = {
     "engines": {"theory", "policies"},
     "live": {"theory", "policies"},
     "client": {"live"},
+    "planner": {"theory", "policies", "engines"},
     "lab": {"theory", "policies", "engines", "live"},
-    "server": {"theory", "policies", "engines", "live", "lab"},
-    "cli": {"theory", "policies", "engines", "live", "lab", "server"},
+    "server": {"theory", "policies", "engines", "live", "planner"},
+    "cli": {"theory", "policies", "engines", "live", "planner", "lab", "server"},
 }
 
 

@@ -4,10 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from postgres import GUARDED, PASSWORD, Server
+from helpers.postgres import GUARDED, PASSWORD, Server
 
 from dbcare.errors import StorageError
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

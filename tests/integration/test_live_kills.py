@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live_crew import ARMS, Worker, answered_since, replayed, told_by
-from live_worker import reward_of
-from lost_replies import middleman
-from postgres import Server, server
+from helpers.commit_proxy import middleman
+from helpers.postgres import Server, server
+from helpers.worker_main import reward_of
+from helpers.worker_processes import ARMS, Worker, answered_since, replayed, told_by
 
 import dbcare
 from dbcare.errors import AlreadyToldError, StorageError
-from dbcare.live.create import store_of
+from dbcare.live.studies import store_of
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

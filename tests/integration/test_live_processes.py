@@ -11,12 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from live_crew import ARMS, Worker, replayed, told_by
-from live_worker import reward_of
-from postgres import Server
+from helpers.postgres import Server
+from helpers.worker_main import reward_of
+from helpers.worker_processes import ARMS, Worker, replayed, told_by
 
 import dbcare
-from dbcare.live.create import store_of
+from dbcare.live.studies import store_of
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -8,7 +8,7 @@ import dbcare
 from dbcare import Bandit
 from dbcare.engines.draws import arms_of
 from dbcare.engines.simulators import trace
-from dbcare.live.create import store_of
+from dbcare.live.studies import store_of
 
 ARMS = ("A", "B", "C")
 BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # whose rewards never tie, so that no tie is broken by chance

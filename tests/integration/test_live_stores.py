@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from postgres import Server
+from helpers.postgres import Server
 
-from dbcare.live.memory import MemoryStore
-from dbcare.live.sql import SqlStore
-from dbcare.live.store import Store
+from dbcare.live.stores.base import Store
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.testing.store_suite import StoreSuite
 
 pytestmark = pytest.mark.xdist_group("postgres")

@@ -11,13 +11,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from postgres import Server
+from helpers.postgres import Server
 
 import dbcare
 from dbcare import Study
 from dbcare.errors import StorageError
-from dbcare.live.create import store_of
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import store_of
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
-from service import service
+from helpers.service_process import service
 
-from dbcare.live.create import create_study, load_study
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import create_study, load_study
 from dbcare.server import pages
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys

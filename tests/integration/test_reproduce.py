@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from helpers.sweep_results import results
 from matplotlib.image import imread
-from stored import results
 
 import dbcare
 from dbcare.lab import paper

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import at_terminal, plain
+from helpers.terminal import at_terminal, plain
 from typer.testing import CliRunner
 
 import dbcare

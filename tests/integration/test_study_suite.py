@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_server import Running
+from helpers.api_client import Running
 
 import dbcare
 from dbcare import Study

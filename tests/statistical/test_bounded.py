@@ -20,12 +20,12 @@ from scipy.stats import binom
 from test_skip import Runs, discrepancies
 
 from dbcare import Bandit, Categorical, Racing
-from dbcare.engines import capped
-from dbcare.engines.capped import bounded_simulator
+from dbcare.engines import several_caps
 from dbcare.engines.draws import FiniteArms, arms_of
-from dbcare.engines.pool import Outcomes
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.several_caps import bounded_simulator
 from dbcare.engines.simulators import direct_simulator
-from dbcare.engines.skip.bounded import Reach, reach_of
+from dbcare.engines.skip.safe_jumps import Reach, reach_of
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.rounds import ALIVE, SUMS, arms_offset
@@ -190,7 +190,7 @@ def without_later_epochs(tables: EliminationTables, arms: FiniteArms) -> Reach:
     ("name", "wrong"), [("flat", too_narrow), ("rising", too_narrow), ("up and down", without_later_epochs)]
 )
 def test_wrong_bounds_are_found_out(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capped, "reach_of", wrong)
+    monkeypatch.setattr(several_caps, "reach_of", wrong)
     runs, laws = known_law(name)
     assert misfits(runs[-1], laws[-1])
 

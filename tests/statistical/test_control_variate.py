@@ -14,12 +14,12 @@ from scipy import stats
 
 from dbcare import DBCARE, Bandit, Risk, evaluate
 from dbcare.engines import simulators
-from dbcare.engines.binding import Simulator
-from dbcare.engines.control import leader_law
+from dbcare.engines.control_variate import leader_law
 from dbcare.engines.draws import GaussianArms, arms_of
-from dbcare.engines.pool import Outcomes
+from dbcare.engines.estimates import Control, Moments
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
-from dbcare.engines.summary import Control, Moments
 from dbcare.risk import Loss
 
 RUNS = 100_000

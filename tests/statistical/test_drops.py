@@ -21,8 +21,8 @@ from numba import njit
 from scipy.stats import fisher_exact
 
 from dbcare.engines.rng import begun, normal
-from dbcare.engines.skip.drops import UNKNOWN, ends_at, first_drop, work_size
-from dbcare.engines.skip.many import jump
+from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
+from dbcare.engines.skip.many_arms import jump
 from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
 
 ALPHA = 1e-8

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dbcare.live.events import Event, Kind
+from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
 
@@ -33,11 +33,11 @@ class AsAsked:
     def ask(self, now: float) -> int | None:
         arm = self.ledger.next_arm()
         if arm is not None:
-            self.ledger.apply(Event(Kind.ASKED, now, self.ledger.asked + 1, arm, 0.0, expires=now + TIMEOUT))
+            self.ledger.apply(Event(EventKind.ASKED, now, self.ledger.asked + 1, arm, 0.0, expires=now + TIMEOUT))
         return arm
 
     def answer(self, number: int, arm: int, reward: float, now: float) -> None:
-        self.ledger.apply(Event(Kind.TOLD if reward else Kind.EXPIRED, now, number, arm, reward))
+        self.ledger.apply(Event(EventKind.TOLD if reward else EventKind.EXPIRED, now, number, arm, reward))
 
     @property
     def counted(self) -> int:

@@ -32,8 +32,8 @@ from scipy.stats import binom, chi2, fisher_exact, norm
 from dbcare.engines.compile import kernel
 from dbcare.engines.draws import GaussianArms
 from dbcare.engines.exact.gaussian import two_arm_gaussian
-from dbcare.engines.skip import many as skip_many
-from dbcare.engines.skip import two as skip_two
+from dbcare.engines.skip import many_arms as skip_many
+from dbcare.engines.skip import two_arms as skip_two
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables

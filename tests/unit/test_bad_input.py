@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stepping import play_by
+from helpers.play_run import play_by
 
 from dbcare import errors
 from dbcare.errors import DbcareError, DbcareWarning, InvalidValueError

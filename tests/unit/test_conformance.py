@@ -15,9 +15,9 @@ from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
+from dbcare.policies.known_gap_sprt import KnownGapSPRT
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
-from dbcare.policies.sprt import KnownGapSPRT
 from dbcare.risk import Risk
 from dbcare.testing import PolicySuite
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from stepping import play, play_by
+from helpers.play_run import play, play_by
 
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.dbcare import DBCARE

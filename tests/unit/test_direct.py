@@ -21,7 +21,7 @@ from dbcare import (
     Uniform,
 )
 from dbcare.engines.draws import arms_of
-from dbcare.engines.pool import Outcomes
+from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulators import direct_simulator, trace
 from dbcare.policies.run import Run
 

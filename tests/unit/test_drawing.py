@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbcare.cli.demo.chart import Axes, Line, chart
+from dbcare.cli.demo.chart import Axes, ChartLine, chart
 from dbcare.cli.intervals import axis_of, drawn
 
 DOT = "\N{BLACK CIRCLE}"
@@ -16,15 +16,15 @@ def heights(row: str) -> list[int]:
 def test_a_level_line_and_a_steep_one() -> None:
     """In a chart of 4 characters by 1, 8 by 4 dots: a line at the bottom, one from bottom to top."""
     axes = Axes(right=7.0, top=3.0, step=3.0)
-    level = chart([Line([(0.0, 0.0), (7.0, 0.0)], "red")], axes, 6, 1)[0].plain
+    level = chart([ChartLine([(0.0, 0.0), (7.0, 0.0)], "red")], axes, 6, 1)[0].plain
     assert level[2:] == "\N{BRAILLE PATTERN DOTS-78}" * 4
-    steep = chart([Line([(0.0, 0.0), (0.0, 3.0)], "red")], axes, 6, 1)[0].plain
+    steep = chart([ChartLine([(0.0, 0.0), (0.0, 3.0)], "red")], axes, 6, 1)[0].plain
     assert steep[2:] == "\N{BRAILLE PATTERN DOTS-1237}   "
     assert heights(steep[2:]) == [4, 0, 0, 0]
 
 
 def test_what_is_too_high_is_cut_off() -> None:
-    rows = chart([Line([(0.0, 99.0), (1.0, 99.0)], "red")], Axes(1.0, 4.0, 1.0), 10, 5)
+    rows = chart([ChartLine([(0.0, 99.0), (1.0, 99.0)], "red")], Axes(1.0, 4.0, 1.0), 10, 5)
     assert all(set(row.plain[2:]) == {" "} for row in rows)
 
 

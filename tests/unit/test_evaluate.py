@@ -27,10 +27,11 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.binding import Simulator
 from dbcare.engines.draws import arms_of
-from dbcare.engines.pool import Outcomes, fill
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
+from dbcare.engines.threads import fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.risk import Loss
 

@@ -10,7 +10,7 @@ import pytest
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact.closed import bernoulli_error, binomial, gaussian_error
+from dbcare.engines.exact.closed_form import bernoulli_error, binomial, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pytest
 
 from dbcare.engines.exact import gaussian as exact_gaussian
-from dbcare.engines.exact.closed import gaussian_error
+from dbcare.engines.exact.closed_form import gaussian_error
 from dbcare.engines.exact.gaussian import edge_table, two_arm_gaussian
-from dbcare.engines.exact.walk import HALF, Walk
+from dbcare.engines.exact.gaussian_kernel import HALF, Walk
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import NO_CAP, EliminationTables

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from stepping import play, play_by
+from helpers.play_run import play, play_by
 
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.policy import Policy

@@ -5,7 +5,7 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
-from stepping import play, play_by
+from helpers.play_run import play, play_by
 
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
 

@@ -19,11 +19,11 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.lab import definition, paper
-from dbcare.lab.claims import OURS
 from dbcare.lab.curves import Panel, panels
 from dbcare.lab.our_claims import ALL_CLAIMS
+from dbcare.lab.paper_claims import OURS
 from dbcare.lab.points import plan
-from dbcare.lab.store import Store
+from dbcare.lab.result_store import ResultStore
 from dbcare.lab.sweep import local_workers, sweep
 from dbcare.risk import Loss
 from dbcare.theory import breakeven
@@ -40,7 +40,7 @@ def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
     experiment = definition.load(paper.file("two_arm"))
     fewer = {label: replace(each, runs=each.runs and 300) for label, each in experiment.contenders.items()}
     experiment = replace(experiment, contenders=fewer)
-    store = Store(tmp_path_factory.mktemp("claims") / "results.jsonl")
+    store = ResultStore(tmp_path_factory.mktemp("claims") / "results.jsonl")
     return panels(experiment, sweep(plan(experiment.points), store, local_workers(), lambda record: None))
 
 

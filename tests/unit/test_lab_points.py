@@ -8,8 +8,8 @@ import pytest
 from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, fingerprint, plan
+from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
-from dbcare.lab.store import Store
 from dbcare.lab.sweep import local_workers, sweep, waiting
 from dbcare.policies.schedule import RULE
 from dbcare.risk import Loss
@@ -106,17 +106,17 @@ def test_a_policy_without_a_description_is_known_all_the_same() -> None:
 def test_a_line_cut_short_is_done_again_and_the_rest_is_kept(tmp_path: Path) -> None:
     passes = plan([Point(SequentialHalving(4, 40), Bandit.one_sparse(4, gap), 1e-3, 50, 1) for gap in (0.5, 1.0, 1.5)])
     seen: list[Record] = []
-    store = Store(tmp_path / "new" / "results.jsonl")
+    store = ResultStore(tmp_path / "new" / "results.jsonl")
     whole = sweep(passes, store, local_workers(1), seen.append)
     assert len(seen) == 3
     lines = store.path.read_bytes().splitlines(keepends=True)
     store.path.write_bytes(b"".join(lines[:2]) + lines[2][:100])
-    again = Store(store.path)
+    again = ResultStore(store.path)
     assert len(waiting(passes, again)) == 1
     seen.clear()
     assert sweep(passes, again, local_workers(2), seen.append) == whole
     assert len(seen) == 1
-    final = Store(store.path)
+    final = ResultStore(store.path)
     assert waiting(passes, final) == []
     assert final.records == again.records
 
@@ -124,9 +124,9 @@ def test_a_line_cut_short_is_done_again_and_the_rest_is_kept(tmp_path: Path) -> 
 def test_results_survive_the_disk_to_the_bit(tmp_path: Path) -> None:
     work = plan([Point(Racing(3, 0.1), Bandit.gaussian([0.9, 0.3, 0.1]), 1e-3, 77, 5)])[0]
     record = compute(work)
-    store = Store(tmp_path / "results.jsonl")
+    store = ResultStore(tmp_path / "results.jsonl")
     store.add(record)
-    assert Store(store.path).records == {work.key: record}
+    assert ResultStore(store.path).records == {work.key: record}
     assert set(record.versions) == {"dbcare", "numpy", "numba"}
     assert record.seed == 5
     assert record.engine in ("skip", "direct")

@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from studies import study_of
+from helpers.memory_studies import study_of
 
-from dbcare.live.guards import notes_of
+from dbcare.live.arm_statistics import BLOCKS, ArmStatistics, History
+from dbcare.live.diagnostics import notes_of
 from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
-from dbcare.live.tally import BLOCKS, History, Tally
 
 
 def ledger_of(rewards: np.ndarray, missing: tuple[int, int] = (0, 0), **settings: object) -> Ledger:
@@ -71,7 +71,7 @@ def test_answers_that_are_missing_of_one_arm_are_noticed() -> None:
 @pytest.mark.parametrize("trials", [1, 2, 15, 16, 17, 31, 32, 33, 1000])
 def test_halves_and_moments_are_those_of_the_list(trials: int) -> None:
     rewards = np.random.default_rng(trials).normal(2.0, 3.0, trials)
-    tally = Tally()
+    tally = ArmStatistics()
     for reward in rewards:
         tally.add(float(reward))
     assert tally.mean == pytest.approx(rewards.mean())

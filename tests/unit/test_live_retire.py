@@ -1,11 +1,11 @@
 """Arms that are withdrawn, beside a run that never had them, and in a summary."""
 
 import pytest
-from studies import study_of
+from helpers.memory_studies import study_of
 
 from dbcare import Study
-from dbcare.live.book import SUMMARY_EVERY
 from dbcare.live.settings import POLICIES, Settings
+from dbcare.live.synced_ledger import SUMMARY_EVERY
 from dbcare.testing.studies.checks import rewards
 
 COST = 1e-5  # so small that nothing is decided within 30 trials

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from studies import study_of
+from helpers.memory_studies import study_of
 
 from dbcare import Study
 from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
-from dbcare.live.book import SUMMARY_EVERY
-from dbcare.live.create import create_study, store_of
-from dbcare.live.events import Event, Kind
+from dbcare.live.events import Event, EventKind
+from dbcare.live.export import TrialRow
 from dbcare.live.ledger import LATELY, Ledger
-from dbcare.live.memory import MemoryStore
-from dbcare.live.rows import Row
 from dbcare.live.settings import Settings
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.studies import create_study, store_of
+from dbcare.live.synced_ledger import SUMMARY_EVERY
 from dbcare.testing.studies.checks import NAMES, rewards
 
 
@@ -34,10 +34,10 @@ def test_a_summary_is_the_replay() -> None:
     for step in range(60):
         arm = ledger.next_arm()
         if arm is not None:
-            ledger.apply(Event(Kind.ASKED, float(step), ledger.asked + 1, arm, worker="w"))
-        waiting = [number for number, each in ledger.open.items() if each.status is Kind.ASKED]
+            ledger.apply(Event(EventKind.ASKED, float(step), ledger.asked + 1, arm, worker="w"))
+        waiting = [number for number, each in ledger.open.items() if each.status is EventKind.ASKED]
         number = waiting[generator.integers(len(waiting))]
-        ledger.apply(Event(Kind.TOLD, float(step), number, reward=draw(NAMES[ledger.open[number].arm])))
+        ledger.apply(Event(EventKind.TOLD, float(step), number, reward=draw(NAMES[ledger.open[number].arm])))
         copy = Ledger.from_dict(settings, json.loads(json.dumps(ledger.to_dict(), allow_nan=False)))
         assert copy.to_dict() == ledger.to_dict()
         assert copy.next_arm() == ledger.next_arm()
@@ -78,7 +78,7 @@ def test_data_frames_and_parquet(tmp_path: Path, library: str, monkeypatch: pyte
     assert frame["reward"][0] == 0.1 + 0.2
     read = import_module(library).read_parquet(study.export(tmp_path / "t.parquet"))
     assert list(read["status"]) == ["told", "asked", "asked"]
-    assert list(read.columns) == list(Row.__dataclass_fields__)
+    assert list(read.columns) == list(TrialRow.__dataclass_fields__)
 
 
 def test_a_data_frame_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from scipy import stats
 
 from dbcare import DBCARE, Bandit, Breakeven, Guess, Policy, Risk, Uniform, evaluate, plan
 from dbcare.errors import InvalidValueError
-from dbcare.lab.planner.plan import Outlook, Plan
-from dbcare.lab.planner.words import amount, percent
+from dbcare.planner.plan import Outlook, Plan
+from dbcare.planner.presentation import amount, percent
 
 Z = float(stats.norm.isf(0.025) + stats.norm.isf(0.2))
 

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from stepping import Turns, play, play_by
+from helpers.play_run import Turns, play, play_by
 
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.racing import Racing, TwoArmConfidence

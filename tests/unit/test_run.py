@@ -14,7 +14,7 @@ from dbcare.policies.fixed import Uniform
 from dbcare.policies.halving import SequentialHalving
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import Racing
-from dbcare.policies.run import Event
+from dbcare.policies.run import RunEvent
 from dbcare.risk import Risk
 
 
@@ -115,7 +115,7 @@ def test_events_survive_json() -> None:
     for reward in (1.0, 1.0, 0.0, 1.0, 0.9):
         run.tell(reward)
     again = policy.resume(json.loads(json.dumps(run.snapshot())))
-    assert again.events == run.events == [Event(2, run.events[0].text)]
+    assert again.events == run.events == [RunEvent(2, run.events[0].text)]
     assert str(again.events[0]).startswith("arm 2 dropped at epoch 1: its mean is 1 below the best")
     assert (again.ask(), again.pulls, again.why()) == (run.ask(), 5, run.why())
 

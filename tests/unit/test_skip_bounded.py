@@ -6,8 +6,8 @@ from scipy.stats import binom
 
 from dbcare import Bandit, Racing
 from dbcare.engines.draws import FiniteArms, arms_of
-from dbcare.engines.skip.blocks import MOST_VALUES, doubled, with_sums
-from dbcare.engines.skip.bounded import reach_of
+from dbcare.engines.skip.safe_jumps import reach_of
+from dbcare.engines.skip.sum_tables import MOST_VALUES, doubled, with_sums
 from dbcare.policies.elimination import EliminationTables
 
 

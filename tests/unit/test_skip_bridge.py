@@ -20,7 +20,7 @@ from scipy.stats import binom, chi2, norm
 
 from dbcare.engines.rng import stream
 from dbcare.engines.skip.bridge import between, between_touching, is_concave, touch
-from dbcare.engines.skip.drops import UNKNOWN, ends_at, first_drop, work_size
+from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence

@@ -8,8 +8,8 @@ import pytest
 
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
-from dbcare.live.create import store_of
-from dbcare.live.outlook import Status
+from dbcare.live.report import Status
+from dbcare.live.studies import store_of
 from dbcare.testing.study_suite import StudySuite
 
 

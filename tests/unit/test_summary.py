@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbcare.engines.pool import Outcomes
-from dbcare.engines.summary import Control, Moments, clopper_pearson
+from dbcare.engines.estimates import Control, Moments, clopper_pearson
+from dbcare.engines.outcomes import Outcomes
 from dbcare.risk import Loss
 
 RUNS = 5_000

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbcare.cli import terms
-from dbcare.cli.answers import answer, grid
+from dbcare.cli import study_options
+from dbcare.cli.output import answer, grid
 from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dbcare.live.logged import Replay
+    from dbcare.live.replay import Replay
 
 STUDY_HAS_ITS_OWN = (
     "price", "value", "cost", "sigma", "bounds", "binary", "risk", "policy", "minimize", "unit", "seed",
@@ -23,17 +23,17 @@ STUDY_HAS_ITS_OWN = (
 def import_log(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A CSV file with the columns arm and reward.")],
-    price: terms.Price = None,
-    value: terms.Value = None,
-    cost: terms.Cost = None,
-    sigma: terms.Sigma = None,
-    bounds: terms.Bounds = None,
-    binary: terms.Binary = False,
-    risk: terms.Risk = RiskName.REGRET,
-    policy: terms.Policy = "breakeven",
-    minimize: terms.Minimize = False,
-    unit: terms.Unit = "USD",
-    seed: terms.Seed = 0,
+    price: study_options.Price = None,
+    value: study_options.Value = None,
+    cost: study_options.Cost = None,
+    sigma: study_options.Sigma = None,
+    bounds: study_options.Bounds = None,
+    binary: study_options.Binary = False,
+    risk: study_options.Risk = RiskName.REGRET,
+    policy: study_options.Policy = "breakeven",
+    minimize: study_options.Minimize = False,
+    unit: study_options.Unit = "USD",
+    seed: study_options.Seed = 0,
     into: Annotated[str | None, typer.Option(help="Add the data to this study, which has its own settings.")] = None,
     storage: Annotated[
         str | None, typer.Option(envvar="DBCARE_STORAGE", help="Where that study is kept, such as sqlite:///ads.db.")
@@ -48,7 +48,7 @@ def import_log(
             refuse_terms(context)
             add(file, into, storage, shape)
             return
-        given = terms.terms_of(
+        given = study_options.terms_of(
             price=price,
             value=value,
             cost=cost,
@@ -62,7 +62,7 @@ def import_log(
             seed=seed,
         )
         found = dbcare.replay_log(dbcare.read_log(file), **given)
-    from dbcare.live.logged import sentences
+    from dbcare.live.replay import sentences
 
     answer(
         shape,
@@ -88,7 +88,7 @@ def refuse_terms(context: typer.Context) -> None:
 def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
     """Seed a study with the log."""
     import dbcare
-    from dbcare.cli import standing
+    from dbcare.cli import study_view
     from dbcare.errors import InvalidValueError
 
     if storage is None:
@@ -97,10 +97,10 @@ def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
     log = dbcare.read_log(file)
     before = sum(arm.trials for arm in study.status().arms)
     study.add(log)
-    found, status, choice = standing.record(study), study.status(), study.recommendation()
+    found, status, choice = study_view.record(study), study.status(), study.recommendation()
     used = sum(arm.trials for arm in status.arms) - before
     said = f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
-    said += f"Now: {standing.counts(status)}; {choice}"
+    said += f"Now: {study_view.counts(status)}; {choice}"
     answer(
         shape,
         {"added": len(log), "used": used, **found},
@@ -129,7 +129,7 @@ def plain(found: "Replay") -> dict[str, Any]:
 
 def show(found: "Replay", console: "Console") -> None:
     """A table of the arms, and what follows."""
-    from dbcare.live.logged import sentences
+    from dbcare.live.replay import sentences
 
     grid(
         ["arm", "logged", "used", "mean of the log"],

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli import answers
+from dbcare.cli import output
 from dbcare.cli.shared import Format, RiskName, Shape, Threads, friendly_errors, numbers_of, one_or_each
 
 
@@ -42,8 +42,8 @@ def plan(
 
     import dbcare
     from dbcare import validation
-    from dbcare.lab.planner import words
-    from dbcare.lab.planner.plan import figure_file
+    from dbcare.planner import presentation
+    from dbcare.planner.plan import figure_file
 
     with friendly_errors():
         if plot is not None:
@@ -64,11 +64,11 @@ def plan(
             threads=threads,
         )
     if shape is Format.JSON:
-        answers.as_json(found.to_dict())
+        output.as_json(found.to_dict())
     elif shape is Format.CSV:
-        answers.as_csv(found.records())
+        output.as_csv(found.records())
     else:
-        words.show(found, Console())
+        presentation.show(found, Console())
     if plot is not None:
         with friendly_errors():
             typer.echo(f"Drawn: {found.plot(plot)}", err=True)

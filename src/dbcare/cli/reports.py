@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbcare.cli.answers import answer, as_csv, as_json, at_terminal, grid
+from dbcare.cli.output import answer, as_csv, as_json, at_terminal, grid
 from dbcare.cli.shared import Format, Shape, friendly_errors
 from dbcare.cli.studies import Name, Storage
 
@@ -21,17 +21,17 @@ STUDY_COLUMNS = ("study", "state", "asked", "counted", "waiting", "held", "spent
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Where a study stands: means, what is out, what has been spent, and its recommendation."""
     import dbcare
-    from dbcare.cli import standing
+    from dbcare.cli import study_view
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
         found, choice = study.status(), study.recommendation()
     answer(
         shape,
-        standing.plain(found, choice),
-        standing.arm_rows(found),
-        lines=standing.lines(study.settings, found, choice),
-        show=lambda console: standing.show(console, study.settings, found, choice),
+        study_view.plain(found, choice),
+        study_view.arm_rows(found),
+        lines=study_view.lines(study.settings, found, choice),
+        show=lambda console: study_view.show(console, study.settings, found, choice),
     )
 
 
@@ -63,7 +63,7 @@ def export(
     """All trials, into a file or printed."""
     import dbcare
     from dbcare.errors import InvalidValueError
-    from dbcare.live.rows import Row
+    from dbcare.live.export import TrialRow
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
@@ -77,7 +77,7 @@ def export(
                 typer.echo(f"Written: {written}")
             return
         rows = [asdict(row) for row in study.trials()]
-    columns = list(Row.__dataclass_fields__)
+    columns = list(TrialRow.__dataclass_fields__)
     if shape is Format.JSON:
         as_json(rows)
     elif shape is Format.CSV or (shape is None and not at_terminal()):
@@ -102,11 +102,11 @@ def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
             for name in names:
                 typer.echo(name)
             return
-        from dbcare.cli import standing
+        from dbcare.cli import study_view
 
         loaded = [dbcare.load_study(name, storage) for name in names]
-        rows = [standing.record(study) for study in loaded]
-        spent = [standing.amount(study.settings, row["spent"]) for study, row in zip(loaded, rows, strict=True)]
+        rows = [study_view.record(study) for study in loaded]
+        spent = [study_view.amount(study.settings, row["spent"]) for study, row in zip(loaded, rows, strict=True)]
 
     def show(console: "Console") -> None:
         if not rows:

@@ -54,7 +54,7 @@ def simulate(
 ) -> None:
     """How good a policy is if the truth were known: one evaluation."""
     from dbcare import Bandit, Risk, evaluate, validation
-    from dbcare.lab.catalog import Problem, policy_by_name
+    from dbcare.lab.bandit_names import Problem, policy_by_name
 
     with friendly_errors():
         numbers = numbers_of("means", means)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli.answers import answer, at_terminal, grid
+from dbcare.cli.output import answer, at_terminal, grid
 from dbcare.cli.shared import Format, Shape, friendly_errors
 from dbcare.cli.studies import Storage
 from dbcare.server.access.roles import Role
@@ -81,7 +81,7 @@ def revoke(key: Annotated[str, typer.Argument(help="Its id, as listed.")], stora
 
 
 def _keys(storage: str):  # type: ignore[no-untyped-def]  # its type is imported when it is needed
-    from dbcare.live.sql import SqlStore
+    from dbcare.live.stores.sql.store import SqlStore
     from dbcare.server.access.keys import Keys
 
     return Keys(SqlStore(storage))

@@ -4,7 +4,7 @@ from typing import Any
 
 import typer
 
-from dbcare.cli.answers import answer, grid
+from dbcare.cli.output import answer, grid
 from dbcare.cli.shared import Format, Shape, friendly_errors
 from dbcare.cli.studies import Storage
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli import terms
-from dbcare.cli.answers import answer, at_terminal
+from dbcare.cli import study_options
+from dbcare.cli.output import answer, at_terminal
 from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
 
 if TYPE_CHECKING:
-    from dbcare.live.answers import Trial
-    from dbcare.live.outlook import Status
-    from dbcare.live.study import Study
+    from dbcare.live.report import Status
+    from dbcare.live.stored_study import Study
+    from dbcare.live.tell import Trial
 
 WAIT, STOPPED = 3, 4
 TRIAL_COLUMNS = ("id", "arm", "expires")
@@ -31,10 +31,10 @@ def done(study: "Study", shape: Format, sentence: str) -> None:
     """What was done, for a person; a pipe gets nothing, a program where the study stands now."""
     if shape is Format.TABLE and not at_terminal():
         return
-    from dbcare.cli import standing
+    from dbcare.cli import study_view
 
     with friendly_errors():
-        found = standing.record(study)
+        found = study_view.record(study)
     answer(shape, found, [found], lines=(), show=lambda console: console.print(sentence, markup=False))
 
 
@@ -42,26 +42,26 @@ def create(
     name: Name,
     arms: Annotated[str, typer.Option(help="Names of the arms, with commas between them.")],
     storage: Storage,
-    price: terms.Price = None,
-    value: terms.Value = None,
-    cost: terms.Cost = None,
-    sigma: terms.Sigma = None,
-    bounds: terms.Bounds = None,
-    binary: terms.Binary = False,
-    risk: terms.Risk = RiskName.REGRET,
-    policy: terms.Policy = "breakeven",
-    minimize: terms.Minimize = False,
-    unit: terms.Unit = "USD",
+    price: study_options.Price = None,
+    value: study_options.Value = None,
+    cost: study_options.Cost = None,
+    sigma: study_options.Sigma = None,
+    bounds: study_options.Bounds = None,
+    binary: study_options.Binary = False,
+    risk: study_options.Risk = RiskName.REGRET,
+    policy: study_options.Policy = "breakeven",
+    minimize: study_options.Minimize = False,
+    unit: study_options.Unit = "USD",
     max_spend: Annotated[float | None, typer.Option(help="End the study before more than this is spent.")] = None,
     timeout_reward: Annotated[float | None, typer.Option(help="What a trial counts as whose lease runs out.")] = None,
-    seed: terms.Seed = 0,
+    seed: study_options.Seed = 0,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Begin a study."""
     import dbcare
 
     with friendly_errors():
-        given = terms.terms_of(
+        given = study_options.terms_of(
             price=price,
             value=value,
             cost=cost,

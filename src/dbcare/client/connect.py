@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from dbcare import validation
-from dbcare.client.answers import listed, made_settings, part
-from dbcare.client.study import RemoteStudy, path_of
+from dbcare.client.remote_study import RemoteStudy, path_of
+from dbcare.client.responses import listed, made_settings, part
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
-from dbcare.live.create import checked_name, create_in
-from dbcare.live.memory import MemoryStore
-from dbcare.live.study import Study
+from dbcare.live.stored_study import Study
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.studies import checked_name, create_in
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport

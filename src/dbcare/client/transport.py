@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 
-from dbcare.client.answers import reported, understood
+from dbcare.client.responses import reported, understood
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dbcare.engines.control import Watch
+from dbcare.engines.control_variate import Watch
 from dbcare.engines.draws import Drawing
 from dbcare.engines.rng import begun
 from dbcare.policies.rounds import (

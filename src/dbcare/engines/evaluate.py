@@ -10,14 +10,15 @@ import numpy as np
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
-from dbcare.engines.assembly import from_law, from_runs
-from dbcare.engines.binding import Simulator
-from dbcare.engines.choice import chosen_simulator
+from dbcare.engines.build_evaluation import from_law, from_runs
+from dbcare.engines.cheapest_simulator import chosen_simulator
 from dbcare.engines.draws import Arms, arms_of
+from dbcare.engines.estimates import Moments
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.pool import Outcomes, available_threads, fill
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import charging_simulator, control_at, direct_simulator, skip_simulator
-from dbcare.engines.summary import Moments
+from dbcare.engines.threads import available_threads, fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dbcare.engines.summary import Estimate
+from dbcare.engines.estimates import Estimate
 from dbcare.risk import Loss
 
 

@@ -10,16 +10,16 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from dbcare.engines import direct
-from dbcare.engines.binding import KernelBlock, Simulator
-from dbcare.engines.capped import bounded_simulator
 from dbcare.engines.compile import kernel as kernel_of
-from dbcare.engines.control import NO_WATCH, WATCH, Watch, leader_law
+from dbcare.engines.control_variate import NO_WATCH, WATCH, Watch, leader_law
 from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, Ints, drawing_of
-from dbcare.engines.pool import Outcomes
+from dbcare.engines.estimates import Control
+from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
-from dbcare.engines.skip import many, sums, two
+from dbcare.engines.several_caps import bounded_simulator
+from dbcare.engines.simulator import KernelBlock, Simulator
+from dbcare.engines.skip import many_arms, planned_rounds, two_arms
 from dbcare.engines.skip.bridge import is_concave
-from dbcare.engines.summary import Control
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
@@ -63,14 +63,14 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
         )
     if not isinstance(arms, GaussianArms):
         return bounded_simulator(policy, arms, seed)
-    module = two if policy.arms == 2 else many
+    module = two_arms if policy.arms == 2 else many_arms
     if not is_concave(policy.tables, policy.arms):
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; the direct engine takes any.")
     checkpoint = checkpoint_of(policy, arms)
     run = _in_rounds(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
     block = partial(KernelBlock, policy, module.work_size(policy.arms), run)
     exact = "the law of the discrete walk, exactly"
-    guarantee = exact if policy.arms == 2 else f"each jump certified to {many.EPSILON:g}"
+    guarantee = exact if policy.arms == 2 else f"each jump certified to {many_arms.EPSILON:g}"
     return Simulator("skip", block, guarantee, checkpoint)
 
 
@@ -85,7 +85,7 @@ def _in_rounds(kernel: Any, policy: RoundPolicy, arms: Arms, seed: int, checkpoi
 
 
 def _sums_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
-    kernel = _sums_kernel(policy.rule, sums.sum_of(arms))
+    kernel = _sums_kernel(policy.rule, planned_rounds.sum_of(arms))
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         kernel(first, seed, arms, policy.tables, state, out.recommended, out.pulls, out.undecided)
@@ -172,12 +172,12 @@ def _any_kernel(policy: Policy, drawing: Drawing, note: Callable[..., None]) -> 
 
 @cache
 def _sums_kernel(rule: RoundRule, draw_sum: Any) -> Any:
-    return kernel_of(sums.sums_loop(rule, draw_sum), "a simulator of planned rounds")
+    return kernel_of(planned_rounds.sums_loop(rule, draw_sum), "a simulator of planned rounds")
 
 
 @cache
-def _skip_kernel(rule: RoundRule, two_arms: bool) -> Any:
-    return kernel_of((two if two_arms else many).skip_loop(rule), "the skip-ahead simulator")
+def _skip_kernel(rule: RoundRule, is_pair: bool) -> Any:
+    return kernel_of((two_arms if is_pair else many_arms).skip_loop(rule), "the skip-ahead simulator")
 
 
 @lru_cache(maxsize=8)

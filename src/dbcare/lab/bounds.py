@@ -12,7 +12,7 @@ import numpy as np
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.lab.curves import Floats, words
-from dbcare.lab.figures import AXIS, THEORY, Line, Plot
+from dbcare.lab.figures import AXIS, THEORY, Plot, PlotLine
 from dbcare.risk import Loss
 from dbcare.theory import breakeven, lower, upper
 
@@ -104,7 +104,7 @@ def plots(setup: Setup) -> list[Plot]:
             setup.gaps,
             AXIS["gap"],
             "risk",
-            tuple(Line(name, LOOKS_OF[name], values) for name, values in bounds(setup, loss).items()),
+            tuple(PlotLine(name, LOOKS_OF[name], values) for name, values in bounds(setup, loss).items()),
         )
         for loss in Loss
     ]

@@ -36,7 +36,7 @@ import numpy as np
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
-from dbcare.lab.catalog import bandit_by_name, refuse_unknown
+from dbcare.lab.bandit_names import bandit_by_name, refuse_unknown
 from dbcare.lab.experiment import Contender, Experiment, Setting
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.risk import Loss

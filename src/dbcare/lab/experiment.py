@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from dbcare.bandit import Bandit
-from dbcare.lab.catalog import Problem, policy_by_name
+from dbcare.lab.bandit_names import Problem, policy_by_name
 from dbcare.lab.points import Point
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk

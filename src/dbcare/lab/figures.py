@@ -44,7 +44,7 @@ AXIS = {"gap": "gap \N{GREEK CAPITAL LETTER DELTA}", "cost": "cost of a pull"}
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """One curve, with a band around it where it is an estimate; `kind` is a policy's name, or THEORY."""
 
     label: str
@@ -62,13 +62,13 @@ class Plot:
     x: Floats
     x_label: str
     y_label: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
 
 
 def risk_plot(panel: Panel, axis: str) -> Plot:
     """Every policy's risk, and the lower bound."""
-    lines = [Line(label, curve.policy, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
-    lines.append(Line("lower bound", THEORY, panel.lower))
+    lines = [PlotLine(label, curve.policy, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
+    lines.append(PlotLine("lower bound", THEORY, panel.lower))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk", tuple(lines))
 
 
@@ -76,10 +76,10 @@ def ratio_plot(panel: Panel, axis: str) -> Plot:
     """The same as multiples of the lower bound."""
     least = np.where(panel.lower > 0.0, panel.lower, np.nan)
     lines = [
-        Line(label, curve.policy, curve.risk / least, curve.low / least, curve.high / least)
+        PlotLine(label, curve.policy, curve.risk / least, curve.low / least, curve.high / least)
         for label, curve in panel.curves.items()
     ]
-    lines.append(Line("lower bound", THEORY, np.where(panel.lower > 0.0, 1.0, np.nan)))
+    lines.append(PlotLine("lower bound", THEORY, np.where(panel.lower > 0.0, 1.0, np.nan)))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk / lower bound", tuple(lines))
 
 
@@ -131,7 +131,7 @@ def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
     return drawn
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How a line is drawn."""
 
     colour: str
@@ -139,20 +139,20 @@ class Look(NamedTuple):
     width: float
 
 
-def _looks(kinds: Sequence[str]) -> list[Look]:
+def _looks(kinds: Sequence[str]) -> list[LineStyle]:
     """A policy's own colour if it is free, else the next one that is; thinner than others with the same dashes."""
-    looks: list[Look] = []
+    looks: list[LineStyle] = []
     for kind in kinds:
         if kind == THEORY:
-            looks.append(Look(BLACK, "-", 1.0))
+            looks.append(LineStyle(BLACK, "-", 1.0))
             continue
         dashes, liked = LOOKS.get(kind, ("-", ()))
         if kind in MARKS:
-            looks.append(Look(VIOLET, dashes, 1.4))
+            looks.append(LineStyle(VIOLET, dashes, 1.4))
             continue
         # With more policies than colours, the one least used.
         colour = min((*liked, *COLOURS), key=[look.colour for look in looks].count)
         # Where two curves coincide, the thinner one lets the other be seen.
         alike = sum(look.dashes == dashes and look.colour != BLACK for look in looks)
-        looks.append(Look(colour, dashes, max(0.8, 2.2 - 0.8 * alike)))
+        looks.append(LineStyle(colour, dashes, max(0.8, 2.2 - 0.8 * alike)))
     return looks

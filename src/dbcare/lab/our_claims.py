@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dbcare.lab.claims import CLAIMS, OURS, Claim, Finding, dbcare_of
 from dbcare.lab.curves import Panel
+from dbcare.lab.paper_claims import CLAIMS, OURS, Claim, Finding, dbcare_of
 
 
 def below_dbcare(panel: Panel) -> Finding | None:

@@ -22,8 +22,8 @@ import numpy as np
 import dbcare
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
+from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.compile import digest
-from dbcare.engines.sprt import BestSPRT
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.rewards import Bernoulli, Gaussian

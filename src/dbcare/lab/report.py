@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from dbcare.lab.claims import Claim, Verdict
+from dbcare.lab.paper_claims import Claim, Verdict
 from dbcare.lab.tables import Cell, Table
 
 PAPER_HOURS = 7.5  # "Total runtime across all experiments", on 12 cores (appendix on experiments)

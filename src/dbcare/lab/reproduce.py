@@ -15,13 +15,13 @@ from typing import Any
 from rich.console import Console
 
 import dbcare
-from dbcare.engines.pool import available_threads
+from dbcare.engines.threads import available_threads
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.points import Pass, code_digest, plan
 from dbcare.lab.progress import SweepProgress
 from dbcare.lab.report import Totals, write_report
-from dbcare.lab.sections import bounds_section, experiment_section
-from dbcare.lab.store import Store
+from dbcare.lab.report_sections import bounds_section, experiment_section
+from dbcare.lab.result_store import ResultStore
 from dbcare.lab.sweep import Workers, sweep, waiting
 
 RESULTS = "results.jsonl"
@@ -55,7 +55,7 @@ def reproduce(
     `whole_paper` compares the time with the paper's, `bounds` adds its figure of bounds.
     """
     began = time.monotonic()
-    store = Store(folder / RESULTS)
+    store = ResultStore(folder / RESULTS)
     owner = {point: each.name for each in experiments for point in each.points}
     passes = plan(owner)
     todo = waiting(passes, store)
@@ -114,7 +114,7 @@ def _remember(folder: Path, digest: str, written: Written) -> None:
     (folder / MANIFEST).write_text(json.dumps(plain, indent=1), encoding="utf-8")
 
 
-def _totals(passes: Sequence[Pass], store: Store, computed: int, wall_seconds: float) -> Totals:
+def _totals(passes: Sequence[Pass], store: ResultStore, computed: int, wall_seconds: float) -> Totals:
     records = [store.records[work.key] for work in passes]
     engines: Counter[str] = Counter()
     for record in records:

@@ -11,9 +11,9 @@ import numba
 import numpy
 
 import dbcare
+from dbcare.engines.evaluate_grid import evaluate_grid
+from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.grid import evaluate_grid
-from dbcare.engines.together import evaluate_together
 from dbcare.lab.points import Pass, Point, code_digest, fingerprint
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from dbcare.engines.pool import available_threads
+from dbcare.engines.threads import available_threads
 from dbcare.lab.points import Pass, Point
+from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
-from dbcare.lab.store import Store
 
 Workers = Callable[[list[Pass]], Iterator[Record]]  # does passes, in any order
 Watcher = Callable[[Record], None]
 
 
-def sweep(passes: Sequence[Pass], store: Store, workers: Workers, watch: Watcher) -> dict[Point, Result]:
+def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: Watcher) -> dict[Point, Result]:
     """The result of every point of `passes`, computed unless it is stored; `watch` sees each pass that was computed."""
     for record in workers(waiting(passes, store)):
         store.add(record)
@@ -26,7 +26,7 @@ def sweep(passes: Sequence[Pass], store: Store, workers: Workers, watch: Watcher
     }
 
 
-def waiting(passes: Iterable[Pass], store: Store) -> list[Pass]:
+def waiting(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
     """The passes that are not stored, in an order unrelated to their cost, so that progress is even."""
     return sorted((work for work in passes if work.key not in store.records), key=lambda work: work.key)
 

@@ -18,7 +18,7 @@ from dbcare.policies import breakeven_rule
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.rounds import RoundRule, upcoming
 from dbcare.policies.rule import STOP, State
-from dbcare.policies.run import Event
+from dbcare.policies.run import RunEvent
 
 ARM = re.compile(r"\barm (\d+)\b")
 
@@ -113,9 +113,9 @@ class Decision:
         first = breakeven_rule.section(self.policy.tables, breakeven_rule.LOSS)
         return {arm: float(state[first + place]) for place, arm in enumerate(self.racing)}
 
-    def dropped(self) -> list[Event]:
+    def dropped(self) -> list[RunEvent]:
         """Eliminations so far, with the arms' own numbers."""
-        return [] if self.run is None else [Event(self.racing[each.arm], each.text) for each in self.run.events]
+        return [] if self.run is None else [RunEvent(self.racing[each.arm], each.text) for each in self.run.events]
 
     def why(self) -> str:
         """Why the policy stopped, or what it waits for, with the arms by name."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What an event says."""
 
     ASKED = "asked"  # a trial of an arm was handed out, to be told until `expires`; it then counts as `reward`, if any
@@ -24,7 +24,7 @@ class Kind(StrEnum):
 class Event:
     """One thing that happened; `trial` is 0 where it is about the study as a whole."""
 
-    kind: Kind
+    kind: EventKind
     at: float  # seconds since 1970, UTC
     trial: int = 0
     arm: int = -1

@@ -12,17 +12,17 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dbcare.live.arm_statistics import ArmStatistics, History
 from dbcare.live.decision import Decision
-from dbcare.live.events import Event, Kind
+from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
-from dbcare.live.tally import History, Tally
 
 LATELY = 200  # trials within which a worker was seen
-RESOLVED = (Kind.TOLD, Kind.FAILED, Kind.EXPIRED)
+RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
 
 @dataclass
-class Open:
+class OpenTrial:
     """A trial that has not been counted yet: waiting for its answer, or for that of an earlier one."""
 
     arm: int
@@ -30,14 +30,14 @@ class Open:
     expires: float | None
     worker: str | None
     timeout_reward: float | None  # what it counts as once it expires
-    status: Kind = Kind.ASKED
+    status: EventKind = EventKind.ASKED
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out when it was resolved
 
     @property
     def is_out(self) -> bool:
         """Whether it may still bring a reward that counts."""
-        return self.status is Kind.ASKED or self.reward is not None
+        return self.status is EventKind.ASKED or self.reward is not None
 
 
 class Ledger:
@@ -49,9 +49,9 @@ class Ledger:
         self.decision = Decision(settings, retired)
         self.asked = 0  # trials handed out; their numbers are 1, 2, ...
         self.counted = 0  # all trials up to this one are told, failed or expired, and dealt with
-        self.open: dict[int, Open] = {}
+        self.open: dict[int, OpenTrial] = {}
         self.waiting = [0] * len(settings.arms)  # trials without an answer, by arm
-        self.tallies = [Tally() for _ in settings.arms]
+        self.tallies = [ArmStatistics() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.spent = 0.0
         self.workers: dict[str, int] = {}  # who asked lately, and for which trial
@@ -65,30 +65,30 @@ class Ledger:
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Ledger:
         """The ledger that follows from all events."""
         listed = list(events)
-        ledger = cls(settings, frozenset(event.arm for event in listed if event.kind is Kind.RETIRED))
+        ledger = cls(settings, frozenset(event.arm for event in listed if event.kind is EventKind.RETIRED))
         for event in listed:
             ledger.apply(event)
         return ledger
 
     def apply(self, event: Event) -> None:
         """Take in what happened next; an arm that is retired must be among those the ledger was made with."""
-        if event.kind is Kind.ASKED:
+        if event.kind is EventKind.ASKED:
             self._ask(event)
         elif event.kind in RESOLVED:
             self._resolve(event)
-        elif event.kind is Kind.SURPLUS:
+        elif event.kind is EventKind.SURPLUS:
             self.spent += self.settings.costs[event.arm] if event.charged else 0.0
-        elif event.kind is Kind.STOPPED:
+        elif event.kind is EventKind.STOPPED:
             self.ended = self.ended or event.note
-        elif event.kind is Kind.RETIRED:
+        elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
             self._advance()
         else:
-            self.paused = event.kind is Kind.PAUSED
+            self.paused = event.kind is EventKind.PAUSED
 
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
-        self.open[event.trial] = Open(event.arm, event.at, event.expires, event.worker, event.reward)
+        self.open[event.trial] = OpenTrial(event.arm, event.at, event.expires, event.worker, event.reward)
         self.waiting[event.arm] += 1
         self.decision.sent(event.arm)
         self._soonest = min(self._soonest, math.inf if event.expires is None else event.expires)
@@ -106,11 +106,11 @@ class Ledger:
     def _resolve(self, event: Event) -> None:
         trial = self.open[event.trial]
         was_out = trial.is_out
-        self.waiting[trial.arm] -= trial.status is Kind.ASKED
+        self.waiting[trial.arm] -= trial.status is EventKind.ASKED
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
         if trial.is_out != was_out:  # given up, or told after all
             (self.decision.sent if trial.is_out else self.decision.back)(trial.arm)
-        if event.reward is not None or (event.kind is Kind.FAILED and event.charged):
+        if event.reward is not None or (event.kind is EventKind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
         if event.trial <= self.counted:  # of a retired arm, for which nobody waited
             del self.open[event.trial]
@@ -120,14 +120,14 @@ class Ledger:
     def _advance(self) -> None:
         """Count what is next in order; trials of retired arms are not waited for."""
         while (following := self.open.get(self.counted + 1)) is not None:
-            if following.status is Kind.ASKED and following.arm not in self.retired:
+            if following.status is EventKind.ASKED and following.arm not in self.retired:
                 return
             self.counted += 1
-            if following.status is not Kind.ASKED:
+            if following.status is not EventKind.ASKED:
                 del self.open[self.counted]
                 self._count(following)
 
-    def _count(self, trial: Open) -> None:
+    def _count(self, trial: OpenTrial) -> None:
         tally = self.tallies[trial.arm]
         if trial.reward is None:
             # Trials that fail are replaced by others of the same arm: an outage must not look like that arm's fault.
@@ -200,7 +200,7 @@ class Ledger:
         leases = {
             number: each.expires
             for number, each in self.open.items()
-            if each.status is Kind.ASKED and each.expires is not None
+            if each.status is EventKind.ASKED and each.expires is not None
         }
         self._soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
         return [number for number, expires in leases.items() if expires <= now]
@@ -230,10 +230,11 @@ class Ledger:
         ledger = cls(settings, frozenset(plain["retired"]))
         ledger.decision.restore(plain["decision"])
         ledger.open = {
-            int(number): Open(**{**each, "status": Kind(each["status"])}) for number, each in plain["open"].items()
+            int(number): OpenTrial(**{**each, "status": EventKind(each["status"])})
+            for number, each in plain["open"].items()
         }
         ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
-        ledger.tallies = [Tally(**each) for each in plain["tallies"]]
+        ledger.tallies = [ArmStatistics(**each) for each in plain["tallies"]]
         ledger.history = History(**plain["history"])
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])

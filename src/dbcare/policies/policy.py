@@ -13,7 +13,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies import rounds
 from dbcare.policies.rounds import ALIVE, ROUND, RoundRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
-from dbcare.policies.run import Event, Run
+from dbcare.policies.run import Run, RunEvent
 from dbcare.risk import Risk
 
 
@@ -58,7 +58,7 @@ class Policy(ABC):
         """The run that `Run.snapshot` described."""
         return Run.restored(self, snapshot)
 
-    def events(self, before: State, after: State) -> list[Event]:
+    def events(self, before: State, after: State) -> list[RunEvent]:
         """What one reward changed that a person would want to know, such as an arm dropped."""
         return []
 
@@ -83,11 +83,11 @@ class RoundPolicy(Policy):
     def progress(self, state: State) -> str:
         return f"round {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"
 
-    def events(self, before: State, after: State) -> list[Event]:
+    def events(self, before: State, after: State) -> list[RunEvent]:
         arms = rounds.arms_offset(after)
         survivors = int(before[ALIVE])
         return [
-            Event(int(after[arms + slot]), self.why_dropped(before, after, slot))
+            RunEvent(int(after[arms + slot]), self.why_dropped(before, after, slot))
             for slot in range(int(after[ALIVE]), survivors)
         ]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Event:
+class RunEvent:
     """Something that happened to an arm; `text` follows its name: "dropped at epoch 41: ..."."""
 
     arm: int
@@ -36,7 +36,7 @@ class Event:
 class Run:
     """A policy in progress; make one with `Policy.start`."""
 
-    def __init__(self, policy: Policy, state: list[Any], pulls: int, events: list[Event]) -> None:
+    def __init__(self, policy: Policy, state: list[Any], pulls: int, events: list[RunEvent]) -> None:
         self.policy = policy
         self.state = state
         self.pulls = pulls
@@ -55,7 +55,7 @@ class Run:
         try:
             made_for = snapshot["policy"]
             state = [number if isinstance(number, int) else float(number) for number in snapshot["state"]]
-            pulls, events = int(snapshot["pulls"]), [Event(**event) for event in snapshot["events"]]
+            pulls, events = int(snapshot["pulls"]), [RunEvent(**event) for event in snapshot["events"]]
         except (KeyError, TypeError, ValueError) as problem:
             raise InvalidValueError(
                 f"`snapshot` must be what Run.snapshot gave but got one without {problem}."

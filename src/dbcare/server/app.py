@@ -7,18 +7,18 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
 from dbcare.errors import StudyNotFoundError
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server import problems
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import Sessions
-from dbcare.server.api import bodies, planning, studies
-from dbcare.server.api.description import described
-from dbcare.server.catalogue import Catalogue
+from dbcare.server.api import planning, schemas, studies
+from dbcare.server.api.openapi import described
 from dbcare.server.headers import SecurityHeaders
 from dbcare.server.limits import Limits
 from dbcare.server.metrics import Measured, Metrics
+from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
 
 RATE = 2000.0  # requests a second from one address
@@ -33,8 +33,8 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
     """An ASGI application for the studies at an address; several may serve the same database."""
     store = SqlStore(storage)
     gate = Gate(Keys(store), Sessions(store))
-    catalogue, metrics = Catalogue(store), Metrics()
-    refusals = {code: {"model": bodies.Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)}
+    catalogue, metrics = OpenStudies(store), Metrics()
+    refusals = {code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)}
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
@@ -50,10 +50,10 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])
-    def health() -> bodies.Health:
+    def health() -> schemas.Health:
         """Whether the database answers; open to all."""
         store.names()
-        return bodies.Health(status="ok", version=dbcare.__version__)
+        return schemas.Health(status="ok", version=dbcare.__version__)
 
     @app.get(
         "/metrics",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import uvicorn
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.gate import is_loopback
 from dbcare.server.access.keys import Keys
 from dbcare.server.app import make_app

@@ -3,7 +3,7 @@
 Subclass it in a test file and say how to make an empty store, and how others get at what it keeps; pytest runs every
 check on a new one.
 
-    from dbcare.live.memory import MemoryStore
+    from dbcare.live.stores.memory import MemoryStore
     from dbcare.testing.store_suite import StoreSuite
 
 
@@ -19,16 +19,16 @@ from collections.abc import Callable
 from typing import Any
 
 from dbcare.errors import DbcareError, StudyExistsError, StudyNotFoundError
-from dbcare.live.events import Event, Kind
-from dbcare.live.store import Store
+from dbcare.live.events import Event, EventKind
+from dbcare.live.stores.base import Store
 
 SETTINGS: dict[str, Any] = {"arms": ["A", "B"], "cost": 0.5, "note": 'a "quote", \N{SNOWMAN}, 1e-300'}
 EVENTS = [
-    Event(Kind.ASKED, 1.5, 1, 0, expires=2.25, worker="w \N{SNOWMAN}"),
-    Event(Kind.TOLD, 1.75, 1, 0, 0.1 + 0.2),
-    Event(Kind.ASKED, 2.0, 2, 1),
-    Event(Kind.FAILED, 3.0, 2, 1, None, charged=False),
-    Event(Kind.STOPPED, 4.0, note="enough"),
+    Event(EventKind.ASKED, 1.5, 1, 0, expires=2.25, worker="w \N{SNOWMAN}"),
+    Event(EventKind.TOLD, 1.75, 1, 0, 0.1 + 0.2),
+    Event(EventKind.ASKED, 2.0, 2, 1),
+    Event(EventKind.FAILED, 3.0, 2, 1, None, charged=False),
+    Event(EventKind.STOPPED, 4.0, note="enough"),
 ]
 EXTREMES = [5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 1 / 3, 123456789.12345679, 2.0**53]
 
@@ -99,7 +99,9 @@ class StoreSuite:
         """Of this study only, in order."""
         store = self.filled()
         with store.session("two", write=True) as session:
-            session.append([Event(Kind.ASKED, 1.0, 1, 0, note="key"), Event(Kind.ASKED, 1.0, 2, 1, note="key")])
+            session.append(
+                [Event(EventKind.ASKED, 1.0, 1, 0, note="key"), Event(EventKind.ASKED, 1.0, 2, 1, note="key")]
+            )
             assert session.noted("key") == [event for _, event in session.since(0)]
             assert session.noted("enough") == []
         with store.session("one", write=False) as session:
@@ -127,8 +129,8 @@ class StoreSuite:
     def test_numbers_and_texts_are_kept_as_they_are(self) -> None:
         """To the last bit, from the smallest number to the largest; only the sign of zero may be lost."""
         store = self.filled()
-        listed = [Event(Kind.TOLD, value, 1, 0, value, expires=-value, worker="w" * 5000) for value in EXTREMES]
-        listed.append(Event(Kind.TOLD, 0.0, 2**31 - 1, 0, -0.0, note="a\nb\t'\"%s ? :x \N{GRINNING FACE}"))
+        listed = [Event(EventKind.TOLD, value, 1, 0, value, expires=-value, worker="w" * 5000) for value in EXTREMES]
+        listed.append(Event(EventKind.TOLD, 0.0, 2**31 - 1, 0, -0.0, note="a\nb\t'\"%s ? :x \N{GRINNING FACE}"))
         with store.session("two", write=True) as session:
             session.append(listed)
         with store.session("two", write=False) as session:
@@ -140,7 +142,7 @@ class StoreSuite:
     def test_batches_of_any_size(self) -> None:
         """None at all, and thousands, in order and each with its position."""
         store = self.filled()
-        listed = [Event(Kind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
+        listed = [Event(EventKind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
         with store.session("two", write=True) as session:
             assert session.append([]) == []
             assert session.since(0) == []
@@ -245,7 +247,7 @@ class StoreSuite:
             for _ in range(10):
                 with own.session("two", write=True) as session:
                     known = len(session.since(0))
-                    session.append([Event(Kind.ASKED, 0.0, known + 1, 0)])
+                    session.append([Event(EventKind.ASKED, 0.0, known + 1, 0)])
 
         threads = [threading.Thread(target=work, args=(own,)) for own in [store, other] * 4]
         for thread in threads:

@@ -14,7 +14,7 @@ ROOMY = 12  # rows from which on all are
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """Points from left to right, none below 0."""
 
     points: Sequence[tuple[float, float]]
@@ -38,7 +38,7 @@ class Axes:
         return cls(right, math.ceil(height / step) * step, step)
 
 
-def chart(lines: Sequence[Line], axes: Axes, width: int, height: int) -> list[Text]:
+def chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) -> list[Text]:
     """Rows of text, the labels of the scale at the left; where lines meet, the last one is seen."""
     labels = {
         height - 1 - round(tick * axes.step / axes.top * (height - 1)): f"{tick * axes.step:,g}"
@@ -64,7 +64,7 @@ def chart(lines: Sequence[Line], axes: Axes, width: int, height: int) -> list[Te
     return rows
 
 
-def _dots(line: Line, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
+def _dots(line: ChartLine, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
     """The dots of a line, across and down: its points, and what lies between neighbours."""
     places = [
         (round(right / axes.right * (columns - 1)), rows - 1 - round(up / axes.top * (rows - 1)))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.answers import at_terminal
+from dbcare.cli.output import at_terminal
 from dbcare.cli.shared import friendly_errors
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rich.text import Text
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import drawn
-from dbcare.lab.planner.setting import Setting
-from dbcare.live.outlook import ArmStatus, Recommendation
+from dbcare.live.report import ArmStatus, Recommendation
+from dbcare.planner.setting import PlanSetting
 from dbcare.risk import Risk, money
 
 TITLE = "Which front page sells best?"
@@ -88,12 +88,12 @@ def balance(now: Moment) -> Text:
     )
 
 
-def lines_of(moments: Sequence[Moment]) -> list[chart.Line]:
+def lines_of(moments: Sequence[Moment]) -> list[chart.ChartLine]:
     """Loss and spending by visitors counted."""
     seen = [(moment.status.counted, moment.choice) for moment in moments if moment.status.counted]
     return [
-        chart.Line([(at, choice.expected_loss) for at, choice in seen if choice.expected_loss], LOSS),
-        chart.Line([(at, choice.spent) for at, choice in seen if choice.spent], SPENT),
+        chart.ChartLine([(at, choice.expected_loss) for at, choice in seen if choice.expected_loss], LOSS),
+        chart.ChartLine([(at, choice.spent) for at, choice in seen if choice.spent], SPENT),
     ]
 
 
@@ -143,7 +143,7 @@ def summary(last: Moment) -> list[str]:
 def classical() -> str:
     """What a test of fixed size costs that is told the true rise beforehand."""
     rate, best = shop.RATES[shop.TODAY], max(shop.RATES.values())
-    setting = Setting(len(shop.RATES), Risk.simple_regret(price=shop.PRICE, value=shop.VALUE), baseline=rate)
+    setting = PlanSetting(len(shop.RATES), Risk.simple_regret(price=shop.PRICE, value=shop.VALUE), baseline=rate)
     each = setting.test_pulls(best - rate)
     cost = each * len(shop.RATES) * shop.PRICE
     return (

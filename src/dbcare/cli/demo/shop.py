@@ -11,11 +11,11 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import count
 
-from dbcare.live.answers import Trial
-from dbcare.live.memory import MemoryStore
-from dbcare.live.outlook import Recommendation, Status
+from dbcare.live.report import Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.study import Study
+from dbcare.live.stored_study import Study
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.tell import Trial
 
 RATES = {
     "As it is now": 0.10,
@@ -35,7 +35,7 @@ RECENT = 50  # asks that the present shares are of
 
 
 @dataclass(frozen=True)
-class Visitor:
+class Shopper:
     """Someone who was shown a page, and what they will do."""
 
     trial: Trial
@@ -59,7 +59,7 @@ def simulate(seed: int) -> list[Moment]:
     store.create("shop", settings.to_dict(), time.time())
     study = Study(store, "shop")
     chance, order = random.Random(seed), count()
-    due: list[tuple[float, int, int, Visitor | None]] = [
+    due: list[tuple[float, int, int, Shopper | None]] = [
         (0.1 * server, next(order), server, None) for server in range(SERVERS)
     ]
     latest: deque[str] = deque(maxlen=RECENT)
@@ -77,7 +77,7 @@ def simulate(seed: int) -> list[Moment]:
             heapq.heappush(due, (now + PATIENCE, next(order), server, None))
             continue
         latest.append(trial.arm)
-        visitor = Visitor(trial, chance.random() < RATES[trial.arm])
+        visitor = Shopper(trial, chance.random() < RATES[trial.arm])
         known = now + chance.uniform(*(SALE if visitor.buys else NO_SALE))
         heapq.heappush(due, (known, next(order), server, visitor))
     return moments

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.bandit import Bandit
+from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact.closed import bernoulli_error, gaussian_error
+from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.exact.law import TwoArmLaw, checked_gaps, checked_levels, fixed_law, two_arm_boundary
-from dbcare.engines.summary import QUANTILES
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy

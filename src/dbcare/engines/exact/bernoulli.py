@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
+from dbcare.engines.exact.accumulator import NEGLIGIBLE, Accumulator, Floats, book, finish, followed, fresh_tally, inner
 from dbcare.engines.exact.law import (
     TwoArmLaw,
     assembled,
@@ -28,7 +29,6 @@ from dbcare.engines.exact.law import (
     fixed_law,
     two_arm_boundary,
 )
-from dbcare.engines.exact.tally import NEGLIGIBLE, Floats, Tally, book, finish, followed, fresh_tally, inner
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 
@@ -45,7 +45,7 @@ def two_arm_bernoulli(tables: EliminationTables, gaps: npt.ArrayLike, *, levels:
     wanted = checked_levels(levels)
     boundary = two_arm_boundary(tables)
 
-    def run(waiting: Floats) -> Tally:
+    def run(waiting: Floats) -> Accumulator:
         reference = float(waiting[0])
         slopes = levels = np.zeros(1)
         if reference < 1.0:
@@ -74,7 +74,7 @@ def two_arm_bernoulli_pair(
     return assembled(gap, wanted, lambda _: _pass(boundary, high, low, np.zeros(1), np.zeros(1), wanted))
 
 
-def _pass(boundary: Floats, best: float, other: float, slopes: Floats, levels: Floats, wanted: Floats) -> Tally:
+def _pass(boundary: Floats, best: float, other: float, slopes: Floats, levels: Floats, wanted: Floats) -> Accumulator:
     """A pass under the means `best` and `other`."""
     tally = fresh_tally(slopes.size, wanted)
     widest = int(min(boundary.size, np.max(boundary))) + 3
@@ -97,7 +97,7 @@ def _weigh(
     epoch: int,
     slopes: Floats,
     levels: Floats,
-    tally: Tally,
+    tally: Accumulator,
     active: int,
 ) -> None:
     """For each gap, the mass at d > limit and at d < -limit."""
@@ -119,7 +119,7 @@ def carry_lattice(
     slopes: "Floats",
     levels: "Floats",
     room: "Floats",
-    tally: "Tally",
+    tally: "Accumulator",
 ) -> None:
     """Run a pass and fill the tally."""
     up, stay, down = moves

@@ -12,6 +12,18 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
+from dbcare.engines.exact.accumulator import Accumulator, Floats, fresh_tally
+from dbcare.engines.exact.gaussian_kernel import (
+    BLOCK,
+    CHUNK,
+    FASTEST_BULK,
+    FREE,
+    HALF,
+    SPREAD,
+    UNROLL,
+    Walk,
+    carry_density,
+)
 from dbcare.engines.exact.law import (
     TwoArmLaw,
     assembled,
@@ -20,8 +32,6 @@ from dbcare.engines.exact.law import (
     fixed_law,
     two_arm_boundary,
 )
-from dbcare.engines.exact.tally import Floats, Tally, fresh_tally
-from dbcare.engines.exact.walk import BLOCK, CHUNK, FASTEST_BULK, FREE, HALF, SPREAD, UNROLL, Walk, carry_density
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 
@@ -55,7 +65,7 @@ def two_arm_gaussian(
     # Beyond this drift the first epoch with a finite boundary is surely the last.
     sure = float(np.max(boundary[np.isfinite(boundary)], initial=0.0)) + 50.0
 
-    def run(waiting: Floats) -> Tally:
+    def run(waiting: Floats) -> Accumulator:
         drifts = np.minimum(waiting / scale, sure)
         drifts = drifts[drifts <= drifts[0] + FASTER]
         tally = fresh_tally(drifts.size, wanted)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare import validation
-from dbcare.engines.exact.tally import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Floats, Tally
+from dbcare.engines.exact.accumulator import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Accumulator, Floats
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 from dbcare.risk import Loss, Risk
@@ -63,7 +63,7 @@ def fixed_law(gaps: Floats, pulls_each: npt.ArrayLike, error: Floats, levels: Fl
     )
 
 
-def assembled(gaps: Floats, levels: Floats, run: Callable[[Floats], Tally]) -> TwoArmLaw:
+def assembled(gaps: Floats, levels: Floats, run: Callable[[Floats], Accumulator]) -> TwoArmLaw:
     """The law over `gaps` from as few passes as carry them.
 
     `run(ascending gaps)` follows the walk under the first gap and re-weights it for the others, or as many of them as

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.roles import Role
 from dbcare.server.access.tables import TABLES, digest, keys, new_secret
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from dbcare.live.sql import SqlStore
+from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Key
 from dbcare.server.access.roles import Role
 from dbcare.server.access.tables import digest, keys, new_secret, sessions

@@ -9,11 +9,11 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Depends
 
 from dbcare.errors import InvalidValueError
-from dbcare.lab.planner.plan import plan
+from dbcare.planner.plan import plan
 from dbcare.risk import Risk
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
-from dbcare.server.api.bodies import PlanFor
+from dbcare.server.api.schemas import PlanFor
 from dbcare.server.problems import RefusalError
 
 SMALLEST_COST = 1e-7  # of a pull in units of the loss: less would take long to simulate

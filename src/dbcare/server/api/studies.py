@@ -8,17 +8,17 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from dbcare.live.create import checked_name, create_in
-from dbcare.live.outlook import Pending, Point, Recommendation, Status
-from dbcare.live.rows import Row, csv_text
-from dbcare.live.study import Study
+from dbcare.live.export import TrialRow, csv_text
+from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.stored_study import Study
+from dbcare.live.studies import checked_name, create_in
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
-from dbcare.server.api import bodies
-from dbcare.server.api.bodies import Name
-from dbcare.server.api.quick import quick_route
-from dbcare.server.catalogue import Catalogue
+from dbcare.server.api import schemas
+from dbcare.server.api.fast_route import quick_route
+from dbcare.server.api.schemas import Name
 from dbcare.server.metrics import Metrics
+from dbcare.server.open_studies import OpenStudies
 
 KEY = "Idempotency-Key"
 FORMULA = ("=", "+", "-", "@")  # what one begins with
@@ -27,7 +27,7 @@ Key = Annotated[
 ]
 
 
-def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
+def routes(gate: Gate, catalogue: OpenStudies, metrics: Metrics) -> APIRouter:
     """All routes under /v1/studies."""
     router = APIRouter(prefix="/v1/studies", tags=["studies"])
     viewer, admin = Depends(gate.needs(Role.VIEWER)), Depends(gate.needs(Role.ADMIN))
@@ -51,34 +51,34 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         """A route that changes something and has nothing to say."""
         return router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response)
 
-    def asked(found: Study, wanted: bodies.Ask, request: Request) -> Response:
+    def asked(found: Study, wanted: schemas.Ask, request: Request) -> Response:
         trials = found.ask(
             wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=request.headers.get(KEY)
         )
         metrics.trials.labels("asked").inc(len(trials))
-        answer = bodies.Asked(
-            trials=[bodies.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
+        answer = schemas.Asked(
+            trials=[schemas.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
             stopped=not trials and found.should_stop(),
         )
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    def told(found: Study, answer: bodies.Answer, _request: Request) -> Response:
+    def told(found: Study, answer: schemas.Answer, _request: Request) -> Response:
         found.tell(answer.trial, answer.reward)
         metrics.trials.labels("told").inc()
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
-    def ask(found: Worked, wanted: bodies.Ask, key: Key = None) -> bodies.Asked:
+    def ask(found: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
         """The next trials. With an Idempotency-Key, asking again gives the same ones."""
         raise NotImplementedError  # for the description; `asked` answers
 
-    def tell(found: Worked, answer: bodies.Answer) -> None:
+    def tell(found: Worked, answer: schemas.Answer) -> None:
         """The reward of a trial; the same again changes nothing."""
         raise NotImplementedError  # for the description; `told` answers
 
     # The two that are used most come first, since routes are looked through in order.
     enter = gate.needs(Role.WORKER)
     router.add_api_route(
-        "/{name}/ask", ask, methods=["POST"], route_class_override=quick_route(enter, catalogue, bodies.Ask, asked)
+        "/{name}/ask", ask, methods=["POST"], route_class_override=quick_route(enter, catalogue, schemas.Ask, asked)
     )
     router.add_api_route(
         "/{name}/tell",
@@ -86,23 +86,23 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         methods=["POST"],
         status_code=HTTPStatus.NO_CONTENT,
         response_class=Response,
-        route_class_override=quick_route(enter, catalogue, bodies.Answer, told),
+        route_class_override=quick_route(enter, catalogue, schemas.Answer, told),
     )
 
     @router.get("", dependencies=[viewer])
-    def listed() -> list[bodies.Listed]:
+    def listed() -> list[schemas.Listed]:
         """All studies, the oldest first."""
-        return catalogue.each(bodies.Listed.of)
+        return catalogue.each(schemas.Listed.of)
 
     @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
-    def create(new: bodies.NewStudy, key: Key = None) -> bodies.StudyOut:
+    def create(new: schemas.NewStudy, key: Key = None) -> schemas.StudyOut:
         """A new study. With an Idempotency-Key, one that exists with these very settings is as good as new."""
-        return bodies.StudyOut.of(create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump()))
+        return schemas.StudyOut.of(create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump()))
 
     @router.get("/{name}")
-    def look(found: Viewed) -> bodies.StudyOut:
+    def look(found: Viewed) -> schemas.StudyOut:
         """Its settings, where it stands, and what it recommends."""
-        return bodies.StudyOut.of(found)
+        return schemas.StudyOut.of(found)
 
     @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)
     def delete(name: Name) -> None:
@@ -111,19 +111,19 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         catalogue.forget(name)
 
     @does("tell-many")
-    def tell_many(found: Worked, many: bodies.Answers) -> None:
+    def tell_many(found: Worked, many: schemas.Answers) -> None:
         """Many rewards at once, all of them or none."""
         found.tell_many((each.trial, each.reward) for each in many.answers)
         metrics.trials.labels("told").inc(len(many.answers))
 
     @does("fail")
-    def fail(found: Worked, failure: bodies.Failure) -> None:
+    def fail(found: Worked, failure: schemas.Failure) -> None:
         """A trial that gave no reward: another one takes its place."""
         found.tell(failure.trial, failed=True, charged=failure.charged)
         metrics.trials.labels("failed").inc()
 
     @does("add")
-    def add(found: Worked, many: bodies.Observations) -> None:
+    def add(found: Worked, many: schemas.Observations) -> None:
         """Observations made elsewhere."""
         found.add((each.arm, each.reward) for each in many.observations)
 
@@ -138,12 +138,12 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         found.resume()
 
     @does("stop")
-    def stop(found: Ruled, why: bodies.Stop) -> None:
+    def stop(found: Ruled, why: schemas.Stop) -> None:
         """End it for good."""
         found.stop(why.reason)
 
     @does("retire")
-    def retire(found: Ruled, which: bodies.Retire) -> None:
+    def retire(found: Ruled, which: schemas.Retire) -> None:
         """Withdraw an arm; the others are decided among as if it had never been."""
         found.retire(which.arm, which.reason)
 
@@ -168,18 +168,18 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
         return found.pending()
 
     @router.get("/{name}/history")
-    def history(found: Viewed) -> list[Point]:
+    def history(found: Viewed) -> list[HistoryPoint]:
         """How spending and expected loss went."""
         return found.history()
 
     @router.get("/{name}/check")
-    def check(found: Viewed) -> bodies.Checked:
+    def check(found: Viewed) -> schemas.Checked:
         """Replay all events and compare with the stored summary."""
-        return bodies.Checked(events=found.check())
+        return schemas.Checked(events=found.check())
 
     @router.get(
         "/{name}/export",
-        response_model=list[Row],
+        response_model=list[TrialRow],
         responses={200: {"content": {"text/csv": {}}}},
     )
     def export(found: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
@@ -192,7 +192,7 @@ def routes(gate: Gate, catalogue: Catalogue, metrics: Metrics) -> APIRouter:
     return router
 
 
-def _harmless(row: Row) -> Row:
+def _harmless(row: TrialRow) -> TrialRow:
     """Names that a spreadsheet would take for a formula, as texts: the file is opened by people."""
     changed = {name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA)}
     return replace(row, **changed)  # type: ignore[arg-type]  # both are texts

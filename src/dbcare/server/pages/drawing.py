@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbcare.live.outlook import Point
+from dbcare.live.report import HistoryPoint
 
 MARGIN = 0.04  # of an axis, to both sides
 TICKS = 4  # about
@@ -57,7 +57,7 @@ class Sparkline:
     loss: str
 
 
-def sparkline(history: Sequence[Point]) -> Sparkline | None:
+def sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
     """How a study went; None if there is too little to draw."""
     points = [point for point in history if point.spent > 0.0]
     every = max(1, len(points) // MOST_POINTS)

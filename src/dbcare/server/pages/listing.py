@@ -7,20 +7,20 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
-from dbcare.live.outlook import Recommendation, Status
-from dbcare.live.study import Study
+from dbcare.live.report import Recommendation, Status
+from dbcare.live.stored_study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.catalogue import Catalogue
-from dbcare.server.pages.amounts import amount
+from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.drawing import Sparkline, sparkline
-from dbcare.server.pages.page import Pages
+from dbcare.server.pages.formatting import amount
+from dbcare.server.pages.rendering import Pages
 
 STATES = ("running", "paused", "stopped")
 
 
 @dataclass(frozen=True)
-class Line:
+class StudyRow:
     """A study in one line."""
 
     status: Status
@@ -30,7 +30,7 @@ class Line:
     sparkline: Sparkline | None
 
     @classmethod
-    def of(cls, study: Study) -> "Line":
+    def of(cls, study: Study) -> "StudyRow":
         """That line."""
         status, choice = study.status(), study.recommendation()
         loss = status.expected_loss
@@ -54,13 +54,13 @@ def _drawn(study: Study, standing: object) -> Sparkline | None:
     return known[1]
 
 
-def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
+def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
     """The first page."""
     router = pages.router()
 
     @router.get("/")
     def studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
-        lines = catalogue.each(Line.of)
+        lines = catalogue.each(StudyRow.of)
         lines.reverse()  # the newest first, within each state
         lines.sort(key=lambda line: STATES.index(line.status.state))
         return pages.show("studies.html", visitor, lines=lines)

@@ -9,13 +9,13 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ValidationError
 
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.live.create import create_in
 from dbcare.live.settings import POLICIES
+from dbcare.live.studies import create_in
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.bodies import NewStudy
-from dbcare.server.catalogue import Catalogue
-from dbcare.server.pages.page import Pages
+from dbcare.server.api.schemas import NewStudy
+from dbcare.server.open_studies import OpenStudies
+from dbcare.server.pages.rendering import Pages
 from dbcare.server.pages.study import address_of
 from dbcare.server.problems import status_of
 
@@ -88,7 +88,7 @@ def _required(name: str, typed: str) -> float:
     return found
 
 
-def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
+def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
     """/new."""
     router = pages.router()
     Admin = Annotated[Visitor, Depends(pages.needs(Role.ADMIN))]  # noqa: N806  # a type

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from dbcare.server.access.gate import Gate
-from dbcare.server.catalogue import Catalogue
+from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import files, listing, new, sign_in, study
-from dbcare.server.pages.page import Pages
+from dbcare.server.pages.rendering import Pages
 
 
-def routes(gate: Gate, catalogue: Catalogue) -> APIRouter:
+def routes(gate: Gate, catalogue: OpenStudies) -> APIRouter:
     """All pages, and the style sheet, scripts and plotly.js that they load; none is part of the API's description."""
     pages = Pages(gate)
     router = APIRouter(include_in_schema=False)

@@ -11,7 +11,7 @@ from dbcare.server.access.gate import COOKIE, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import LASTS
 from dbcare.server.limits import Bucket
-from dbcare.server.pages.page import LOGIN, Pages
+from dbcare.server.pages.rendering import LOGIN, Pages
 from dbcare.server.problems import RefusalError
 
 RATE, BURST = 0.2, 10.0  # attempts a second from one address, and at once

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
-from dbcare.live.outlook import Status
-from dbcare.live.study import Study
+from dbcare.live.report import Status
+from dbcare.live.stored_study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.catalogue import Catalogue
-from dbcare.server.pages.page import Pages, segment
-from dbcare.server.pages.view import chart_of, described, parts_of
+from dbcare.server.open_studies import OpenStudies
+from dbcare.server.pages.rendering import Pages, segment
+from dbcare.server.pages.study_view import chart_of, described, parts_of
 from dbcare.server.stream import stream
 
 AGES = 10.0  # seconds after which the ages of trials are drawn again, though nothing has happened
@@ -30,7 +30,7 @@ def address_of(name: str) -> str:
     return f"/studies/{segment(name)}"
 
 
-def routes(pages: Pages, catalogue: Catalogue) -> APIRouter:
+def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
     """All under /studies."""
     router = pages.router()
     Viewer = Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]  # noqa: N806  # a type

@@ -7,7 +7,7 @@ import threading
 from itertools import product
 
 from dbcare.live.settings import POLICIES
-from dbcare.live.study import Study
+from dbcare.live.stored_study import Study
 from dbcare.risk import Loss
 from dbcare.testing.studies.checks import NAMES, Checks, asked, close, rewards
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
-from dbcare.live.study import Study
+from dbcare.live.stored_study import Study
 from dbcare.testing.studies.checks import Checks, asked, refused
 
 # Arguments of `create_study`, and how the refusal begins.

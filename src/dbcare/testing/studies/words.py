@@ -7,7 +7,7 @@ import uuid
 
 import numpy as np
 
-from dbcare.live.outlook import ArmStatus, Recommendation, Status
+from dbcare.live.report import ArmStatus, Recommendation, Status
 from dbcare.testing.studies.checks import NAMES, Checks, asked, close, rewards
 
 

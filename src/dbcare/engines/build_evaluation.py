@@ -1,0 +1,81 @@
+"""From what an engine found to the answer, an `Evaluation`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+import dbcare
+from dbcare.engines.estimates import QUANTILES, Estimate, Moments, clopper_pearson, losses_of, mean_of
+from dbcare.engines.evaluation import ControlVariate, Evaluation, Pulls
+from dbcare.engines.exact.law import TwoArmLaw
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.simulator import Simulator
+from dbcare.policies.policy import Policy
+from dbcare.policies.schedule import SchedulePolicy
+from dbcare.risk import Loss, Risk
+
+
+def from_runs(
+    outcomes: Outcomes, moments: Moments, simulator: Simulator, policy: Policy, risk: Risk, seed: int, began: float
+) -> Evaluation:
+    """The evaluation of simulated runs; `began` is when the work on it did."""
+    levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
+    pulls = mean_of(outcomes.pulls)
+    return Evaluation(
+        risks={loss: moments.total(loss, moments.unit(risk)) for loss in Loss},
+        losses={loss: moments.total(loss, 0.0) for loss in Loss},
+        error_interval=clopper_pearson(moments.errors, moments.runs),
+        pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
+        capped=0.0 if isinstance(policy, SchedulePolicy) else float(np.mean(outcomes.undecided)),
+        runs=len(outcomes.pulls),
+        engine=simulator.engine,
+        guarantee=simulator.guarantee,
+        control=_control_variate(moments, risk),
+        pulls_simulated=int(outcomes.pulls.sum()),
+        **_common(policy, risk, seed, began),
+    )
+
+
+def _control_variate(moments: Moments, risk: Risk) -> ControlVariate | None:
+    if moments.control is None:
+        return None
+    return ControlVariate(
+        checkpoint=moments.control.checkpoint,
+        known_error=float(losses_of(moments.gaps, Loss.MISIDENTIFICATION) @ moments.control.law),
+        coefficient=float(np.mean(moments.slopes(risk.loss, moments.unit(risk)))),
+        disagreements=moments.disagreements,
+    )
+
+
+def from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
+    """The evaluation of an exact law, as arrays of one entry."""
+    error, regret, pulls = float(law.error[0]), float(law.regret[0]), float(law.mean_pulls[0])
+    cost = risk.single_cost
+    loss = {Loss.MISIDENTIFICATION: error, Loss.SIMPLE_REGRET: regret}
+    return Evaluation(
+        risks={each: Estimate(loss[each] + cost * pulls, 0.0) for each in Loss},
+        losses={each: Estimate(loss[each], 0.0) for each in Loss},
+        error_interval=(error, error),
+        pulls=Pulls(pulls, 0.0, dict(zip(QUANTILES, law.quantiles[0].tolist(), strict=True))),
+        capped=float(law.capped[0]),
+        runs=0,
+        engine="exact",
+        guarantee=f"no Monte Carlo, mass conserved to {law.mass_defect:.1g}",
+        control=None,
+        pulls_simulated=0,
+        **_common(policy, risk, seed, began),
+    )
+
+
+def _common(policy: Policy, risk: Risk, seed: int, began: float) -> dict[str, Any]:
+    return {
+        "policy": repr(policy),
+        "loss": risk.loss,
+        "cost": risk.cost if risk.costs_differ else risk.single_cost,
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+        "version": dbcare.__version__,
+    }

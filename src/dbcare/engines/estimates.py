@@ -1,0 +1,152 @@
+"""From the outcomes of runs to estimates with their errors, both risks from one pass.
+
+A run's loss depends on the arm it recommends (and, with a control variate, on the arm that led at the checkpoint), so
+all moments follow from the pulls' sums within each such group.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.engines.outcomes import Outcomes
+from dbcare.risk import Loss, Risk
+
+Floats = npt.NDArray[np.float64]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its standard error."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Control:
+    """The control variate: the arm that leads at `checkpoint` pulls of each, with its law."""
+
+    checkpoint: int
+    law: Floats
+
+
+def losses_of(gaps: Floats, loss: Loss) -> Floats:
+    """What recommending each arm costs."""
+    return (gaps > 0.0).astype(np.float64) if loss is Loss.MISIDENTIFICATION else gaps
+
+
+class Group:
+    """Counts and payments of some runs, by arm recommended and arm leading at the checkpoint (0 without a control)."""
+
+    def __init__(self, outcomes: Outcomes, arms: int, centre: float) -> None:
+        self.runs = len(outcomes.pulls)
+        controls = arms if len(outcomes.leader) else 1
+        self.recommended, self.leader = (each.ravel() for each in np.indices((arms, controls)))
+        index = outcomes.recommended * controls
+        if len(outcomes.leader):
+            index += outcomes.leader
+        groups = arms * controls
+        self.count = np.bincount(index, minlength=groups).astype(np.float64)
+        # Deviations from a common centre, lest the difference of two large numbers lose its digits.
+        deviation = outcomes.paid - centre
+        self.deviation = np.bincount(index, weights=deviation, minlength=groups)
+        self.square = float(np.square(deviation, out=deviation).sum())
+
+    def mean(self, losses: Floats, cost: float) -> float:
+        """Mean of loss + cost * (pulls - centre)."""
+        return float(self.count @ losses + cost * self.deviation.sum()) / self.runs
+
+    def squares(self, losses: Floats, cost: float) -> float:
+        """Sum of its squared deviations from its mean."""
+        total = float(self.count @ losses**2 + 2.0 * cost * self.deviation @ losses + cost**2 * self.square)
+        return max(0.0, total - self.runs * self.mean(losses, cost) ** 2)
+
+    def slope(self, losses: Floats, cost: float, control: Floats) -> float:
+        """Regression of loss + cost * pulls on the control, drawn to 1 as if one run more had said so."""
+        mean = float(self.count @ control) / self.runs
+        shared = float(self.count @ (losses * (control - mean)) + cost * self.deviation @ (control - mean))
+        own = float(self.count @ (control - mean) ** 2)
+        pull = float(control.max()) ** 2
+        return (shared + pull) / (own + pull) if pull > 0.0 else 1.0
+
+
+class Moments:
+    """All there is to know of the outcomes for estimates of loss and risk.
+
+    With a control variate the runs are cut in two halves, and each uses the coefficient fitted on the other: so the
+    estimate is unbiased, and no worse than the plain one. Where the policy never disagreed with the control, or all
+    losses were alike, the standard error assumes that one run differed, so that it bounds what was not seen.
+    """
+
+    def __init__(self, outcomes: Outcomes, gaps: Floats, control: Control | None) -> None:
+        arms = len(gaps)
+        self.runs = len(outcomes.pulls)
+        self.gaps = gaps
+        self.control = control
+        self.charged = len(outcomes.spent) > 0
+        self.mean_paid = float(outcomes.paid.mean())
+        cuts = [0, self.runs] if control is None or self.runs < 4 else [0, self.runs // 2, self.runs]
+        self.parts = [Group(outcomes.part(*cut), arms, self.mean_paid) for cut in pairwise(cuts)]
+
+    @property
+    def errors(self) -> int:
+        """Runs that recommended an arm below the best."""
+        wrong = self.gaps > 0.0
+        return int(sum(part.count[wrong[part.recommended]].sum() for part in self.parts))
+
+    @property
+    def disagreements(self) -> int:
+        """Runs whose recommendation was not the control's arm."""
+        return int(sum(part.count[part.recommended != part.leader].sum() for part in self.parts))
+
+    def unit(self, risk: Risk) -> float:
+        """The cost of a unit of what the runs paid: of a pull, or 1 where they add up costs."""
+        return 1.0 if self.charged else risk.single_cost
+
+    def total(self, loss: Loss, cost: float) -> Estimate:
+        """E[loss] + cost * E[paid]; a cost of 0 leaves the loss."""
+        by_arm = losses_of(self.gaps, loss)
+        value, variance = cost * self.mean_paid, 0.0
+        for part, slope in zip(self.parts, self.slopes(loss, cost), strict=True):
+            losses = by_arm[part.recommended] - slope * by_arm[part.leader]
+            alike = self.control is not None or np.ptp(losses[part.count > 0.0]) == 0.0
+            least = float(np.ptp(by_arm)) ** 2 if alike else 0.0
+            known = 0.0 if self.control is None else slope * float(by_arm @ self.control.law)
+            share = part.runs / self.runs
+            value += share * (part.mean(losses, cost) + known)
+            variance += share**2 * _variance_of_mean(max(part.squares(losses, cost), least), part.runs)
+        return Estimate(value, math.sqrt(variance))
+
+    def slopes(self, loss: Loss, cost: float) -> list[float]:
+        """The control's coefficient for each part, fitted on the other."""
+        if self.control is None:
+            return [0.0]
+        if len(self.parts) == 1:
+            return [1.0]
+        by_arm = losses_of(self.gaps, loss)
+        return [part.slope(by_arm[part.recommended], cost, by_arm[part.leader]) for part in reversed(self.parts)]
+
+
+def mean_of(numbers: npt.NDArray[np.int64]) -> Estimate:
+    """Their mean, with its standard error."""
+    mean = float(numbers.mean())
+    return Estimate(mean, math.sqrt(_variance_of_mean(float(np.square(numbers - mean).sum()), len(numbers))))
+
+
+def _variance_of_mean(squares: float, runs: int) -> float:
+    return squares / (runs - 1) / runs if runs > 1 else math.inf
+
+
+def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact confidence interval of a probability (Clopper and Pearson 1934)."""
+    from scipy.special import betaincinv  # noqa: PLC0415  # only this needs scipy
+
+    tail = (1.0 - level) / 2.0
+    low = float(betaincinv(successes, trials - successes + 1, tail)) if successes > 0 else 0.0
+    high = float(betaincinv(successes + 1, trials - successes, 1.0 - tail)) if successes < trials else 1.0
+    return low, high

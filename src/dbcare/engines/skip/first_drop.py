@@ -1,0 +1,227 @@
+"""Where, in a jump whose two ends are known, somebody is first dropped: for K > 2 Gaussian arms.
+
+Let B be the sum of t_jk over the pairs that `pairs` does not rule out: some pair crosses the boundary strictly inside
+with probability P(crossing) <= B. This is `two`, where the pairs are the two signs of one difference, with more pairs.
+Draw U: if U >= B, nothing was crossed. If B >= 1, U says nothing: draw the midpoint and judge each half anew (it is
+*fresh*). Else, if U < B, the interval is *pending*: it holds a crossing with probability P(crossing)/B.
+
+Pending: choose a pair in proportion to t_jk and propose midpoints given that this pair touches its chord. Against plain
+bridges they have the density (sum of p_jk)/B, p_jk being the probability that the parts left and right touch the chord.
+Wanted is P/B, where P = 1 if a pair is outside in the middle or a half's B is 1 or more, else B_1 + B_2 - B_1 B_2 with
+the halves' sums against their own chords. These lie higher, so that for each pair t_1 + t_2 - t_1 t_2 <= p_jk; and
+B_1 B_2 >= sum of t_1 t_2, so P <= sum of p_jk. The midpoints are kept with probability P/(sum of p_jk). Refused:
+nothing was crossed. Kept: both halves are fresh if P = 1; else with probability B_1/P the left one is pending and the
+right one fresh, otherwise the left one is free of crossings and the right one pending.
+
+A fresh interval of which U says nothing is stepped through epoch by epoch, if it is short, instead of being halved.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from dbcare.engines.compile import OPTIONS
+from dbcare.engines.rng import INLINE, normal, uniform
+from dbcare.engines.skip.bridge import DEPTH, between, between_touching
+from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching_sum
+from dbcare.engines.skip.two_arms import FREE, FRESH, PENDING
+from dbcare.policies.rounds import ALIVE, ROUND, SUMS
+
+# An arm as near as this to being dropped, in units of sigma^2 m, makes B so large that it is not worth the adding up.
+NEAR = 1.3
+
+# An interval in which the close arms have at most so many pulls is short.
+STEPPED = 120.0
+
+UNKNOWN = -1.0  # stands for a U that is not drawn yet
+
+# Work is counted in pulls drawn one by one: so many for each interval examined, each sum in it, each pull stepped.
+INTERVAL = 50.0
+EXAMINED = 5.0
+STEP = 2.0
+
+
+def work_size(arms: int) -> int:
+    """How many numbers of scratch memory are needed.
+
+    First 2 for each arm's reward, then 2 that belong to the control variate; the last counts the work done.
+    """
+    return 6 * arms + 4 * DEPTH + arms * DEPTH + 1
+
+
+@njit(**INLINE)
+def ends_at(count):
+    """Where in `work` the sums at a jump's end stand, followed by those at the ends of its parts."""
+    return 6 * count + 4 * DEPTH
+
+
+@njit(**OPTIONS)
+def step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
+    """Move the sums of the slots order[:close] to the first epoch before `end` at which a drop is due, else to end - 1.
+
+    Bridges to `right`: r epochs before the end the next step has mean (right - sum)/r and variance sigma^2 (1 - 1/r).
+    """
+    while True:
+        share = 1.0 / (end - epoch)
+        root = math.sqrt(1.0 - share)
+        high = -np.inf
+        low = np.inf
+        for index in range(close):
+            slot = order[index]
+            z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+            total = state[SUMS + slot]
+            total += share * (right[slot] - total) + root * work[2 * slot + 1] * z
+            state[SUMS + slot] = total
+            high = max(high, total)
+            low = min(low, total)
+        epoch += 1
+        crossed = high - low > boundary[epoch]
+        if crossed or epoch == end - 1:
+            return epoch, crossed, s0, s1, s2, s3
+
+
+@njit(**OPTIONS)
+def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
+    """Move the sums from the present epoch to the first at which a drop is due, or to `end`, where they are known.
+
+    `work` holds a stack of intervals, the leftmost on top: the end of each, how many slots of `order` have a sum there,
+    how many of these are candidates, what is known of it, and the sums. A slot's sum in `state` stands at the epoch
+    `since`. `variance` is the largest of an arm. `drawn` is U for the whole jump, if that is drawn, else UNKNOWN; it is
+    only known to be below a number under 1 and no smaller than B.
+    """
+    whole = work[4 * count : ends_at(count)].view(np.int64)
+    order, since, stack = whole[:count], whole[count : 2 * count], whole[2 * count :]
+    ends, known, candidates, marks = stack[:DEPTH], stack[DEPTH:], stack[2 * DEPTH :], stack[3 * DEPTH :]
+    sums = work[ends_at(count) :]
+    epoch = int(state[ROUND])
+    alive = int(state[ALIVE])
+    for slot in range(alive):
+        order[slot] = slot
+        since[slot] = epoch
+    ends[0], known[0], candidates[0], marks[0] = end, alive, alive, FRESH
+    top = 0
+    bound = 1.0
+    placed = 0
+    # Of the last interval that was examined: a pending one is always a part of it.
+    leading = 0
+    lagging = 0
+    while True:
+        end = ends[top]
+        length = end - epoch
+        right = sums[top * count : (top + 1) * count]
+        close = candidates[top]
+        mark = marks[top] if length > 1 else FREE
+        if mark == FRESH:
+            work[-1] += INTERVAL + EXAMINED * close
+            unit = variance * length
+            close, leading, lagging, nearest = close_arms(
+                state, order, right, close, boundary[epoch], boundary[end], far * unit
+            )
+            candidates[top] = close
+            if close == 0:
+                mark = FREE
+            elif drawn != UNKNOWN or nearest > NEAR * unit:
+                u = drawn
+                drawn = UNKNOWN
+                if u == UNKNOWN:
+                    u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                # No pair is nearer than the nearest arm is to the largest sums: a bound for which one exp is enough.
+                bound = lagging * (close - leading) * math.exp(-nearest / unit)
+                if u < bound:
+                    bound, _, _ = touching_sum(
+                        state, order, right, close, leading, lagging, boundary[epoch], boundary[end], length, far, work,
+                        1.0,
+                    )  # fmt: skip
+                if u >= bound:
+                    mark = FREE
+                elif bound < 1.0:
+                    mark = PENDING
+            if mark == FRESH and length * close <= STEPPED:
+                start = epoch
+                epoch, crossed, s0, s1, s2, s3 = step_bridges(
+                    order, close, right, boundary, start, end, state, work, s0, s1, s2, s3
+                )
+                work[-1] += STEP * (epoch - start) * close
+                if crossed:
+                    placed = close
+                    break
+                mark = FREE
+        if mark != FREE:
+            half = length // 2
+            fraction = half / length
+            root = math.sqrt(half * (1.0 - fraction))
+            middle = sums[(top + 1) * count : (top + 2) * count]
+            for index in range(close):
+                slot = order[index]
+                z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+                start = state[SUMS + slot]
+                middle[slot] = start + fraction * (right[slot] - start) + root * work[2 * slot + 1] * z
+            left_mark = FRESH
+            right_mark = FRESH
+            if mark == PENDING:
+                before = boundary[epoch]
+                after = boundary[end]
+                chord = before + fraction * (after - before)
+                u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                _, one, two = touching_sum(
+                    state, order, right, close, leading, lagging, before, after, length, far, work, u * bound
+                )
+                spread = (work[2 * one + 1] ** 2 + work[2 * two + 1] ** 2) * length
+                away, s0, s1, s2, s3 = between_touching(
+                    before - (state[SUMS + one] - state[SUMS + two]), after - (right[one] - right[two]),
+                    spread, fraction, s0, s1, s2, s3,
+                )  # fmt: skip
+                # This mean of the two sums, weighted by the other's variance, is independent of their difference.
+                share = work[2 * one + 1] ** 2 * length / spread
+                mean = (1.0 - share) * middle[one] + share * middle[two]
+                middle[one] = mean + share * (chord - away)
+                middle[two] = mean - (1.0 - share) * (chord - away)
+                line = before, chord, boundary[epoch + half], after
+                proposed, bound_1, bound_2 = halved_sums(
+                    state, order, middle, right, close, leading, lagging, line, half, length - half, far, work
+                )
+                blunt = bound_1 >= 1.0 or bound_2 >= 1.0
+                wanted = 1.0 if blunt else bound_1 + bound_2 - bound_1 * bound_2
+                u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                u *= proposed
+                if u >= wanted:
+                    marks[top] = FREE
+                    continue
+                if not blunt and u < bound_1:
+                    left_mark = PENDING
+                    bound = bound_1
+                elif not blunt:
+                    left_mark = FREE
+                    right_mark = PENDING
+                    bound = bound_2
+            marks[top] = right_mark
+            top += 1
+            ends[top], known[top], candidates[top], marks[top] = epoch + half, close, close, left_mark
+            continue
+        high = -np.inf
+        low = np.inf
+        placed = known[top]
+        for index in range(placed):
+            slot = order[index]
+            total = right[slot]
+            high = max(high, total)
+            low = min(low, total)
+            state[SUMS + slot] = total
+            since[slot] = end
+        epoch = end
+        top -= 1
+        if top < 0 or high - low > boundary[epoch]:
+            break
+    # All other arms get their bridge values where the first is dropped.
+    while top >= 0:
+        for index in range(placed, known[top]):
+            slot = order[index]
+            length = ends[top] - since[slot]
+            spread = work[2 * slot + 1] ** 2 * length
+            state[SUMS + slot], s0, s1, s2, s3 = between(
+                state[SUMS + slot], sums[top * count + slot], spread, (epoch - since[slot]) / length, s0, s1, s2, s3
+            )
+        placed = known[top]
+        top -= 1
+    return epoch, s0, s1, s2, s3

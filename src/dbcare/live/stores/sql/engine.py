@@ -1,0 +1,156 @@
+"""Connections to SQLite and PostgreSQL, set up so that what was acknowledged stays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from typing import Any, cast
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DisconnectionError
+
+from dbcare.errors import StorageError
+from dbcare.live.stores.sql.errors import shown, shown_as_given
+
+PATIENCE = 60.0  # seconds to wait for another process to end its session, unless the address says otherwise
+DRIVERS = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+READING = "dbcare_reading"
+
+
+def url_of(address: str) -> sa.URL:
+    """The address, if it is one of a database that can keep studies."""
+    try:
+        url = sa.make_url(address)
+        known = url.drivername in DRIVERS
+    except (ArgumentError, ValueError):
+        known = False
+    if not known:
+        raise StorageError(
+            "`storage` must be an address such as sqlite:///ads.db or postgresql://me@host/studies "
+            f"but got {shown_as_given(address)}."
+        )
+    if url.get_backend_name() == "sqlite":
+        _check_file(url)
+    return url.set(drivername=DRIVERS[url.drivername])
+
+
+def _check_file(url: sa.URL) -> None:
+    if url.database in (None, "", ":memory:"):
+        raise StorageError(
+            f"`storage` must name a file but got sqlite:///{url.database or ''}: "
+            "a study without storage is kept in memory anyway."
+        )
+    if "uri" not in url.query and (unknown := sorted(set(url.query) - {"timeout"})):
+        raise StorageError(
+            f"`storage` must have no option but timeout, or begin with sqlite:///file: and have uri=true, "
+            f"but got {', '.join(unknown)}."
+        )
+
+
+def patience_of(url: sa.URL) -> float:
+    """Seconds to wait for another process that uses the same file of SQLite."""
+    given = url.query.get("timeout", PATIENCE)
+    try:
+        return float(given)  # type: ignore[arg-type]  # or a tuple, if given twice
+    except (TypeError, ValueError):
+        raise StorageError(f"`timeout` in {shown(url)} must be a number of seconds but got {given!r}.") from None
+
+
+class Engines:
+    """Engines for one address: each process has its own, since a connection must not be used across a fork."""
+
+    def __init__(self, address: str) -> None:
+        self.url = url_of(address)
+        self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
+        self.get(write=False)
+
+    def get(self, *, write: bool) -> sa.Engine:
+        """The engine of this process, for sessions that write or only read."""
+        writing, reading = self._of_process.get(os.getpid()) or self._made()
+        return writing if write else reading
+
+    def _made(self) -> tuple[sa.Engine, sa.Engine]:
+        try:
+            made = (_sqlite if self.url.get_backend_name() == "sqlite" else _postgresql)(self.url)
+        except ImportError as failure:
+            raise StorageError(
+                f"{shown(self.url)} must have its driver installed but got {failure}: pip install 'dbcare[postgresql]'."
+            ) from None
+        # A parent's connections are kept, unused: closing them here would disturb the parent.
+        return self._of_process.setdefault(os.getpid(), made)
+
+    def use_write_ahead_log(self) -> None:
+        """In SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
+        if self.url.get_backend_name() != "sqlite":
+            return
+        until = time.monotonic() + patience_of(self.url)
+        with closing(self.get(write=True).raw_connection()) as pooled:
+            connection = cast(sqlite3.Connection, pooled.dbapi_connection)
+            while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                try:
+                    connection.execute("PRAGMA journal_mode = WAL")
+                except sqlite3.OperationalError as failure:
+                    # SQLite does not wait by itself here, where two processes open a new file at once.
+                    if not failure.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                        raise
+                    time.sleep(0.01)
+
+    def dispose(self) -> None:
+        """Close the connections of this process."""
+        self.get(write=True).dispose()
+
+
+def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
+    # Nobody waits for ever: neither for a lock, nor for the holder of one that hangs.
+    limits = {"lock_timeout": PATIENCE, "idle_in_transaction_session_timeout": PATIENCE}
+    options = " ".join(f"-c {name}={seconds * 1000:.0f}" for name, seconds in limits.items())
+    defaults = {"options": options, "connect_timeout": f"{PATIENCE:.0f}"}
+    engine = sa.create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_timeout=PATIENCE,
+        paramstyle="format",
+        connect_args={name: text for name, text in defaults.items() if name not in url.query},
+    )
+    return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
+    engine = sa.create_engine(url, pool_timeout=PATIENCE, connect_args={"timeout": patience_of(url)})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        for setting in ("synchronous = FULL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {setting}")
+        path = connection.execute("PRAGMA database_list").fetchone()[2]
+        record.info["file"] = path, _identity(path)
+
+    @sa.event.listens_for(engine, "checkout")
+    def check(_connection: Any, record: Any, _proxy: Any) -> None:
+        path, opened = record.info["file"]
+        if _identity(path) != opened:
+            # What is written to a file that was removed is lost: open the one that is there now.
+            raise DisconnectionError
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(READING) else "BEGIN IMMEDIATE")
+
+    return engine, engine.execution_options(**{READING: True})
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,207 @@
+"""Studies in a database: SQLite for one machine, PostgreSQL for several."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from dbcare.errors import StudyExistsError, StudyNotFoundError
+from dbcare.live.events import Event, EventKind
+from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
+from dbcare.live.stores.sql import tables
+from dbcare.live.stores.sql.engine import Engines
+from dbcare.live.stores.sql.errors import damaged, shown, storage_error
+from dbcare.live.stores.sql.tables import events, studies, summaries
+
+FIELDS = [field.name for field in fields(Event)]
+stored_fields = attrgetter(*("kind.value" if name == "kind" else name for name in FIELDS))
+
+
+class Statements:
+    """What a session says, as text for one kind of database: making it anew takes longer than carrying it out.
+
+    Parameters go by their place.
+    """
+
+    def __init__(self, dialect: sa.Dialect) -> None:
+        self.dialect = dialect
+        found = sa.select(studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
+        self.find = self._text(found)
+        # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
+        self.lock = self._text(found.with_for_update())
+        columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
+        own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
+        self.since = self._text(own.where(events.c.position > sa.bindparam("behind")))
+        self.of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
+        self.noted = self._text(own.where(events.c.note == sa.bindparam("words")))
+        self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == sa.bindparam("own")))
+        self.append = self._text(sa.insert(events))
+
+    def _text(self, statement: sa.Executable) -> str:
+        return str(statement.compile(dialect=self.dialect))  # type: ignore[attr-defined]  # all of these have it
+
+
+class SqlSession(StoreSession):
+    """A transaction on one study."""
+
+    def __init__(self, store: SqlStore, connection: sa.Connection, study: int, identity: int) -> None:
+        super().__init__(identity)
+        self.study = study
+        self.store = store
+        self.connection = connection
+        self.last: int | None = None  # no event lies behind this position
+
+    def since(self, position: int) -> list[PlacedEvent]:
+        found = self._events(self.store.statements.since, position)
+        self.last = found[-1][0] if found else max(position, self.last or 0)
+        return found
+
+    def of_trial(self, trial: int) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.of_trial, trial)]
+
+    def noted(self, note: str) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.noted, note)]
+
+    def append(self, listed: list[Event]) -> list[int]:
+        if not listed:
+            return []
+        if self.last is None:
+            self.last = self._run(self.store.statements.last, (self.study,)).scalar() or 0
+        first = self.last + 1
+        rows = [(self.study, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
+        self._run(self.store.statements.append, rows if len(rows) > 1 else rows[0])
+        self.last += len(rows)
+        return list(range(first, first + len(rows)))
+
+    def summary(self) -> tuple[int, dict[str, Any]] | None:
+        row = self.connection.execute(
+            sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.study)
+        ).first()
+        return None if row is None else (int(row[0]), self.store.parsed(row[1]))
+
+    def save_summary(self, position: int, plain: dict[str, Any]) -> None:
+        values = {"position": position, "state": json.dumps(plain, allow_nan=False)}
+        changed = self.connection.execute(sa.update(summaries).where(summaries.c.study == self.study).values(**values))
+        if changed.rowcount == 0:
+            self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
+
+    def _events(self, statement: str, condition: int | str) -> list[PlacedEvent]:
+        found: Iterable[Any] = self._run(statement, (self.study, condition))
+        try:
+            return [
+                (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
+                for position, kind, at, trial, arm, reward, charged, expires, worker, note in found
+            ]
+        except ValueError as failure:
+            raise damaged(self.store.url, failure) from failure
+
+    def _run(self, statement: str, parameters: tuple[Any, ...] | list[tuple[Any, ...]]) -> sa.CursorResult[Any]:
+        return self.connection.exec_driver_sql(statement, parameters)
+
+
+class SqlStore(Store):
+    """Studies behind an address such as sqlite:///ads.db or postgresql://me@host/studies."""
+
+    def __init__(self, address: str) -> None:
+        self.engines = Engines(address)
+        self.url = self.engines.url
+        self.statements = Statements(self.engines.get(write=False).dialect)
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        """Look before anything is changed: the database may be someone else's."""
+        with self.transaction(write=False) as connection:
+            ready = tables.are_there(connection, shown(self.url))
+        if not ready:
+            with self._translated():
+                self.engines.use_write_ahead_log()
+            with self.transaction(write=True) as connection:
+                tables.create(connection, shown(self.url))
+
+    def create(self, name: str, settings: dict[str, Any], at: float) -> None:
+        try:
+            with self.transaction(write=True) as connection:
+                tables.create(connection, shown(self.url))  # someone may have removed them
+                connection.execute(
+                    sa.insert(studies).values(
+                        name=name, settings=json.dumps(settings), created=at, identity=secrets.randbits(62)
+                    )
+                )
+        except IntegrityError:
+            raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
+
+    def identity(self, name: str) -> int:
+        with self.transaction(write=False) as connection:
+            found = connection.exec_driver_sql(self.statements.find, (name,)).first()
+        if found is None:
+            raise _missing(name)
+        return int(found[1])
+
+    def settings(self, name: str) -> dict[str, Any]:
+        with self.transaction(write=False) as connection:
+            text = connection.execute(sa.select(studies.c.settings).where(studies.c.name == name)).scalar()
+        if text is None:
+            raise _missing(name)
+        return self.parsed(text)
+
+    def names(self) -> list[str]:
+        with self.transaction(write=False) as connection:
+            return list(connection.execute(sa.select(studies.c.name).order_by(studies.c.id)).scalars())
+
+    def delete(self, name: str) -> None:
+        with self.transaction(write=True) as connection:
+            if connection.execute(sa.delete(studies).where(studies.c.name == name)).rowcount == 0:
+                raise _missing(name)
+
+    @contextmanager
+    def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
+        with self.transaction(write=write) as connection:
+            found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
+            row = found.first()
+            if row is None:
+                raise _missing(name)
+            yield SqlSession(self, connection, *row)
+
+    def close(self) -> None:
+        self.engines.dispose()
+
+    def parsed(self, text: str) -> dict[str, Any]:
+        """What was stored as JSON."""
+        try:
+            plain: dict[str, Any] = json.loads(text)
+        except ValueError as failure:
+            raise damaged(self.url, failure) from failure
+        return plain
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[sa.Connection]:
+        """A transaction of the database as a whole, for what is kept beside the studies."""
+        with self._translated(), self.engines.get(write=write).connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Errors of the database as errors of dbcare."""
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except (SQLAlchemyError, sqlite3.Error) as failure:
+            raise storage_error(self.url, failure) from failure
+
+
+def _missing(name: str) -> StudyNotFoundError:
+    return StudyNotFoundError(f"A study must be stored before it is used but got {name!r}, which is not.")
