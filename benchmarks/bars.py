@@ -1,4 +1,4 @@
-"""Figures with the bar that each has to clear: printed as they come, and kept in a file."""
+"""Benchmark figures and the bar that each must clear; printed as they are measured, and saved to a file."""
 
 import argparse
 import json
@@ -11,7 +11,7 @@ import dbcare
 
 
 class Bars:
-    """The figures of one benchmark, called by its script's name."""
+    """The figures of one benchmark, named after its script."""
 
     def __init__(self, description: str | None) -> None:
         parser = argparse.ArgumentParser(description=description)
@@ -20,7 +20,7 @@ class Bars:
         self.figures: dict[str, dict[str, float]] = {}
 
     def report(self, name: str, value: float, bar: float, *, at_least: bool = False, **details: float) -> None:
-        """One figure, which must be no more (or no less) than its bar; `details` are kept beside it."""
+        """Report one figure, which must be at most (or at least) its bar; `details` are saved with it."""
         self.figures[name] = {"value": value, "bar": bar, **details}
         met = value >= bar if at_least else value <= bar
         print(
@@ -29,14 +29,14 @@ class Bars:
         )
 
     def save(self) -> None:
-        """Write the figures down, with the machine they are from."""
+        """Save the figures, with a description of the machine."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{Path(sys.argv[0]).stem}.json"
-        made = {
+        environment = {
             "machine": platform.processor() or platform.machine(),
             "cpus": os.cpu_count(),
             "python": platform.python_version(),
             "dbcare": dbcare.__version__,
         }
-        path.write_text(json.dumps({**made, "figures": self.figures}, indent=2))
+        path.write_text(json.dumps({**environment, "figures": self.figures}, indent=2))
         print(path)

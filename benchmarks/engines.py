@@ -1,7 +1,7 @@
-"""Speed of the engines, as ratios within one run: `make bench`, or `python benchmarks/engines.py [--out DIR]`.
+"""Measure the speed of the engines as ratios: `make bench`, or `python benchmarks/engines.py [--out DIR]`.
 
-All contenders of a comparison take turns, several rounds of them, and each counts with its best time, so that a busy
-machine hurts them alike. Prints a table of ratios with the bar that each has to clear, and writes them as JSON.
+The contenders of a comparison take turns for several rounds, and each is scored by its best time, so that a busy
+machine affects them equally. Prints a table of ratios with the bar that each must clear, and writes them as JSON.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 from bars import Bars
-from numpy_batch import drawing, eliminate
+from numpy_batch import eliminate, make_draw
 
 from dbcare import (
     DBCARE,
@@ -36,8 +36,8 @@ ROUNDS = 7
 
 
 @numba.njit(error_model="numpy", nogil=True)
-def bare(seed, count):
-    """Draw and add up so many Gaussians: what the generator can do if nothing else is asked."""
+def add_gaussians(seed, count):
+    """Draw and add up `count` Gaussians: the speed of the generator alone."""
     s0, s1, s2, s3 = stream(seed, 0)
     total = 0.0
     for _ in range(count):
@@ -47,7 +47,7 @@ def bare(seed, count):
 
 
 def best_times(contenders: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds of each, the best of `rounds` turns."""
+    """Return the seconds of each contender, the best of `rounds` turns."""
     times = dict.fromkeys(contenders, float("inf"))
     for call in contenders.values():
         call()  # compile, load, fill caches
@@ -59,38 +59,40 @@ def best_times(contenders: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -
     return times
 
 
-def one(policy: Policy, bandit: Bandit, runs: int, engine: str, threads: int = 1) -> Callable[[], Any]:
+def make_call(policy: Policy, bandit: Bandit, runs: int, engine: str, threads: int = 1) -> Callable[[], Any]:
     return lambda: evaluate(policy, bandit, ERROR, runs=runs, seed=1, engine=engine, threads=threads)
 
 
 def direct_over_bare(arms: int) -> dict[str, float]:
-    """(a), (b): pulls a second of the direct engine over Gaussians a second of the generator."""
+    """Compare pulls per second of the direct engine with Gaussians per second of the generator."""
     policy, bandit, runs = Racing(arms, 0.1), Bandit.one_sparse(arms, 0.5), 400_000 // arms
-    pulls = one(policy, bandit, runs, "direct")().pulls_simulated
-    times = best_times({"bare": lambda: bare(1, 10_000_000), "direct": one(policy, bandit, runs, "direct")})
+    pulls = make_call(policy, bandit, runs, "direct")().pulls_simulated
+    times = best_times(
+        {"bare": lambda: add_gaussians(1, 10_000_000), "direct": make_call(policy, bandit, runs, "direct")}
+    )
     gaussians = 10_000_000 / times["bare"]
     return {"ratio": pulls / times["direct"] / gaussians, "gaussians_per_second": gaussians,
             "pulls_per_second": pulls / times["direct"]}  # fmt: skip
 
 
 def direct_over_numpy() -> dict[str, float]:
-    """(b): the same work, a batch of 1e4 runs."""
+    """Compare the direct engine with NumPy on the same work, a batch of 1e4 runs."""
     policy, bandit = Racing(8, 0.1), Bandit.one_sparse(8, 0.5)
-    batch = partial(eliminate, policy.tables, 8, 10_000, drawing([bandit], 10_000, seed=1))
-    direct = one(policy, bandit, 10_000, "direct")
-    theirs, ours = int(batch()[1].sum()), direct().pulls_simulated
+    batch = partial(eliminate, policy.tables, 8, 10_000, make_draw([bandit], 10_000, seed=1))
+    direct = make_call(policy, bandit, 10_000, "direct")
+    numpy_pulls, direct_pulls = int(batch()[1].sum()), direct().pulls_simulated
     times = best_times({"numpy": batch, "direct": direct}, rounds=3)
     return {
-        "ratio": (ours / times["direct"]) / (theirs / times["numpy"]),
-        "numpy_pulls_per_second": theirs / times["numpy"],
+        "ratio": (direct_pulls / times["direct"]) / (numpy_pulls / times["numpy"]),
+        "numpy_pulls_per_second": numpy_pulls / times["numpy"],
     }
 
 
 def skip_over_direct(arms: int, runs: int) -> dict[str, float]:
-    """(c): the same runs, time over time."""
+    """Compare the times of the skip and the direct engine for the same number of runs."""
     policy = Racing(arms, 0.01, max_pulls=100_000)
     bandit = Bandit.two_arm(0.05) if arms == 2 else Bandit.one_sparse(arms, 0.05)
-    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip")}, rounds=3)
+    times = best_times({engine: make_call(policy, bandit, runs, engine) for engine in ("direct", "skip")}, rounds=3)
     return {"ratio": times["direct"] / times["skip"]}
 
 
@@ -103,10 +105,12 @@ SETTINGS: dict[str, tuple[Policy, Bandit]] = {
 
 
 def auto_over_best(policy: Policy, bandit: Bandit) -> dict[str, float]:
-    """(c): the engine that `auto` takes, its pilot included, against the better of the two."""
-    probe = one(policy, bandit, 200, "direct")().pulls.mean
+    """Compare the engine that `auto` chooses, including its pilot, with the better of the two."""
+    probe = make_call(policy, bandit, 200, "direct")().pulls.mean
     runs = int(min(10_000, max(500, 3e8 / probe)))
-    times = best_times({engine: one(policy, bandit, runs, engine) for engine in ("direct", "skip", "auto")}, rounds=7)
+    times = best_times(
+        {engine: make_call(policy, bandit, runs, engine) for engine in ("direct", "skip", "auto")}, rounds=7
+    )
     return {
         "ratio": min(times["direct"], times["skip"]) / times["auto"],
         "skip_over_direct": times["direct"] / times["skip"],
@@ -114,7 +118,7 @@ def auto_over_best(policy: Policy, bandit: Bandit) -> dict[str, float]:
 
 
 def paper_curves() -> None:
-    """(d): every two-arm curve of the paper, both families, 40 gaps each."""
+    """Compute every two-arm curve of the paper, for both families with 40 gaps each."""
     for family, sigma, gaps in (
         ("gaussian", 1.0, np.geomspace(0.05, 2.0, 40)),
         ("bernoulli", 0.5, np.geomspace(0.01, 0.95, 40)),
@@ -133,20 +137,20 @@ def paper_curves() -> None:
 
 
 def exact_over_skip() -> dict[str, float]:
-    """(d): one exact risk against skip run long enough for a standard error of 1e-4 of it (exact: below 1e-8)."""
+    """Compare one exact risk (error below 1e-8) with skip run until the standard error is 1e-4 of the risk."""
     policy, bandit = DBCARE(ERROR, 2), Bandit.two_arm(0.2)
-    found = one(policy, bandit, 100_000, "skip", threads=2)()
+    evaluation = make_call(policy, bandit, 100_000, "skip", threads=2)()
     times = best_times(
-        {"skip": one(policy, bandit, 100_000, "skip"), "exact": one(policy, bandit, 1, "exact")}, rounds=3
+        {"skip": make_call(policy, bandit, 100_000, "skip"), "exact": make_call(policy, bandit, 1, "exact")}, rounds=3
     )
-    wanted = 100_000 * (found.standard_error / (1e-4 * found.risk)) ** 2
-    return {"ratio": times["skip"] * wanted / 100_000 / times["exact"], "exact_seconds": times["exact"]}
+    runs = 100_000 * (evaluation.standard_error / (1e-4 * evaluation.risk)) ** 2
+    return {"ratio": times["skip"] * runs / 100_000 / times["exact"], "exact_seconds": times["exact"]}
 
 
 def two_threads_over_one() -> dict[str, float]:
-    """(e)"""
+    """Compare two threads with one."""
     policy, bandit = Racing(8, 0.1), Bandit.one_sparse(8, 0.5)
-    times = best_times({str(n): one(policy, bandit, 60_000, "direct", threads=n) for n in (1, 2)}, rounds=5)
+    times = best_times({str(n): make_call(policy, bandit, 60_000, "direct", threads=n) for n in (1, 2)}, rounds=5)
     return {"ratio": times["1"] / times["2"]}
 
 
@@ -159,7 +163,7 @@ def megabytes(field):
 
 policy, bandit = DBCARE(Risk.misidentification(1e-2), 32), Bandit.one_sparse(32, 0.5)
 evaluate(policy, bandit, runs=100, engine="direct")
-Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+Path("/proc/self/clear_refs").write_text("5")  # resets the peak
 before = megabytes("VmRSS")
 evaluate(policy, bandit, runs=1_000_000, engine="direct")
 print(megabytes("VmHWM") - before)
@@ -167,28 +171,28 @@ print(megabytes("VmHWM") - before)
 
 
 def extra_memory() -> float:
-    """(f): peak memory during 1e6 runs over what the process had before, in MB; Linux only."""
-    answer = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, check=True)
-    return float(answer.stdout)
+    """Return the peak memory during 1e6 runs, beyond what the process used before, in MB; Linux only."""
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", MEMORY], capture_output=True, text=True, check=True)
+    return float(result.stdout)
 
 
 def main() -> None:
     bars = Bars(__doc__)
 
-    def ratio(name: str, found: dict[str, float], bar: float) -> None:
-        bars.report(name, bar=bar, value=found.pop("ratio"), at_least=True, **found)
+    def report_ratio(name: str, figures: dict[str, float], bar: float) -> None:
+        bars.report(name, bar=bar, value=figures.pop("ratio"), at_least=True, **figures)
 
     for arms in (8, 32):
-        ratio(f"direct / bare generator, K={arms}", direct_over_bare(arms), 0.7)
-    ratio("direct / NumPy batch, K=8", direct_over_numpy(), 8.0)
-    ratio("skip / direct, K=2", skip_over_direct(2, 4_000), 40.0)
-    ratio("skip / direct, K=32", skip_over_direct(32, 300), 10.0)
+        report_ratio(f"direct / bare generator, K={arms}", direct_over_bare(arms), 0.7)
+    report_ratio("direct / NumPy batch, K=8", direct_over_numpy(), 8.0)
+    report_ratio("skip / direct, K=2", skip_over_direct(2, 4_000), 40.0)
+    report_ratio("skip / direct, K=32", skip_over_direct(32, 300), 10.0)
     for name, (policy, bandit) in SETTINGS.items():
-        ratio(f"auto / better: {name}", auto_over_best(policy, bandit), 0.85)
+        report_ratio(f"auto / better: {name}", auto_over_best(policy, bandit), 0.85)
     seconds = best_times({"curves": paper_curves}, rounds=3)["curves"]
     bars.report("exact, all two-arm curves of the paper, seconds", seconds, 2.0)
-    ratio("exact / skip at a standard error of 1e-4", exact_over_skip(), 1.0)
-    ratio("2 threads / 1", two_threads_over_one(), 1.8)
+    report_ratio("exact / skip at a standard error of 1e-4", exact_over_skip(), 1.0)
+    report_ratio("2 threads / 1", two_threads_over_one(), 1.8)
     bars.report("extra memory of 1e6 runs, K=32, MB", extra_memory(), 64.0)
     bars.save()
 

@@ -1,4 +1,4 @@
-"""Instances to compare policies on: the paper's settings, and random ones."""
+"""Instances on which to compare policies: the paper's settings, and random ones."""
 
 import math
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from dbcare.lab import definition, paper
 from dbcare.theory import budgets
 
 SHAPES = ("one best", "linear", "two close", "random", "geometric")
-EVERY = 4  # of the paper's 40 places on an axis
+STRIDE = 4  # through the paper's 40 points per axis
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A bandit, the risk it is played for, and the B that policies are told."""
+    """A bandit, the risk to minimize, and the B given to policies."""
 
     name: str
     bandit: Bandit
@@ -25,28 +25,28 @@ class Cell:
 
     @property
     def epochs(self) -> float:
-        """N*(K): how many pulls of each arm the paper's budget allows."""
+        """N*(K): the number of pulls of each arm that the paper's budget allows."""
         arms = len(self.bandit.arms)
         return float(budgets.epoch_budget(self.risk.loss, arms, self.risk.single_cost, self.bandit.sigma))
 
 
-def of_the_paper() -> Iterator[Cell]:
-    """Every fourth place of every panel of the paper's figures."""
+def paper_cells() -> Iterator[Cell]:
+    """Yield every fourth point of every panel of the paper's figures."""
     for name in paper.NAMES:
         experiment = definition.load(paper.file(name))
         for loss in experiment.losses:
             for setting in experiment.settings:
-                places = list(zip(setting.bandits, setting.costs, setting.x, strict=True))
-                for bandit, cost, x in places[EVERY // 2 :: EVERY]:
+                points = list(zip(setting.bandits, setting.costs, setting.x, strict=True))
+                for bandit, cost, x in points[STRIDE // 2 :: STRIDE]:
                     title = f"{name}, {setting.title}, {experiment.axis} {x:.3g}"
                     yield Cell(title, bandit, Risk(loss, cost), setting.bound)
 
 
-def at_random(count: int, seed: int) -> Iterator[Cell]:
-    """K log-uniform in 2..100, c in 1e-5..1e-2, smallest gap in 0.05..2 standard deviations; five shapes.
+def random_cells(count: int, seed: int) -> Iterator[Cell]:
+    """Yield random instances: K log-uniform in 2..100, c in 1e-5..1e-2, smallest gap in 0.05..2 standard deviations.
 
-    Gaussian (sigma = 1) and Bernoulli by turns, and both losses. Bernoulli gaps are shrunk where they would not fit
-    into (0, 1), and the best rate is uniform over what is left.
+    Gaussian (sigma = 1) and Bernoulli arms alternate; gaps have five shapes; both losses occur. Bernoulli gaps are
+    shrunk if they would not fit into (0, 1), and the best rate is uniform over the remaining range.
     """
     generator = np.random.default_rng(seed)
     for number in range(count):
@@ -68,7 +68,7 @@ def at_random(count: int, seed: int) -> Iterator[Cell]:
 
 
 def _gaps(shape: str, arms: int, generator: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The gaps of all arms but the best, as multiples of the smallest."""
+    """Return the gaps of all arms except the best, as multiples of the smallest."""
     others = arms - 1
     if shape == "one best":
         return np.ones(others)

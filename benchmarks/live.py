@@ -1,8 +1,8 @@
-"""Live studies on SQLite: against Optuna's storage and the disk itself, and as they grow.
+"""Measure live studies on SQLite, against Optuna's storage and the disk itself, and as they grow.
 
 `make bench`, or `python benchmarks/live.py [--out DIR]`. Everything is measured in one run on one disk. An ask and a
-tell are two durable transactions: each waits until the disk has it (WAL, synchronous = FULL). "The disk itself" is two
-such commits of one row each, with nothing around them.
+tell are two durable transactions: each waits until the data are on disk (WAL, synchronous = FULL). "The disk itself" is
+two such commits of one row each, and nothing else.
 """
 
 import logging
@@ -19,8 +19,9 @@ from bars import Bars
 
 import dbcare
 from dbcare import Study
+from dbcare.live.stored_study import StoredStudy
+from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import store_of
 
 ARMS = ("A", "B", "C")
 PAIRS = 300
@@ -29,21 +30,21 @@ SMALL, LARGE = 1_000, 100_000
 
 
 def new_study(folder: Path, name: str, max_ahead: int | None = None) -> Study:
-    """A study that will not stop by itself, in a file of its own."""
+    """Create a study that does not stop on its own, in its own file."""
     address = f"sqlite:///{folder / name}.db"
     return dbcare.create_study(name, ARMS, cost=1e-15, sigma=1.0, max_ahead=max_ahead, storage=address)
 
 
-def grown(folder: Path, name: str, trials: int) -> Study:
-    """A study with so many trials behind it."""
+def grow_study(folder: Path, name: str, trials: int) -> Study:
+    """Create a study that has already run `trials` trials."""
     study, chance = new_study(folder, name, max_ahead=BATCH), random.Random(trials)
     while (left := trials - study.status().asked) > 0:
         study.tell_many([(trial, chance.gauss(0.0, 1.0)) for trial in study.ask(min(left, BATCH))])
     return study
 
 
-def seconds_a_pair(study: Study, pairs: int) -> float:
-    """Of asking for a trial and telling it."""
+def seconds_per_pair(study: Study, pairs: int) -> float:
+    """Time asking for a trial and telling its reward."""
     chance = random.Random(pairs)
     began = time.perf_counter()
     for _ in range(pairs):
@@ -54,14 +55,14 @@ def seconds_a_pair(study: Study, pairs: int) -> float:
 
 
 def optuna_study(folder: Path) -> optuna.Study:
-    """A study of Optuna's, with the sampler that costs next to nothing."""
+    """Create an Optuna study, with the sampler that costs next to nothing."""
     optuna.logging.set_verbosity(logging.WARNING)
     sampler = optuna.samplers.RandomSampler(seed=1)
     return optuna.create_study(storage=f"sqlite:///{folder / 'optuna.db'}", sampler=sampler, direction="maximize")
 
 
-def optuna_seconds_a_pair(study: optuna.Study, pairs: int) -> float:
-    """The same by Optuna."""
+def optuna_seconds_per_pair(study: optuna.Study, pairs: int) -> float:
+    """Time the same with Optuna."""
     chance = random.Random(pairs)
     began = time.perf_counter()
     for _ in range(pairs):
@@ -71,8 +72,8 @@ def optuna_seconds_a_pair(study: optuna.Study, pairs: int) -> float:
     return (time.perf_counter() - began) / pairs
 
 
-def disk_seconds_a_pair(file: Path, pairs: int) -> float:
-    """Two durable commits."""
+def disk_seconds_per_pair(file: Path, pairs: int) -> float:
+    """Time two durable commits."""
     connection = sqlite3.connect(file, isolation_level=None)
     for line in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (a, b, c, d)"):
         connection.execute(line)
@@ -86,11 +87,11 @@ def disk_seconds_a_pair(file: Path, pairs: int) -> float:
     return seconds
 
 
-def opening(folder: Path, name: str) -> float:
-    """Seconds until a study that nobody has open says where it stands."""
+def seconds_to_open(folder: Path, name: str) -> float:
+    """Time opening a study that is not open yet, up to its status."""
     began = time.perf_counter()
     store = SqlStore(f"sqlite:///{folder / name}.db")
-    status = Study(store, name).status()
+    status = StoredStudy(store, name).status()
     seconds = time.perf_counter() - began
     assert status.asked >= LARGE
     store.close()
@@ -98,35 +99,35 @@ def opening(folder: Path, name: str) -> float:
 
 
 def batch_rate(folder: Path) -> float:
-    """Answers a second by `tell_many`."""
+    """Measure how many rewards per second `tell_many` accepts."""
     study, chance = new_study(folder, "batch", max_ahead=BATCH), random.Random(2)
-    answers = [(trial, chance.gauss(0.0, 1.0)) for trial in study.ask(BATCH)]
+    rewards = [(trial, chance.gauss(0.0, 1.0)) for trial in study.ask(BATCH)]
     began = time.perf_counter()
-    study.tell_many(answers)
+    study.tell_many(rewards)
     return BATCH / (time.perf_counter() - began)
 
 
 def main() -> None:
     bars = Bars(__doc__)
-    warnings.simplefilter("ignore")  # of Optuna, on what is experimental there
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:  # a disk, where /tmp may be memory
+    warnings.simplefilter("ignore")  # Optuna's, about its experimental features
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:  # on a disk; /tmp may be in memory
         folder = Path(name)
-        bars.report("tell_many, answers a second, K=3", batch_rate(folder), 20_000, at_least=True)
-        ours, theirs, disk = [], [], []
+        bars.report("tell_many, rewards per second, K=3", batch_rate(folder), 20_000, at_least=True)
+        our_times, optuna_times, disk_times = [], [], []
         study, other = new_study(folder, "ours"), optuna_study(folder)
         for turn in range(5):
-            ours.append(seconds_a_pair(study, PAIRS))
-            theirs.append(optuna_seconds_a_pair(other, PAIRS))
-            disk.append(disk_seconds_a_pair(folder / f"disk {turn}.db", PAIRS))
-        pair, by_optuna, disk_pair = (statistics.median(each) for each in (ours, theirs, disk))
-        bars.report("rate of ask+tell / Optuna's", by_optuna / pair, 10.0, at_least=True, ours=pair, optuna=by_optuna)
-        bars.report("rate of ask+tell / two durable commits", disk_pair / pair, 0.3, at_least=True, disk=disk_pair)
-        small, large = grown(folder, "small", SMALL), grown(folder, "large", LARGE)
-        ratios = [seconds_a_pair(large, PAIRS) / seconds_a_pair(small, PAIRS) for _ in range(5)]
+            our_times.append(seconds_per_pair(study, PAIRS))
+            optuna_times.append(optuna_seconds_per_pair(other, PAIRS))
+            disk_times.append(disk_seconds_per_pair(folder / f"disk {turn}.db", PAIRS))
+        ours, optunas, disk = (statistics.median(times) for times in (our_times, optuna_times, disk_times))
+        bars.report("rate of ask+tell / Optuna's", optunas / ours, 10.0, at_least=True, ours=ours, optuna=optunas)
+        bars.report("rate of ask+tell / two durable commits", disk / ours, 0.3, at_least=True, disk=disk)
+        small, large = grow_study(folder, "small", SMALL), grow_study(folder, "large", LARGE)
+        ratios = [seconds_per_pair(large, PAIRS) / seconds_per_pair(small, PAIRS) for _ in range(5)]
         bars.report("ask+tell at 100,000 trials / at 1,000", statistics.median(ratios), 1.3)
-        bars.report("opening 100,000 trials, seconds", max(opening(folder, "large") for _ in range(5)), 0.5)
-        for each in ("batch", "ours", "small", "large"):
-            store_of(f"sqlite:///{folder / each}.db").close()
+        bars.report("opening 100,000 trials, seconds", max(seconds_to_open(folder, "large") for _ in range(5)), 0.5)
+        for study_name in ("batch", "ours", "small", "large"):
+            open_store(f"sqlite:///{folder / study_name}.db").close()
     bars.save()
 
 

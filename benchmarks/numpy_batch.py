@@ -1,7 +1,7 @@
-"""The yardstick: elimination as a careful NumPy user would write it, all runs of a batch advanced together.
+"""The baseline: elimination as a careful NumPy user would write it, advancing all runs of a batch together.
 
-Boundary, last epochs and cap come from the policy's tables; the loop is written apart from the library. Finished runs
-are taken out of the arrays; a dropped arm's sum is set to minus infinity, where it stays.
+The boundary, last epochs and cap come from the policy's tables; the loop is independent of the library. Finished runs
+are removed from the arrays; a dropped arm's sum is set to minus infinity and stays there.
 """
 
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from dbcare.bandit import Bandit
 from dbcare.policies.elimination import EliminationTables
 from dbcare.rewards import Gaussian
 
-Draw = Callable[[np.ndarray], np.ndarray]  # rewards of all arms for the runs of these numbers
+Draw = Callable[[np.ndarray], np.ndarray]  # draws rewards of all arms for the runs with the given numbers
 
 
 def eliminate(tables: EliminationTables, arms: int, runs: int, draw: Draw) -> tuple[np.ndarray, np.ndarray]:
-    """Recommended arm and pulls of each run."""
+    """Simulate `runs` runs; return the recommended arm and the pulls of each."""
     recommended = np.zeros(runs, np.int64)
     pulls = np.zeros(runs, np.int64)
     active = np.arange(runs)
@@ -29,9 +29,9 @@ def eliminate(tables: EliminationTables, arms: int, runs: int, draw: Draw) -> tu
         sums += draw(active)
         made += survivors
         threshold = sums.max(axis=1) - tables.boundary[epoch]
-        behind = sums < threshold[:, None]
-        if behind.any():
-            sums[behind] = -np.inf
+        dropped = sums < threshold[:, None]
+        if dropped.any():
+            sums[dropped] = -np.inf
             survivors = (sums > -np.inf).sum(axis=1)
         done = (survivors == 1) | (epoch >= tables.last_epoch[survivors]) | (made + survivors > tables.max_pulls)
         if done.any():
@@ -42,33 +42,33 @@ def eliminate(tables: EliminationTables, arms: int, runs: int, draw: Draw) -> tu
     return recommended, pulls
 
 
-def drawing(bandits: list[Bandit], each: int, seed: int) -> Draw:
-    """Rewards for a batch of `each` runs on each of the bandits, one after the other."""
+def make_draw(bandits: list[Bandit], runs: int, seed: int) -> Draw:
+    """Return a function that draws rewards for a batch of `runs` runs on each of the bandits, one after another."""
     generator = np.random.Generator(np.random.SFC64(seed))
     arms = len(bandits[0].arms)
     if isinstance(bandits[0].arms[0], Gaussian):
         sigma = bandits[0].sigma
-        means = np.repeat([bandit.means for bandit in bandits], each, axis=0)
+        means = np.repeat([bandit.means for bandit in bandits], runs, axis=0)
 
-        def gaussian(active: np.ndarray) -> np.ndarray:
+        def draw_gaussian(active: np.ndarray) -> np.ndarray:
             drawn = generator.standard_normal((active.size, arms))
             drawn *= sigma
             drawn += means[active]
             return drawn
 
-        return gaussian
-    # A reward starts at its smallest value and climbs a step for each threshold that a uniform number passes.
+        return draw_gaussian
+    # A reward starts at its smallest value and climbs one step for each threshold that a uniform number exceeds.
     outcomes = [[arm.outcomes for arm in bandit.arms] for bandit in bandits]
-    values = np.repeat([[value for value, _ in row] for row in outcomes], each, axis=0)
-    passed = np.cumsum(np.repeat([[chance for _, chance in row] for row in outcomes], each, axis=0), axis=2)
+    values = np.repeat([[value for value, _ in row] for row in outcomes], runs, axis=0)
+    thresholds = np.cumsum(np.repeat([[chance for _, chance in row] for row in outcomes], runs, axis=0), axis=2)
 
-    def finite(active: np.ndarray) -> np.ndarray:
+    def draw_finite(active: np.ndarray) -> np.ndarray:
         uniform = generator.random((active.size, arms))
         drawn = values[active, :, 0].copy()
         for level in range(1, values.shape[2]):
-            drawn += (uniform > passed[active, :, level - 1]) * (
+            drawn += (uniform > thresholds[active, :, level - 1]) * (
                 values[active, :, level] - values[active, :, level - 1]
             )
         return drawn
 
-    return finite
+    return draw_finite

@@ -1,11 +1,12 @@
-"""How good the policies are: risk over DBCARE's, on the paper's settings and on random instances.
+"""Measure how good the policies are: their risk over DBCARE's, on the paper's settings and on random instances.
 
-`make bench`, or `python benchmarks/policies.py [--out DIR] [--instances N] [--work W]`. Geometric mean, largest value
-and share above 1.05 of the ratio, with standard errors; Breakeven with sigma right, understated by 2, and unknown; two
-arms against the known-gap SPRT; the cost of a step. A policy that draws every pull gets as many runs in a cell as W
-pulls times arms allow, others four times as many, by a pilot: the same on every machine. Where one of ours is not
-below DBCARE by three standard errors, both are measured again with other random numbers and ten times the work, and
-that replaces the first look; every cell and policy has random numbers of its own.
+`make bench`, or `python benchmarks/policies.py [--out DIR] [--instances N] [--work W]`. Reports the geometric mean, the
+largest value and the share above 1.05 of the ratio, with standard errors; Breakeven with sigma correct, understated by
+a factor of 2, and unknown; two arms against the known-gap SPRT; and the time of a step. A pilot sets the number of runs
+per cell: for a policy that draws every pull, as many as W pulls times arms allow, for others four times as many; this
+is the same on every machine. If one of our policies is not below DBCARE by three standard errors, both are measured
+again with other random numbers and ten times the work, which replaces the first result; every cell and policy has its
+own random numbers.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from instances import Cell, at_random, of_the_paper
+from instances import Cell, paper_cells, random_cells
 from policies_figure import draw
 
 from dbcare import (
@@ -39,108 +40,111 @@ from dbcare import (
 )
 from dbcare.errors import GuessingIsBestWarning
 
-PILOT, FEWEST_RUNS, MOST_RUNS = 40, 300, 20_000
+PILOT_RUNS, MIN_RUNS, MAX_RUNS = 40, 300, 20_000
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Risk of a policy on a cell, with its standard error."""
+class Measurement:
+    """The risk of a policy on a cell, with its standard error."""
 
     risk: float
     error: float
 
 
-def capped(cell: Cell) -> int:
-    """The paper's cap on fixed confidence, 10/c pulls."""
+def pull_cap(cell: Cell) -> int:
+    """Return the paper's cap on fixed-confidence policies, 10/c pulls."""
     return round(10.0 / cell.risk.single_cost)
 
 
-def arms_of(cell: Cell) -> int:
+def count_arms(cell: Cell) -> int:
     return len(cell.bandit.arms)
 
 
 POLICIES: dict[str, Callable[[Cell], Policy]] = {
-    "DBCARE": lambda cell: DBCARE(cell.risk, arms_of(cell), cell.bandit.sigma, bound=cell.bound),
-    "Breakeven": lambda cell: Breakeven(cell.risk, arms_of(cell), cell.bandit.sigma, bound=cell.bound),
+    "DBCARE": lambda cell: DBCARE(cell.risk, count_arms(cell), cell.bandit.sigma, bound=cell.bound),
+    "Breakeven": lambda cell: Breakeven(cell.risk, count_arms(cell), cell.bandit.sigma, bound=cell.bound),
     "Breakeven, no guard": lambda cell: Breakeven(
-        cell.risk, arms_of(cell), cell.bandit.sigma, sigma_guard=False, bound=cell.bound
+        cell.risk, count_arms(cell), cell.bandit.sigma, sigma_guard=False, bound=cell.bound
     ),
-    "Breakeven, sigma / 2": lambda cell: Breakeven(cell.risk, arms_of(cell), cell.bandit.sigma / 2.0, bound=cell.bound),
+    "Breakeven, sigma / 2": lambda cell: Breakeven(
+        cell.risk, count_arms(cell), cell.bandit.sigma / 2.0, bound=cell.bound
+    ),
     "Breakeven, sigma / 2, no guard": lambda cell: Breakeven(
-        cell.risk, arms_of(cell), cell.bandit.sigma / 2.0, sigma_guard=False, bound=cell.bound
+        cell.risk, count_arms(cell), cell.bandit.sigma / 2.0, sigma_guard=False, bound=cell.bound
     ),
-    "Breakeven, sigma unknown": lambda cell: Breakeven(cell.risk, arms_of(cell), None, bound=cell.bound),
-    "BreakevenRacing": lambda cell: BreakevenRacing(cell.risk, arms_of(cell), cell.bandit.sigma),
-    "racing, 0.1": lambda cell: Racing(arms_of(cell), 0.1, cell.bandit.sigma, max_pulls=capped(cell)),
-    "racing, 0.01": lambda cell: Racing(arms_of(cell), 0.01, cell.bandit.sigma, max_pulls=capped(cell)),
+    "Breakeven, sigma unknown": lambda cell: Breakeven(cell.risk, count_arms(cell), None, bound=cell.bound),
+    "BreakevenRacing": lambda cell: BreakevenRacing(cell.risk, count_arms(cell), cell.bandit.sigma),
+    "racing, 0.1": lambda cell: Racing(count_arms(cell), 0.1, cell.bandit.sigma, max_pulls=pull_cap(cell)),
+    "racing, 0.01": lambda cell: Racing(count_arms(cell), 0.01, cell.bandit.sigma, max_pulls=pull_cap(cell)),
     "Halving, T = 5K": lambda cell: SequentialHalving(
-        arms_of(cell), max(5, math.ceil(math.log2(arms_of(cell)))) * arms_of(cell)
+        count_arms(cell), max(5, math.ceil(math.log2(count_arms(cell)))) * count_arms(cell)
     ),
-    "Halving, T = 250K": lambda cell: SequentialHalving(arms_of(cell), 250 * arms_of(cell)),
+    "Halving, T = 250K": lambda cell: SequentialHalving(count_arms(cell), 250 * count_arms(cell)),
 }
 
 
-def measured(policy: Policy, cell: Cell, work: float, stream: int) -> Measured:
-    """As many runs as `work` allows, judged by a pilot; `stream` is the seed of its random numbers."""
-    pilot = evaluate(policy, cell.bandit, cell.risk, runs=PILOT, seed=2 * stream)
+def measure(policy: Policy, cell: Cell, work: float, stream: int) -> Measurement:
+    """Measure a policy with as many runs as `work` allows, judged by a pilot; `stream` seeds the random numbers."""
+    pilot = evaluate(policy, cell.bandit, cell.risk, runs=PILOT_RUNS, seed=2 * stream)
     if pilot.runs == 0:
-        return Measured(pilot.risk, 0.0)
+        return Measurement(pilot.risk, 0.0)
     allowed = work * (1.0 if pilot.engine == "direct" else 4.0) / (pilot.pulls.mean * policy.arms + 1.0)
-    runs = int(min(MOST_RUNS, max(FEWEST_RUNS, allowed)))
-    found = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=2 * stream + 1)
-    return Measured(found.risk, found.standard_error)
+    runs = int(min(MAX_RUNS, max(MIN_RUNS, allowed)))
+    evaluation = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=2 * stream + 1)
+    return Measurement(evaluation.risk, evaluation.standard_error)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A policy's risk over DBCARE's in a cell."""
+    """A policy's risk divided by DBCARE's in a cell."""
 
     cell: Cell
     value: float
     error: float
 
 
-def ratio(cell: Cell, ours: Measured, theirs: Measured) -> Ratio:
-    value = ours.risk / theirs.risk
-    return Ratio(cell, value, value * math.hypot(ours.error / ours.risk, theirs.error / theirs.risk))
+def divide(cell: Cell, policy: Measurement, dbcare: Measurement) -> Ratio:
+    value = policy.risk / dbcare.risk
+    return Ratio(cell, value, value * math.hypot(policy.error / policy.risk, dbcare.error / dbcare.risk))
 
 
 OURS = ("Breakeven", "Breakeven, no guard", "BreakevenRacing")
 
 
-def compare(cells: Iterable[Cell], work: float, what: str) -> dict[str, list[Ratio]]:
-    """The ratios of all policies in all cells."""
-    found: dict[str, list[Ratio]] = {name: [] for name in POLICIES if name != "DBCARE"}
-    listed = list(cells)
+def compare(cells: Iterable[Cell], work: float, group: str) -> dict[str, list[Ratio]]:
+    """Return the ratios of all policies in all cells."""
+    ratios: dict[str, list[Ratio]] = {name: [] for name in POLICIES if name != "DBCARE"}
+    cell_list = list(cells)
     began = time.monotonic()
-    streams = itertools.count(zlib.crc32(what.encode()))
+    streams = itertools.count(zlib.crc32(group.encode()))
 
-    def look(name: str, cell: Cell, effort: float) -> Measured:
-        return measured(POLICIES[name](cell), cell, effort, next(streams))
+    def measure_policy(name: str, cell: Cell, effort: float) -> Measurement:
+        return measure(POLICIES[name](cell), cell, effort, next(streams))
 
-    for number, cell in enumerate(listed):
-        base = look("DBCARE", cell, work)
-        for name, ratios in found.items():
-            seen = ratio(cell, look(name, cell, work), base)
-            if name in OURS and seen.value > 1.0 - 3.0 * seen.error:
-                seen = ratio(cell, look(name, cell, 10.0 * work), look("DBCARE", cell, 10.0 * work))
-            ratios.append(seen)
+    for number, cell in enumerate(cell_list):
+        base = measure_policy("DBCARE", cell, work)
+        for name, policy_ratios in ratios.items():
+            ratio = divide(cell, measure_policy(name, cell, work), base)
+            if name in OURS and ratio.value > 1.0 - 3.0 * ratio.error:
+                more_work = 10.0 * work
+                ratio = divide(cell, measure_policy(name, cell, more_work), measure_policy("DBCARE", cell, more_work))
+            policy_ratios.append(ratio)
         if (number + 1) % 20 == 0:
-            print(f"  {what}: {number + 1} of {len(listed)} cells, {time.monotonic() - began:.0f} s", flush=True)
-    return found
+            print(f"  {group}: {number + 1} of {len(cell_list)} cells, {time.monotonic() - began:.0f} s", flush=True)
+    return ratios
 
 
-def geometric_mean(ratios: Iterable[Ratio]) -> Measured:
-    """The geometric mean, and the standard error that the runs leave."""
-    logs = np.array([(math.log(each.value), each.error / each.value) for each in ratios])
+def geometric_mean(ratios: Iterable[Ratio]) -> Measurement:
+    """Return the geometric mean, and its standard error due to the limited number of runs."""
+    logs = np.array([(math.log(ratio.value), ratio.error / ratio.value) for ratio in ratios])
     mean = math.exp(float(logs[:, 0].mean()))
-    return Measured(mean, mean * math.sqrt(float(np.square(logs[:, 1]).sum())) / len(logs))
+    return Measurement(mean, mean * math.sqrt(float(np.square(logs[:, 1]).sum())) / len(logs))
 
 
 def over_sprt(cost: float = 1e-4) -> dict[str, dict[float, float]]:
-    """The risk over the best known-gap SPRT's at gaps of 0.05 to 2, by policy and loss: two Gaussian arms."""
+    """Return the risk over the best known-gap SPRT's by policy and loss: two Gaussian arms, gaps of 0.05 to 2."""
     gaps = np.geomspace(0.05, 2.0, 20).tolist()
-    found = {}
+    curves = {}
     for loss in Loss:
         risk = Risk(loss, cost)
         short = "MI" if loss is Loss.MISIDENTIFICATION else "SR"
@@ -159,46 +163,47 @@ def over_sprt(cost: float = 1e-4) -> dict[str, dict[float, float]]:
             "Breakeven, no guard": adaptive[len(gaps) :],
         }
         for name, risks in rows.items():
-            found[f"{name}, {short}"] = dict(zip(gaps, (np.asarray(risks) / best).tolist(), strict=True))
-    return found
+            curves[f"{name}, {short}"] = dict(zip(gaps, (np.asarray(risks) / best).tolist(), strict=True))
+    return curves
 
 
 def nanoseconds_per_arm(guard: bool, arms: int = 32) -> float:
-    """Processor time of a step of Breakeven for each arm, in the paper's 1-sparse setting with 32 arms."""
+    """Measure the CPU time of a step of Breakeven per arm, in the paper's 1-sparse setting with 32 arms."""
     times = []
     for loss in Loss:
         for gap in (0.2, 1.0):
             policy, bandit = Breakeven(Risk(loss, 1e-4), arms, sigma_guard=guard), Bandit.one_sparse(arms, gap)
             evaluate(policy, bandit, runs=2, threads=1)
             began = time.process_time()
-            found = evaluate(policy, bandit, runs=400, threads=1)
-            times.append((time.process_time() - began) / found.pulls_simulated / arms * 1e9)
+            evaluation = evaluate(policy, bandit, runs=400, threads=1)
+            times.append((time.process_time() - began) / evaluation.pulls_simulated / arms * 1e9)
     return max(times)
 
 
 class Report:
-    """Figures with their bars, printed as they come."""
+    """Figures and their bars, printed as they are measured."""
 
     def __init__(self) -> None:
         self.rows: dict[str, dict[str, float | None]] = {}
 
-    def line(self, name: str, value: float, bar: float | None = None) -> None:
+    def add(self, name: str, value: float, bar: float | None = None) -> None:
         self.rows[name] = {"value": value, "bar": bar}
         verdict = "" if bar is None else f"   <= {bar:<5g} {'met' if value <= bar else 'MISSED'}"
         print(f"{name:<72} {value:>8.3f}{verdict}", flush=True)
 
 
-def summarise(report: Report, what: str, found: dict[str, list[Ratio]], bars: dict[str, float]) -> None:
-    """Every policy's ratio to DBCARE, and Breakeven's worst cells."""
-    for name, ratios in found.items():
-        mean = geometric_mean(ratios)
-        report.line(f"{what}: {name}, geometric mean (s.e. {mean.error:.3f})", mean.risk, bars.get(name))
-        worst = max(ratios, key=lambda each: each.value)
-        report.line(f"{what}: {name}, largest (s.e. {worst.error:.3f})", worst.value)
-        report.line(f"{what}: {name}, share above 1.05", float(np.mean([each.value > 1.05 for each in ratios])))
-    for each in sorted(found["Breakeven"], key=lambda each: -each.value)[:5]:
-        cell = f"{each.cell.name}, {each.cell.risk.loss}, N* = {each.cell.epochs:.2g}"
-        print(f"    {each.value:.3f} +- {each.error:.3f}  {cell}")
+def summarize(report: Report, group: str, ratios: dict[str, list[Ratio]], bars: dict[str, float]) -> None:
+    """Report every policy's ratio to DBCARE, and print Breakeven's worst cells."""
+    for name, policy_ratios in ratios.items():
+        mean = geometric_mean(policy_ratios)
+        report.add(f"{group}: {name}, geometric mean (s.e. {mean.error:.3f})", mean.risk, bars.get(name))
+        worst = max(policy_ratios, key=lambda ratio: ratio.value)
+        report.add(f"{group}: {name}, largest (s.e. {worst.error:.3f})", worst.value)
+        share = float(np.mean([ratio.value > 1.05 for ratio in policy_ratios]))
+        report.add(f"{group}: {name}, share above 1.05", share)
+    for ratio in sorted(ratios["Breakeven"], key=lambda ratio: -ratio.value)[:5]:
+        cell = f"{ratio.cell.name}, {ratio.cell.risk.loss}, N* = {ratio.cell.epochs:.2g}"
+        print(f"    {ratio.value:.3f} +- {ratio.error:.3f}  {cell}")
 
 
 def main() -> None:
@@ -206,66 +211,67 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--instances", type=int, default=400)
     parser.add_argument("--work", type=float, default=1e7)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore", GuessingIsBestWarning)  # some random instances are that dear
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", GuessingIsBestWarning)  # some random instances are that expensive
     report = Report()
     began = time.monotonic()
-    nearness = over_sprt()
-    for name, curve in nearness.items():
+    sprt_curves = over_sprt()
+    for name, curve in sprt_curves.items():
         value = math.exp(float(np.mean(np.log(list(curve.values())))))
         bar = None if name.startswith("DBCARE") else 1.4 if name.endswith("MI") else 1.25
-        report.line(f"two arms, over the known-gap SPRT: {name}", value, bar)
+        report.add(f"two arms, over the known-gap SPRT: {name}", value, bar)
     for guard, bar in ((False, 20.0), (True, 40.0)):
         label = "with" if guard else "without"
-        report.line(f"nanoseconds a step and arm at K = 32, {label} guard", nanoseconds_per_arm(guard), bar)
+        report.add(f"nanoseconds per step and arm at K = 32, {label} guard", nanoseconds_per_arm(guard), bar)
     cells = {
-        "paper": [cell for cell in of_the_paper() if not cell.name.startswith("drug")],
-        "drug trial": [cell for cell in of_the_paper() if cell.name.startswith("drug")],
-        "random": at_random(given.instances, seed=20251),
+        "paper": [cell for cell in paper_cells() if not cell.name.startswith("drug")],
+        "drug trial": [cell for cell in paper_cells() if cell.name.startswith("drug")],
+        "random": random_cells(options.instances, seed=20251),
     }
     bars: dict[str, dict[str, float]] = {
         "paper": {"Breakeven": 0.34, "BreakevenRacing": 0.42},
         "random": {"Breakeven": 0.60, "BreakevenRacing": 0.68},
     }
-    ratios = {what: compare(each, given.work, what) for what, each in cells.items()}
-    for what, found in ratios.items():
-        summarise(report, what, found, bars.get(what, {}))
+    ratios = {group: compare(group_cells, options.work, group) for group, group_cells in cells.items()}
+    for group, group_ratios in ratios.items():
+        summarize(report, group, group_ratios, bars.get(group, {}))
     for name, bar in bars["paper"].items():
         whole = geometric_mean([*ratios["paper"][name], *ratios["drug trial"][name]])
-        report.line(f"paper with the drug trial: {name}, geometric mean", whole.risk, bar)
+        report.add(f"paper with the drug trial: {name}, geometric mean", whole.risk, bar)
     published = [*ratios["paper"]["Breakeven"], *ratios["drug trial"]["Breakeven"]]
-    surely = max(each.value - 2.0 * each.error for each in published)
-    report.line("paper with the drug trial: Breakeven, largest ratio less 2 standard errors", surely, 1.0)
-    share = float(np.mean([each.value > 1.05 for each in ratios["random"]["Breakeven"]]))
-    report.line("random: Breakeven, share of cells above 1.05", share, 0.01)
-    affordable = [each for each in ratios["random"]["Breakeven"] if each.cell.epochs >= 1.0]
-    report.line(
+    largest = max(ratio.value - 2.0 * ratio.error for ratio in published)
+    report.add("paper with the drug trial: Breakeven, largest ratio less 2 standard errors", largest, 1.0)
+    share = float(np.mean([ratio.value > 1.05 for ratio in ratios["random"]["Breakeven"]]))
+    report.add("random: Breakeven, share of cells above 1.05", share, 0.01)
+    affordable = [ratio for ratio in ratios["random"]["Breakeven"] if ratio.cell.epochs >= 1.0]
+    report.add(
         "random: Breakeven, largest ratio less 2 s.e. where N*(K) >= 1",
-        max(each.value - 2.0 * each.error for each in affordable),
+        max(ratio.value - 2.0 * ratio.error for ratio in affordable),
         1.1,
     )
-    together = {name: [each for found in ratios.values() for each in found[name]] for name in ratios["paper"]}
-    right = geometric_mean(together["Breakeven, no guard"]).risk
-    report.line("sigma guard where sigma is right, over none", geometric_mean(together["Breakeven"]).risk / right, 1.06)
+    all_ratios = {name: [ratio for group in ratios.values() for ratio in group[name]] for name in ratios["paper"]}
+    base = geometric_mean(all_ratios["Breakeven, no guard"]).risk
+    guarded = geometric_mean(all_ratios["Breakeven"]).risk
+    report.add("sigma guard with correct sigma, over no guard", guarded / base, 1.06)
     for name, bar in (
         ("Breakeven, sigma / 2", 1.15),
         ("Breakeven, sigma / 2, no guard", None),
         ("Breakeven, sigma unknown", None),
     ):
-        report.line(f"{name}, over sigma right and no guard", geometric_mean(together[name]).risk / right, bar)
-    report.line("minutes", (time.monotonic() - began) / 60.0, 10.0)
-    given.out.mkdir(parents=True, exist_ok=True)
-    path = given.out / "policies.json"
-    plain = {
-        what: {
-            name: [(each.cell.name, str(each.cell.risk.loss), each.value, each.error) for each in rows]
-            for name, rows in found.items()
+        report.add(f"{name}, over correct sigma and no guard", geometric_mean(all_ratios[name]).risk / base, bar)
+    report.add("minutes", (time.monotonic() - began) / 60.0, 10.0)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "policies.json"
+    rows = {
+        group: {
+            name: [(ratio.cell.name, str(ratio.cell.risk.loss), ratio.value, ratio.error) for ratio in policy_ratios]
+            for name, policy_ratios in group_ratios.items()
         }
-        for what, found in ratios.items()
+        for group, group_ratios in ratios.items()
     }
-    path.write_text(json.dumps({"figures": report.rows, "ratios": plain, "over SPRT": nearness}, indent=1))
+    path.write_text(json.dumps({"figures": report.rows, "ratios": rows, "over SPRT": sprt_curves}, indent=1))
     print(path)
-    print(draw(json.loads(path.read_text()), given.out / "breakeven.png"))
+    print(draw(json.loads(path.read_text()), options.out / "breakeven.png"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The figure of docs/explanation/breakeven.md, from what policies.py found.
+"""Draw the figure of docs/explanation/breakeven.md from the results of policies.py.
 
-`python benchmarks/policies_figure.py out/benchmarks/policies.json docs/images/breakeven.png` draws it again.
+To redraw it: `python benchmarks/policies_figure.py out/benchmarks/policies.json docs/images/breakeven.png`.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours; ours are violet, as in the reproduction.
+# Okabe and Ito's colors; our policies are violet, as in the reproduction.
 LOOKS = {
     "Breakeven": ("#5E2CA5", "-", 2.2),
     "BreakevenRacing": ("#5E2CA5", "--", 1.6),
@@ -27,13 +27,13 @@ LOOKS = {
 CELLS = ("paper", "drug trial", "random")
 
 
-def shares(axes: Any, found: dict[str, Any], names: list[str], title: str) -> None:
-    """For each policy, the share of cells whose ratio to DBCARE is at most x."""
+def draw_shares(axes: Any, results: dict[str, Any], names: list[str], title: str) -> None:
+    """Draw, for each policy, the share of cells whose ratio to DBCARE is at most x."""
     for name in names:
-        values = np.sort([row[2] for what in CELLS for row in found["ratios"][what][name]])
-        colour, dashes, width = LOOKS[name]
+        values = np.sort([row[2] for group in CELLS for row in results["ratios"][group][name]])
+        color, dashes, width = LOOKS[name]
         axes.step(
-            values, np.arange(1, len(values) + 1) / len(values), label=name, color=colour, ls=dashes, lw=width,
+            values, np.arange(1, len(values) + 1) / len(values), label=name, color=color, ls=dashes, lw=width,
             where="post",
         )  # fmt: skip
     axes.axvline(1.0, color=LOOKS["DBCARE"][0], lw=1.0)
@@ -48,24 +48,24 @@ def shares(axes: Any, found: dict[str, Any], names: list[str], title: str) -> No
     axes.grid(alpha=0.25)
 
 
-def draw(found: dict[str, Any], path: Path) -> Path:
-    """Three panels: against DBCARE, against the known-gap SPRT, and with a doubtful sigma."""
+def draw(results: dict[str, Any], path: Path) -> Path:
+    """Draw three panels: against DBCARE, with a doubtful sigma, and against the known-gap SPRT."""
     figure = Figure(figsize=(12.5, 4.0), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     rivals = ["Breakeven", "BreakevenRacing", "Halving, T = 5K", "Halving, T = 250K", "racing, 0.1", "racing, 0.01"]
-    shares(left, found, rivals, "All policies")
-    shares(
+    draw_shares(left, results, rivals, "All policies")
+    draw_shares(
         middle,
-        found,
+        results,
         ["Breakeven", "Breakeven, sigma unknown", "Breakeven, sigma / 2", "Breakeven, sigma / 2, no guard"],
-        "Breakeven with sigma right, unknown, half its size",
+        "Breakeven with sigma correct, unknown, halved",
     )
     for name in ("DBCARE", "BreakevenRacing", "Breakeven"):
         for loss, alpha in (("MI", 1.0), ("SR", 0.5)):
-            curve = found["over SPRT"][f"{name}, {loss}"]
-            colour, dashes, width = LOOKS[name]
+            curve = results["over SPRT"][f"{name}, {loss}"]
+            color, dashes, width = LOOKS[name]
             right.plot(
-                [float(gap) for gap in curve], list(curve.values()), label=f"{name}, {loss}", color=colour, ls=dashes,
+                [float(gap) for gap in curve], list(curve.values()), label=f"{name}, {loss}", color=color, ls=dashes,
                 lw=width, alpha=alpha,
             )  # fmt: skip
     right.set_xscale("log")

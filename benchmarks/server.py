@@ -1,8 +1,8 @@
-"""The service under load: its rate against the library's own on the same SQLite file, and what becomes of the answers.
+"""Measure the service under load: its rate against the library's on the same SQLite file, and whether it loses rewards.
 
-`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with a connection each and a worker's
-key, ask for a trial and tell it. The server is a process of its own, killed once in the midst (SIGKILL) and started
-again. The machine's processors are shared between server and clients.
+`make bench`, or `python benchmarks/server.py [--out DIR]`. Eight clients, threads with their own connection and a
+worker's key, ask for trials and tell rewards. The server is a separate process, killed once in the middle (SIGKILL) and
+restarted. Server and clients share the machine's CPUs.
 """
 
 import http.client
@@ -20,23 +20,23 @@ import uuid
 from pathlib import Path
 
 from bars import Bars
-from live import seconds_a_pair
+from live import seconds_per_pair
 
 import dbcare
 from dbcare import Study
 from dbcare.live.events import EventKind
+from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import store_of
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 
 CLIENTS = 8
-PAIRS = 400  # of each client
+PAIRS = 400  # per client
 SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
 
 
 class Server:
-    """The service on a port that stays the same."""
+    """The service, on a fixed port."""
 
     def __init__(self, storage: str) -> None:
         self.storage = storage
@@ -46,7 +46,7 @@ class Server:
             self.port = int(taken.getsockname()[1])
 
     def start(self) -> None:
-        """Returns once it answers."""
+        """Start the server; return once it responds."""
         self.process = subprocess.Popen([sys.executable, "-c", SCRIPT, self.storage, str(self.port)])
         while True:
             try:
@@ -58,58 +58,58 @@ class Server:
                 time.sleep(0.05)
 
     def kill(self) -> None:
-        """Without a word."""
+        """Kill the server without warning."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
 
 class Client(threading.Thread):
-    """Asks and tells; sends again what was not answered."""
+    """Asks and tells; retries requests that got no response."""
 
     def __init__(self, server: Server, study: str, number: int, pairs: int, load: str) -> None:
         super().__init__()
         self.server, self.path, self.number, self.pairs = server, f"/v1/studies/{study}", number, pairs
-        self.load = load  # keys of another load would bring its trials again
+        self.load = load  # another load's keys would return its trials again
         self.told: list[int] = []
-        self.seconds: list[float] = []  # of each request
+        self.seconds: list[float] = []  # per request
 
     def run(self) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
         chance = random.Random(self.number)
         while len(self.told) < self.pairs:
             key = f"{self.load}/{self.number}/{len(self.told)}"
-            trials = self.sent("ask", {"worker": f"client {self.number}"}, key)["trials"]
+            trials = self.send("ask", {"worker": f"client {self.number}"}, key)["trials"]
             if trials:
-                self.sent("tell", {"trial": trials[0]["id"], "reward": chance.gauss(0.0, 1.0)})
+                self.send("tell", {"trial": trials[0]["id"], "reward": chance.gauss(0.0, 1.0)})
                 self.told.append(trials[0]["id"])
 
-    def sent(self, what: str, body: dict, key: str | None = None) -> dict:
+    def send(self, action: str, body: dict, key: str | None = None) -> dict:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.server.key}"}
         if key is not None:
             headers["Idempotency-Key"] = key
         while True:
             began = time.perf_counter()
             try:
-                self.connection.request("POST", f"{self.path}/{what}", json.dumps(body), headers)
-                answer = self.connection.getresponse()
-                text = answer.read()
+                self.connection.request("POST", f"{self.path}/{action}", json.dumps(body), headers)
+                response = self.connection.getresponse()
+                text = response.read()
             except (ConnectionError, http.client.HTTPException):
                 self.connection.close()
                 time.sleep(0.02)
                 continue
-            assert answer.status < 300, text
+            assert response.status < 300, text
             self.seconds.append(time.perf_counter() - began)
             return json.loads(text) if text else {}
 
 
-def load(server: Server, study: Study, pairs: int, killed: bool = False) -> tuple[float, list[Client]]:
-    """Pairs a second, and the clients."""
+def apply_load(server: Server, study: Study, pairs: int, kill: bool = False) -> tuple[float, list[Client]]:
+    """Let all clients ask and tell `pairs` times; return the pairs per second, and the clients."""
     name = uuid.uuid4().hex
     clients = [Client(server, study.name, number, pairs, name) for number in range(CLIENTS)]
     began = time.perf_counter()
     for client in clients:
         client.start()
-    if killed:
+    if kill:
         while sum(len(client.told) for client in clients) < CLIENTS * pairs // 3:
             time.sleep(0.01)
         server.kill()
@@ -119,14 +119,16 @@ def load(server: Server, study: Study, pairs: int, killed: bool = False) -> tupl
     return CLIENTS * pairs / (time.perf_counter() - began), clients
 
 
-def doubled_or_lost(study: Study, clients: list[Client]) -> int:
-    """Trials that were acknowledged and are not there, or were told or handed out more than once."""
+def count_lost_or_duplicated(study: Study, clients: list[Client]) -> int:
+    """Count acknowledged trials that are missing, or were told or handed out more than once."""
     acknowledged = [trial for client in clients for trial in client.told]
-    with store_of(clients[0].server.storage).session(study.name, write=False) as session:
-        told = [event.trial for _, event in session.since(0) if event.kind in (EventKind.TOLD, EventKind.SURPLUS)]
+    with open_store(clients[0].server.storage).session(study.name, write=False) as session:
+        told = [
+            event.trial for _, event in session.events_after(0) if event.kind in (EventKind.TOLD, EventKind.SURPLUS)
+        ]
     study.check()
-    twice = len(told) - len(set(told)) + len(acknowledged) - len(set(acknowledged))
-    return twice + len(set(acknowledged) - set(told))
+    duplicated = len(told) - len(set(told)) + len(acknowledged) - len(set(acknowledged))
+    return duplicated + len(set(acknowledged) - set(told))
 
 
 def main() -> None:
@@ -134,31 +136,33 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         storage = f"sqlite:///{Path(name) / 'load.db'}"
         studies = {
-            each: dbcare.create_study(each, ("A", "B", "C"), cost=1e-15, sigma=1.0, storage=storage)
-            for each in ("library", "service", "killed")
+            study_name: dbcare.create_study(study_name, ("A", "B", "C"), cost=1e-15, sigma=1.0, storage=storage)
+            for study_name in ("library", "service", "killed")
         }
         server = Server(storage)
         server.start()
-        load(server, studies["service"], 20)  # warms up
-        library, rates, times, lost = [], [], [], 0
+        apply_load(server, studies["service"], 20)  # warm up
+        library_rates, service_rates, times, lost = [], [], [], 0
         for _ in range(3):
-            library.append(1.0 / seconds_a_pair(studies["library"], PAIRS))
-            rate, clients = load(server, studies["service"], PAIRS)
-            rates.append(rate)
+            library_rates.append(1.0 / seconds_per_pair(studies["library"], PAIRS))
+            rate, clients = apply_load(server, studies["service"], PAIRS)
+            service_rates.append(rate)
             times += [seconds for client in clients for seconds in client.seconds]
-            lost += doubled_or_lost(studies["service"], clients)
-        own, over_http = statistics.median(library), statistics.median(rates)
+            lost += count_lost_or_duplicated(studies["service"], clients)
+        library, service = statistics.median(library_rates), statistics.median(service_rates)
         bars.report(
-            "ask+tell over HTTP, 8 clients / the library's own", over_http / own, 0.25, at_least=True,
-            library=own, service=over_http,
+            "ask+tell over HTTP, 8 clients / in the library", service / library, 0.25, at_least=True,
+            library=library, service=service,
         )  # fmt: skip
-        cuts = statistics.quantiles(times, n=100)
-        bars.report("p99 of a request / median", cuts[98] / cuts[49], 10.0, median=cuts[49], p99=cuts[98])
-        bars.report("trials lost or doubled under load", lost, 0)
-        _, clients = load(server, studies["killed"], PAIRS, killed=True)
-        bars.report("acknowledged answers lost by a restart under load", doubled_or_lost(studies["killed"], clients), 0)
+        percentiles = statistics.quantiles(times, n=100)
+        median, p99 = percentiles[49], percentiles[98]
+        bars.report("p99 of a request / median", p99 / median, 10.0, median=median, p99=p99)
+        bars.report("trials lost or duplicated under load", lost, 0)
+        _, clients = apply_load(server, studies["killed"], PAIRS, kill=True)
+        lost = count_lost_or_duplicated(studies["killed"], clients)
+        bars.report("acknowledged rewards lost by a restart under load", lost, 0)
         server.kill()
-        store_of(storage).close()
+        open_store(storage).close()
     bars.save()
 
 

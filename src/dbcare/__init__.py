@@ -9,19 +9,57 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
+    from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
     from dbcare.engines.best_sprt import best_sprt as best_sprt
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
     from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
+    from dbcare.engines.evaluation import Evaluation as Evaluation
+    from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
+    from dbcare.errors import AccessError as AccessError
+    from dbcare.errors import AlreadyToldError as AlreadyToldError
+    from dbcare.errors import AnswerLostError as AnswerLostError
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.errors import DbcareWarning as DbcareWarning
+    from dbcare.errors import EngineError as EngineError
+    from dbcare.errors import GuessingIsBestWarning as GuessingIsBestWarning
+    from dbcare.errors import InvalidRewardError as InvalidRewardError
+    from dbcare.errors import InvalidValueError as InvalidValueError
+    from dbcare.errors import NotAskedError as NotAskedError
+    from dbcare.errors import NotCompiledWarning as NotCompiledWarning
+    from dbcare.errors import PolicyNotLoadedWarning as PolicyNotLoadedWarning
+    from dbcare.errors import PrecisionWarning as PrecisionWarning
+    from dbcare.errors import ProtocolError as ProtocolError
+    from dbcare.errors import StoppedError as StoppedError
+    from dbcare.errors import StorageError as StorageError
+    from dbcare.errors import StudyError as StudyError
+    from dbcare.errors import StudyExistsError as StudyExistsError
+    from dbcare.errors import StudyMismatchError as StudyMismatchError
+    from dbcare.errors import StudyNotFoundError as StudyNotFoundError
+    from dbcare.live.events import Event as Event
+    from dbcare.live.events import EventKind as EventKind
+    from dbcare.live.export import TrialRow as TrialRow
     from dbcare.live.log_file import read_log as read_log
+    from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
-    from dbcare.live.stored_study import Study as Study
+    from dbcare.live.report import ArmStatus as ArmStatus
+    from dbcare.live.report import HistoryPoint as HistoryPoint
+    from dbcare.live.report import Pending as Pending
+    from dbcare.live.report import Recommendation as Recommendation
+    from dbcare.live.report import Status as Status
+    from dbcare.live.settings import Settings as Settings
+    from dbcare.live.stores.base import Store as Store
+    from dbcare.live.stores.base import StoreSession as StoreSession
     from dbcare.live.studies import create_study as create_study
     from dbcare.live.studies import delete_study as delete_study
     from dbcare.live.studies import list_studies as list_studies
     from dbcare.live.studies import load_study as load_study
+    from dbcare.live.study import Study as Study
+    from dbcare.live.trial import Trial as Trial
+    from dbcare.money import Money as Money
+    from dbcare.planner.plan import Outlook as Outlook
+    from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
@@ -32,11 +70,20 @@ if TYPE_CHECKING:
     from dbcare.policies.halving import SequentialHalving as SequentialHalving
     from dbcare.policies.halving import SuccessiveRejects as SuccessiveRejects
     from dbcare.policies.known_gap_sprt import KnownGapSPRT as KnownGapSPRT
+    from dbcare.policies.look import Look as Look
+    from dbcare.policies.look import PolicyKind as PolicyKind
     from dbcare.policies.policy import CustomPolicy as CustomPolicy
     from dbcare.policies.policy import Policy as Policy
     from dbcare.policies.racing import Racing as Racing
     from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
+    from dbcare.policies.registry import PolicyEntry as PolicyEntry
+    from dbcare.policies.registry import build_policy as build_policy
+    from dbcare.policies.registry import register_policy as register_policy
+    from dbcare.policies.registry import unregister_policy as unregister_policy
     from dbcare.policies.rule import Rule as Rule
+    from dbcare.policies.run import Run as Run
+    from dbcare.policies.run import RunEvent as RunEvent
+    from dbcare.policies.wording import Wording as Wording
     from dbcare.rewards import Bernoulli as Bernoulli
     from dbcare.rewards import Categorical as Categorical
     from dbcare.rewards import Empirical as Empirical
@@ -44,22 +91,61 @@ if TYPE_CHECKING:
     from dbcare.risk import Loss as Loss
     from dbcare.risk import Risk as Risk
 
+# Where each public name lives.
 _HOME = {
     "Bandit": "bandit",
+    "Client": "client.connect",
     "connect": "client.connect",
-    "DbcareError": "errors",
+    "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.evaluate_grid",
-    "best_sprt": "engines.best_sprt",
     "evaluate_together": "engines.evaluate_together",
-    "plan": "planner.plan",
+    "Evaluation": "engines.evaluation",
+    "TwoArmLaw": "engines.exact.law",
+    "AccessError": "errors",
+    "AlreadyToldError": "errors",
+    "AnswerLostError": "errors",
+    "DbcareError": "errors",
+    "DbcareWarning": "errors",
+    "EngineError": "errors",
+    "GuessingIsBestWarning": "errors",
+    "InvalidRewardError": "errors",
+    "InvalidValueError": "errors",
+    "NotAskedError": "errors",
+    "NotCompiledWarning": "errors",
+    "PolicyNotLoadedWarning": "errors",
+    "PrecisionWarning": "errors",
+    "ProtocolError": "errors",
+    "StoppedError": "errors",
+    "StorageError": "errors",
+    "StudyError": "errors",
+    "StudyExistsError": "errors",
+    "StudyMismatchError": "errors",
+    "StudyNotFoundError": "errors",
+    "Event": "live.events",
+    "EventKind": "live.events",
+    "TrialRow": "live.export",
+    "read_log": "live.log_file",
+    "Replay": "live.replay",
+    "replay_log": "live.replay",
+    "ArmStatus": "live.report",
+    "HistoryPoint": "live.report",
+    "Pending": "live.report",
+    "Recommendation": "live.report",
+    "Status": "live.report",
+    "Settings": "live.settings",
+    "Store": "live.stores.base",
+    "StoreSession": "live.stores.base",
     "create_study": "live.studies",
     "delete_study": "live.studies",
     "list_studies": "live.studies",
     "load_study": "live.studies",
-    "read_log": "live.log_file",
-    "replay_log": "live.replay",
-    "Study": "live.stored_study",
+    "Study": "live.study",
+    "Trial": "live.trial",
+    "Money": "money",
+    "Outlook": "planner.plan",
+    "Plan": "planner.plan",
+    "plan": "planner.plan",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
     "DBCARE": "policies.dbcare",
@@ -68,12 +154,21 @@ _HOME = {
     "Uniform": "policies.fixed",
     "SequentialHalving": "policies.halving",
     "SuccessiveRejects": "policies.halving",
+    "KnownGapSPRT": "policies.known_gap_sprt",
+    "Look": "policies.look",
+    "PolicyKind": "policies.look",
     "CustomPolicy": "policies.policy",
     "Policy": "policies.policy",
     "Racing": "policies.racing",
     "TwoArmConfidence": "policies.racing",
+    "PolicyEntry": "policies.registry",
+    "build_policy": "policies.registry",
+    "register_policy": "policies.registry",
+    "unregister_policy": "policies.registry",
     "Rule": "policies.rule",
-    "KnownGapSPRT": "policies.known_gap_sprt",
+    "Run": "policies.run",
+    "RunEvent": "policies.run",
+    "Wording": "policies.wording",
     "Bernoulli": "rewards",
     "Categorical": "rewards",
     "Empirical": "rewards",
@@ -87,13 +182,13 @@ __all__ = ["__version__", *_HOME]  # noqa: PLE0604  # the names are literal stri
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        found: Any = version("dbcare")
+        value: Any = version("dbcare")
     elif name in _HOME:
-        found = getattr(import_module(f"dbcare.{_HOME[name]}"), name)
+        value = getattr(import_module(f"dbcare.{_HOME[name]}"), name)
     else:
         raise AttributeError(f"module 'dbcare' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

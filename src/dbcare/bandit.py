@@ -1,6 +1,6 @@
-"""The truth that a simulation draws from: K arms with known reward distributions.
+"""Bandits: K arms with known reward distributions, the truth that a simulation draws from.
 
-Policies never see a bandit. Gaps are Delta_k = best mean - mean_k, complexity is H = sum over k >= 2 of
+Policies never see a bandit. Gaps are Delta_k = best mean - mean_k, and complexity is H = sum over k >= 2 of
 Delta_k^-2 (Section 3 of the paper).
 """
 
@@ -18,7 +18,7 @@ from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 @dataclass(frozen=True)
 class Bandit:
-    """K arms; `bound`, if stated, is the B of the paper: no two means differ by more."""
+    """K arms; `bound`, if given, is the paper's B: no two means differ by more."""
 
     arms: tuple[Reward, ...]
     names: tuple[str, ...] | None = None
@@ -45,53 +45,56 @@ class Bandit:
     def gaussian(
         cls, means: Iterable[float], sigma: float | Iterable[float] = 1.0, *, bound: float | None = None
     ) -> Bandit:
-        """Normal arms; one `sigma` for all or one for each."""
-        listed = list(means)
-        sigmas = list(sigma) if isinstance(sigma, Iterable) else [sigma] * len(listed)
-        if len(sigmas) != len(listed):
-            raise InvalidValueError(f"`sigma` must be one number or {len(listed)} of them but got {len(sigmas)}.")
-        return cls(tuple(Gaussian(mean, each) for mean, each in zip(listed, sigmas, strict=True)), bound=bound)
+        """Create normal arms, with one `sigma` for all or one per arm."""
+        mean_list = list(means)
+        sigmas = list(sigma) if isinstance(sigma, Iterable) else [sigma] * len(mean_list)
+        if len(sigmas) != len(mean_list):
+            raise InvalidValueError(
+                f"`sigma` must be one number or one per arm ({len(mean_list)}) but got {len(sigmas)}."
+            )
+        arms = tuple(Gaussian(mean, deviation) for mean, deviation in zip(mean_list, sigmas, strict=True))
+        return cls(arms, bound=bound)
 
     @classmethod
     def bernoulli(cls, means: Iterable[float], *, bound: float | None = None) -> Bandit:
-        """Arms that yield 1 with the given probabilities, else 0."""
+        """Create arms that yield 1 with the given probabilities, else 0."""
         return cls(tuple(Bernoulli(mean) for mean in means), bound=bound)
 
     @classmethod
     def categorical(
         cls, values: Sequence[float], probabilities: Iterable[Sequence[float]], *, bound: float | None = None
     ) -> Bandit:
-        """Arms over the same `values`, one row of probabilities an arm."""
+        """Create arms over the same `values`, with one row of probabilities per arm."""
         return cls(tuple(Categorical(tuple(values), tuple(row)) for row in probabilities), bound=bound)
 
     @classmethod
     def empirical(cls, data: Iterable[Sequence[float]], *, bound: float | None = None) -> Bandit:
-        """Arms that resample observed rewards, one sequence an arm."""
-        return cls(tuple(Empirical(tuple(each)) for each in data), bound=bound)
+        """Create arms that resample observed rewards, one sequence per arm."""
+        return cls(tuple(Empirical(tuple(rewards)) for rewards in data), bound=bound)
 
     @classmethod
     def two_arm(cls, gap: float, sigma: float = 1.0) -> Bandit:
-        """Gaussian means +-gap/2 (Section 4 of the paper)."""
+        """Create Gaussian arms with means +-gap/2 (Section 4 of the paper)."""
         half = validation.non_negative("gap", gap) / 2.0
         return cls.gaussian((half, -half), sigma)
 
     @classmethod
     def two_arm_bernoulli(cls, gap: float) -> Bandit:
-        """Bernoulli means 1/2 +- gap/2 (Section 4 of the paper)."""
+        """Create Bernoulli arms with means 1/2 +- gap/2 (Section 4 of the paper)."""
         half = validation.unit("gap", gap) / 2.0
         return cls.bernoulli((0.5 + half, 0.5 - half))
 
     @classmethod
     def one_sparse(cls, arms: int, gap: float, sigma: float = 1.0) -> Bandit:
-        """One arm of mean `gap`, the others of mean 0 (appendix on experiments): H = (K-1)/gap^2."""
+        """Create one arm with mean `gap` and the others with mean 0 (appendix on experiments): H = (K-1)/gap^2."""
         count = validation.whole("arms", arms, at_least=2)
         return cls.gaussian([validation.non_negative("gap", gap)] + [0.0] * (count - 1), sigma)
 
     @classmethod
     def linear_decay(cls, arms: int, gap: float, sigma: float = 1.0) -> Bandit:
-        """Gaps that grow linearly from `gap` to 2*gap (appendix on experiments).
+        """Create arms whose gaps grow linearly from `gap` to 2*gap (appendix on experiments).
 
-        mean_1 = gap, mean_k = -gap * (k-2)/(K-2) for k = 2..K; needs at least 3 arms.
+        mean_1 = gap, mean_k = -gap * (k-2)/(K-2) for k = 2..K; requires at least 3 arms.
         """
         count = validation.whole("arms", arms, at_least=3)
         smallest = validation.non_negative("gap", gap)
@@ -100,12 +103,12 @@ class Bandit:
 
     @classmethod
     def drug_binary(cls) -> Bandit:
-        """The drug trial's five treatments, reward 1 for a patient who responds (see `datasets`)."""
+        """Create the drug trial's five treatments, with reward 1 for a patient who responds (see `datasets`)."""
         return cls(datasets.drug_binary(), names=datasets.NAMES)
 
     @classmethod
     def drug_leveled(cls, reading: str = "exclusive") -> Bandit:
-        """The drug trial's five treatments, reward by level of response (see `datasets`)."""
+        """Create the drug trial's five treatments, with a reward by level of response (see `datasets`)."""
         return cls(datasets.drug_leveled(reading), names=datasets.NAMES)
 
     @cached_property
@@ -125,32 +128,32 @@ class Bandit:
 
     @property
     def best_arms(self) -> tuple[int, ...]:
-        """Every arm whose mean ties the best: recommending any of them is no error."""
+        """All arms whose mean ties for best: recommending any of them is not an error."""
         best = self.best_mean
         return tuple(arm for arm, mean in enumerate(self.means) if mean == best)
 
     @property
     def gaps(self) -> tuple[float, ...]:
-        """Delta of each arm, 0 for the best, in the order of the arms."""
+        """The gap Delta of each arm, in the order of the arms; 0 for the best."""
         best = self.best_mean
         return tuple(best - mean for mean in self.means)
 
     @property
     def smallest_gap(self) -> float:
-        """Delta_2: the gap of the second-best arm, 0 where the best is tied."""
+        """Delta_2: the gap of the second-best arm; 0 if the best is tied."""
         return sorted(self.gaps)[1]
 
     @property
     def complexity(self) -> float:
-        """H: the sum of Delta_k^-2 over all arms but one best; infinite where the best is tied."""
+        """H: the sum of Delta_k^-2 over all arms except one best arm; infinite if the best is tied."""
         others = sorted(self.gaps)[1:]
         return math.inf if others[0] == 0.0 else math.fsum(gap**-2 for gap in others)
 
     @property
     def spread(self) -> float:
-        """The largest difference of two means."""
+        """The largest difference between two means."""
         return self.best_mean - min(self.means)
 
     def require_bound(self, bound: float) -> None:
-        """Refuse means that differ by more than `bound`."""
+        """Raise InvalidValueError if two means differ by more than `bound`."""
         validation.spread_within(bound, self.spread)

@@ -1,10 +1,9 @@
-"""The paper's drug data: secukinumab against rheumatoid arthritis, five treatments.
+"""The paper's drug data: secukinumab for rheumatoid arthritis, five treatments.
 
-Source: Genovese et al. 2013, Table 2, week 16. Patients who reached ACR20 / ACR50 / ACR70, of all treated.
-The ACR20 counts give the paper's binary means. We did not see the ACR50 and ACR70 columns themselves: of the
-three whole-number tables that fit all five leveled means of the paper (0.230, 0.227, 0.200, 0.196, 0.102),
-this is the one that agrees with every other published figure (150 mg: ACR50 = 9/43) and is clinically
-plausible.
+Source: Genovese et al. 2013, Table 2, week 16. Counts of patients who reached ACR20 / ACR50 / ACR70, out of all
+treated. The ACR20 counts give the paper's binary means. We have not seen the ACR50 and ACR70 columns themselves: of the
+three tables of whole numbers that fit all five leveled means of the paper (0.230, 0.227, 0.200, 0.196, 0.102),
+this is the one that agrees with every other published figure (150 mg: ACR50 = 9/43) and is clinically plausible.
 """
 
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from dbcare.rewards import Bernoulli, Categorical
 
 
 class Treatment(NamedTuple):
-    """One treatment of the trial: patients treated, and how many reached each response level."""
+    """One treatment of the trial: the number of patients, and how many reached each response level."""
 
     name: str
     patients: int
@@ -32,28 +31,28 @@ SECUKINUMAB = (
 )
 
 
-NAMES = tuple(each.name for each in SECUKINUMAB)
+NAMES = tuple(treatment.name for treatment in SECUKINUMAB)
 
 
 def drug_binary() -> tuple[Bernoulli, ...]:
-    """Reward 1 for a patient who reaches ACR20; sigma 1/2."""
-    return tuple(Bernoulli(each.acr20 / each.patients) for each in SECUKINUMAB)
+    """Return arms with reward 1 for a patient who reaches ACR20; sigma 1/2."""
+    return tuple(Bernoulli(treatment.acr20 / treatment.patients) for treatment in SECUKINUMAB)
 
 
 def drug_leveled(reading: str) -> tuple[Categorical, ...]:
-    """Reward 0.2, 0.5 or 0.7 by response level, else 0; sigma 0.35 (half the range).
+    """Return arms with reward 0.2, 0.5 or 0.7 by response level, else 0; sigma 0.35 (half the range).
 
-    `exclusive` is the paper's reading: the three rates are used as if they excluded each other, so that
+    `exclusive` is the paper's reading: the three rates are treated as mutually exclusive, so that
     P(0.2) = ACR20, P(0.5) = ACR50, P(0.7) = ACR70. `nested` counts each patient once, at the best level
     reached: 0.2*P20 + 0.3*P50 + 0.2*P70. The two have different means and different best arms.
     """
     validation.one_of("reading", reading, ("exclusive", "nested"))
     arms = []
-    for each in SECUKINUMAB:
-        at20, at50, at70 = each.acr20, each.acr50, each.acr70
+    for treatment in SECUKINUMAB:
+        at20, at50, at70 = treatment.acr20, treatment.acr50, treatment.acr70
         if reading == "nested":
             at20, at50 = at20 - at50, at50 - at70
-        none = each.patients - at20 - at50 - at70
-        shares = tuple(count / each.patients for count in (none, at20, at50, at70))
+        none = treatment.patients - at20 - at50 - at70
+        shares = tuple(count / treatment.patients for count in (none, at20, at50, at70))
         arms.append(Categorical((0.0, 0.2, 0.5, 0.7), shares))
     return tuple(arms)

@@ -1,101 +1,116 @@
 """Everything that dbcare raises or warns about.
 
 DbcareError
-├── InvalidValueError (ValueError)     an argument that cannot be meant
-│   └── InvalidRewardError             a reward that is no finite number
+├── InvalidValueError (ValueError)     an invalid argument
+│   └── InvalidRewardError             a non-finite reward
 ├── ProtocolError                      a run used out of turn
 │   ├── NotAskedError                  told an arm other than the one asked for
 │   ├── StoppedError                   told after the policy had stopped
-│   └── AlreadyToldError               a trial of a study told again, with another outcome
-├── EngineError                        an engine asked for what it cannot do
-└── StudyError                         a live study that cannot be had
-    ├── StudyExistsError               created twice
+│   └── AlreadyToldError               a trial told again, with a different outcome
+├── EngineError                        an engine cannot answer the question
+└── StudyError                         a study that is unavailable
+    ├── StudyExistsError               the name is taken
     ├── StudyNotFoundError             no such study, or no such trial in it
-    ├── StudyMismatchError             loaded with other settings than it was made with
-    ├── AccessError                    its server does not let this key do this
-    └── StorageError                   the place where it is kept does not do its part
-        └── AnswerLostError            nobody knows whether it was done
+    ├── StudyMismatchError             loaded with settings other than those it was created with
+    ├── AccessError                    the server does not allow this key to do this
+    └── StorageError                   the storage backend failed
+        └── AnswerLostError            nobody knows whether the request took effect
 
 DbcareWarning (UserWarning)
 ├── GuessingIsBestWarning              a cost so high that no pull can pay for itself
-├── NotCompiledWarning                 a policy that runs interpreted, and so slowly
-└── PrecisionWarning                   a simulation that ended before its precision was reached
+├── NotCompiledWarning                 a policy that runs interpreted, and therefore slowly
+├── PolicyNotLoadedWarning             an installed package whose policy cannot be loaded
+└── PrecisionWarning                   a simulation that ended before it reached the requested precision
 
-Messages say what must hold and what was given: "`cost` must be positive but got -1.0."
+Messages about invalid arguments say what must hold and what was given: "`cost` must be positive but got -1.0."
 """
 
 
 class DbcareError(Exception):
-    """Root of all exceptions of dbcare."""
+    """Base class for dbcare exceptions.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> try:
+    ...     dbcare.Risk.simple_regret(cost=-1.0)
+    ... except dbcare.DbcareError as error:
+    ...     print(error)
+    `cost` must be positive but got -1.0.
+    """
 
 
 class InvalidValueError(DbcareError, ValueError):
-    """An argument that cannot be meant; nothing was changed."""
+    """Invalid argument; nothing was changed."""
 
 
 class InvalidRewardError(InvalidValueError):
-    """A reward that is NaN, infinite or no number; the run still waits for it."""
+    """The reward is not a finite number, or not one that this study accepts; the trial still waits for its reward."""
 
 
 class ProtocolError(DbcareError):
-    """A run used out of turn; nothing was changed."""
+    """A run was used out of turn; nothing was changed."""
 
 
 class NotAskedError(ProtocolError):
-    """A reward told for another arm than the one asked for."""
+    """A reward was told for an arm other than the one asked for."""
 
 
 class StoppedError(ProtocolError):
-    """A reward told after the policy had stopped."""
+    """A reward was told after the policy had stopped."""
 
 
 class AlreadyToldError(ProtocolError):
-    """A trial of a study that was told or failed before, now with another outcome; the first one stands."""
+    """The trial was told or failed before with a different outcome; the first outcome stands."""
 
 
 class StudyError(DbcareError):
-    """A live study that cannot be had; nothing was changed."""
+    """Base class for study errors; nothing was changed."""
 
 
 class StudyExistsError(StudyError):
-    """A study of that name is stored already."""
+    """A study with that name already exists."""
 
 
 class StudyNotFoundError(StudyError):
-    """No study of that name is stored, or it has no such trial."""
+    """No study has that name, or the study has no such trial."""
 
 
 class StudyMismatchError(StudyError):
-    """The stored study was made with other settings; the message lists what differs."""
+    """The stored study was created with different settings; the message lists the differences."""
 
 
 class StorageError(StudyError):
-    """The database cannot be opened, read or written; the message says why. Nothing half-written is left behind."""
+    """The database cannot be opened, read or written; the message says why. Nothing half-written remains."""
 
 
 class AnswerLostError(StorageError):
-    """A server was asked for what must not be done twice, and did not answer: it may have been done or not."""
+    """No response to a request that isn't safe to retry; it may have succeeded."""
 
 
 class AccessError(StudyError):
-    """A server that wants a key, or one that may do more; the message says which role it needs."""
+    """The server requires a key, or one with more rights; the message says which role it needs."""
 
 
 class EngineError(DbcareError):
-    """An engine asked for what it cannot do; the message says which one can."""
+    """The engine cannot answer this question; the message says which one can."""
 
 
 class DbcareWarning(UserWarning):
-    """Root of all warnings of dbcare."""
+    """Base class for dbcare warnings."""
 
 
 class GuessingIsBestWarning(DbcareWarning):
-    """A legal cost, but so high that choosing without data is at least as good."""
+    """The cost is legal, but so high that choosing without data is at least as good."""
 
 
 class NotCompiledWarning(DbcareWarning):
-    """A policy of the user's that numba cannot compile: it runs, some hundred times slower."""
+    """Numba cannot compile the policy, so it runs interpreted, several hundred times slower."""
+
+
+class PolicyNotLoadedWarning(DbcareWarning):
+    """An installed package declares a policy that cannot be loaded; all other policies work."""
 
 
 class PrecisionWarning(DbcareWarning):
-    """The precision asked for would take more runs than the engine makes; the result says what was reached."""
+    """The requested precision would take more runs than the engine makes; the result says what was reached."""

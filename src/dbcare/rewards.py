@@ -1,8 +1,8 @@
-"""Reward families: what one pull of an arm can yield.
+"""Reward families: the distributions of the reward of one pull.
 
 Each family knows its mean, its sub-Gaussian sigma, and how to sample. Bounded families report
-sigma = (largest - smallest) / 2 (Hoeffding's lemma), which is what the paper uses for Bernoulli (1/2).
-Families with finitely many outcomes expose them as `outcomes`, so that engines treat them alike.
+sigma = (largest - smallest) / 2 (Hoeffding's lemma), which the paper uses for Bernoulli (1/2).
+Families with finitely many outcomes expose them as `outcomes`, so engines treat them alike.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Array = npt.NDArray[np.float64]
 
 @runtime_checkable
 class Reward(Protocol):
-    """What a bandit needs to know of an arm."""
+    """What a bandit needs to know about an arm."""
 
     @property
     def mean(self) -> float:
-        """Expected reward of a pull."""
+        """The expected reward of a pull."""
 
     @property
     def sigma(self) -> float:
-        """Sub-Gaussian parameter: E exp(t(X - mean)) <= exp(t^2 sigma^2 / 2) for every t."""
+        """The sub-Gaussian parameter: E exp(t(X - mean)) <= exp(t^2 sigma^2 / 2) for every t."""
 
     def sample(self, generator: np.random.Generator, size: int) -> Array:
-        """`size` independent rewards."""
+        """Draw `size` independent rewards."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class Categorical:
     probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        values = _numbers("values", self.values)
-        probabilities = _numbers("probabilities", self.probabilities)
+        values = _check_numbers("values", self.values)
+        probabilities = _check_numbers("probabilities", self.probabilities)
         if len(values) != len(probabilities):
             raise InvalidValueError(
-                f"`probabilities` must be as many as `values` ({len(values)}) but got {len(probabilities)}."
+                f"`probabilities` must be as long as `values` ({len(values)}) but got {len(probabilities)}."
             )
         for index, probability in enumerate(probabilities):
             validation.unit(f"probabilities[{index}]", probability)
@@ -85,7 +85,7 @@ class Categorical:
 
     @property
     def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Values and probabilities."""
+        """The values and their probabilities."""
         return self.values, self.probabilities
 
     def sample(self, generator: np.random.Generator, size: int) -> Array:
@@ -107,7 +107,7 @@ class Bernoulli:
 
     @property
     def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Values and probabilities."""
+        """The values and their probabilities."""
         return (0.0, 1.0), (1.0 - self.mean, self.mean)
 
     def sample(self, generator: np.random.Generator, size: int) -> Array:
@@ -121,7 +121,7 @@ class Empirical:
     data: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "data", _numbers("data", self.data))
+        object.__setattr__(self, "data", _check_numbers("data", self.data))
 
     @cached_property
     def mean(self) -> float:
@@ -133,7 +133,7 @@ class Empirical:
 
     @cached_property
     def outcomes(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Distinct values and how often each was seen, as a share."""
+        """The distinct values and the share of the data that each makes up."""
         values, counts = np.unique(np.asarray(self.data), return_counts=True)
         return tuple(values.tolist()), tuple((counts / len(self.data)).tolist())
 
@@ -141,10 +141,10 @@ class Empirical:
         return generator.choice(np.asarray(self.data), size)
 
 
-def _numbers(name: str, given: Sequence[Any]) -> tuple[float, ...]:
-    numbers = tuple(validation.real(f"{name}[{index}]", each) for index, each in enumerate(given))
+def _check_numbers(name: str, values: Sequence[Any]) -> tuple[float, ...]:
+    numbers = tuple(validation.real(f"{name}[{index}]", value) for index, value in enumerate(values))
     if not numbers:
-        raise InvalidValueError(f"`{name}` must not be empty but got {given!r}.")
+        raise InvalidValueError(f"`{name}` must not be empty but got {values!r}.")
     return numbers
 
 

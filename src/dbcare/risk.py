@@ -16,6 +16,7 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.money import Money
 
 
 class Loss(StrEnum):
@@ -42,8 +43,7 @@ class Risk:
     def __repr__(self) -> str:
         if self.value is None:
             return f"Risk.{self.loss}(cost={self.cost})"
-        price = self.cost * self.value if isinstance(self.cost, float) else tuple(c * self.value for c in self.cost)
-        return f"Risk.{self.loss}(price={price}, value={self.value})"
+        return f"Risk.{self.loss}(price={self._amounts}, value={self.value})"
 
     @classmethod
     def misidentification(
@@ -68,12 +68,25 @@ class Risk:
         return _made(Loss.SIMPLE_REGRET, cost, price, value)
 
     @property
+    def _amounts(self) -> float | tuple[float, ...]:
+        """The cost, or the price where there is a value."""
+        if self.value is None:
+            return self.cost
+        return self.cost * self.value if isinstance(self.cost, float) else tuple(c * self.value for c in self.cost)
+
+    @property
+    def _unit_name(self) -> str:
+        """What the user gave: a cost, or a price."""
+        return "cost" if self.value is None else "price"
+
+    @property
     def single_cost(self) -> float:
         """The cost of a pull where all arms cost the same; an error where they do not."""
         if not self.costs_differ:
             return self.cost if isinstance(self.cost, float) else self.cost[0]
         raise InvalidValueError(
-            f"`cost` must be the same for all arms here but got {self.cost}; Breakeven takes a cost for each."
+            f"`{self._unit_name}` must be the same for all arms here but got {self._amounts}; "
+            "Breakeven accepts one per arm."
         )
 
     @property
@@ -86,29 +99,20 @@ class Risk:
         if isinstance(self.cost, float):
             return (self.cost,) * arms
         if len(self.cost) != arms:
-            name = "cost" if self.value is None else "price"
             raise InvalidValueError(
-                f"`{name}` must have one entry for each of the {arms} arms but got {len(self.cost)}."
+                f"`{self._unit_name}` must have one entry for each of the {arms} arms but got {len(self.cost)}."
             )
         return self.cost
 
     def in_money(self, amount: float) -> float:
-        """An amount of loss or cost in money; needs a risk made from `price` and `value`."""
+        """Convert an amount of loss or cost to money; requires a risk made from `price` and `value`."""
         if self.value is None:
-            raise InvalidValueError("`value` must be given to speak of money but got None.")
+            raise InvalidValueError("`value` is required to convert amounts to money.")
         return amount * self.value
 
-    def amount(self, amount: float) -> str:
-        """An amount of loss or cost in words: in money where there is a `value`, else in units of the loss."""
-        return f"{amount:.3g}" if self.value is None else money(self.in_money(amount))
-
-
-def money(number: float) -> str:
-    """An amount of money: thousands apart, cents below a thousand, three digits below one."""
-    size = abs(number)
-    if size < 0.9995:
-        return f"{number:.3g}"
-    return f"{number:,.0f}" if size >= 999.995 else f"{number:,.2f}"
+    def money(self, amount: float, currency: str = "") -> Money:
+        """Return an amount of loss or cost as people read it: in money where there is a `value`."""
+        return Money(amount, None) if self.value is None else Money(amount * self.value, currency)
 
 
 def required(risk: Any) -> Risk:
@@ -121,7 +125,7 @@ def required(risk: Any) -> Risk:
 def _made(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
     if cost is not None:
         if price is not None or value is not None:
-            raise InvalidValueError("`cost` must stand alone but got a `price` or a `value` beside it.")
+            raise InvalidValueError("Pass `cost`, or `price` and `value`, not both.")
         return Risk(loss, cost)
     if price is None or value is None:
         raise InvalidValueError(

@@ -1,6 +1,6 @@
-"""Checks of arguments, each returning the value in its canonical type.
+"""Check arguments; each check returns the value in its canonical type.
 
-Every message has the form "`name` must <condition> but got <value>."
+Messages have the form "`name` must <condition> but got <value>."
 """
 
 import math
@@ -12,7 +12,7 @@ from dbcare.errors import InvalidValueError
 
 
 def real(name: str, value: Any) -> float:
-    """A finite real number; booleans and text are refused."""
+    """Check that the value is a finite real number; booleans and strings are rejected."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidValueError(f"`{name}` must be a real number but got {value!r}.")
     try:
@@ -25,7 +25,7 @@ def real(name: str, value: Any) -> float:
 
 
 def positive(name: str, value: Any) -> float:
-    """A finite number above zero."""
+    """Check that the value is a finite number above zero."""
     number = real(name, value)
     if number <= 0.0:
         raise InvalidValueError(f"`{name}` must be positive but got {number}.")
@@ -33,14 +33,14 @@ def positive(name: str, value: Any) -> float:
 
 
 def known_sigma(value: Any) -> float:
-    """A standard deviation, for policies that cannot do without."""
+    """Check that the value is a standard deviation, for policies that require one."""
     if value is None:
-        raise InvalidValueError("`sigma` must be known here but got None; Breakeven does without.")
+        raise InvalidValueError("`sigma` is required here; Breakeven accepts None.")
     return positive("sigma", value)
 
 
 def non_negative(name: str, value: Any) -> float:
-    """A finite number, zero or above."""
+    """Check that the value is a finite number, zero or above."""
     number = real(name, value)
     if number < 0.0:
         raise InvalidValueError(f"`{name}` must not be negative but got {number}.")
@@ -48,7 +48,7 @@ def non_negative(name: str, value: Any) -> float:
 
 
 def open_unit(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1."""
+    """Check that the value lies strictly between 0 and 1."""
     number = real(name, value)
     if not 0.0 < number < 1.0:
         raise InvalidValueError(f"`{name}` must lie strictly between 0 and 1 but got {number}.")
@@ -56,7 +56,7 @@ def open_unit(name: str, value: Any) -> float:
 
 
 def unit(name: str, value: Any) -> float:
-    """A number between 0 and 1, both included."""
+    """Check that the value lies between 0 and 1, both included."""
     number = real(name, value)
     if not 0.0 <= number <= 1.0:
         raise InvalidValueError(f"`{name}` must lie between 0 and 1 but got {number}.")
@@ -64,7 +64,7 @@ def unit(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, *, at_least: int) -> int:
-    """A whole number no smaller than `at_least`; 1e5 counts as whole, 1.5 and True do not."""
+    """Check that the value is a whole number, at least `at_least`; 1e5 counts as whole, 1.5 and True do not."""
     number = real(name, value)
     if number != int(number):
         raise InvalidValueError(f"`{name}` must be a whole number but got {number}.")
@@ -74,33 +74,33 @@ def whole(name: str, value: Any, *, at_least: int) -> int:
 
 
 def text(name: str, value: Any, *, longest: int = 200) -> str:
-    """A text that can be shown in a line and stored anywhere."""
+    """Check that the value is a nonblank string that fits on one line and can be stored anywhere."""
     if isinstance(value, str) and value.strip() and len(value) <= longest and value.isprintable():
         return value
     shown = repr(value)
     raise InvalidValueError(
-        f"`{name}` must be a text of 1 to {longest} printable characters but got "
+        f"`{name}` must be a string of 1 to {longest} printable characters but got "
         f"{shown if len(shown) <= 80 else shown[:80] + '...'}."
     )
 
 
 def spread_within(bound: float, spread: float) -> None:
-    """Means whose largest and smallest differ by no more than `bound` (only differences matter, not their level)."""
+    """Check that the largest and smallest mean differ by at most `bound`; only differences matter, not the level."""
     if spread > bound * (1.0 + 1e-12):
         raise InvalidValueError(
-            f"`bound` must be at least the largest difference of the means, {spread:g}, but got {bound:g}."
+            f"`bound` must be at least the largest difference between means, {spread:g}, but got {bound:g}."
         )
 
 
-def settle(owner: Any, **values: Any) -> None:
-    """Give the fields of a frozen dataclass their canonical values."""
+def set_fields(owner: Any, **values: Any) -> None:
+    """Set fields of a frozen dataclass to their canonical values."""
     for name, value in values.items():
         object.__setattr__(owner, name, value)
 
 
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the names listed."""
-    listed = list(choices)
-    if value not in listed:
-        raise InvalidValueError(f"`{name}` must be one of {', '.join(listed)} but got {value!r}.")
+    """Check that the value is one of `choices`."""
+    names = list(choices)
+    if value not in names:
+        raise InvalidValueError(f"`{name}` must be one of {', '.join(names)} but got {value!r}.")
     return str(value)

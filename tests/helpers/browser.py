@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -22,8 +22,10 @@ FLAGS = (
     "--disable-sync",
 )
 WITHOUT = "DBCARE_TESTS_WITHOUT_BROWSER"  # set to skip where there can be none
-PATIENCE = 10_000.0  # milliseconds
+PATIENCE = 60_000.0  # milliseconds: the machine may be busy, and only a failure takes that long
 SCREENSHOTS = Path(__file__).parents[2] / "out" / "screenshots"
+
+expect.set_options(timeout=PATIENCE)
 
 
 @contextmanager

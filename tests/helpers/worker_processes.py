@@ -8,7 +8,7 @@ from pathlib import Path
 from dbcare import Study
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
-from dbcare.live.studies import store_of
+from dbcare.live.stores.open import open_store
 from helpers.worker_main import reward_of
 
 WORKER = Path(__file__).with_name("worker_main.py")
@@ -47,16 +47,16 @@ def told_by(workers: Iterable[Worker]) -> list[int]:
 
 def answered_since(position: int, study: Study, address: str) -> tuple[int, set[int]]:
     """The last position, and the trials that were answered behind the one given."""
-    with store_of(address).session(study.name, write=False) as session:
-        placed = session.since(position)
+    with open_store(address).session(study.name, write=False) as session:
+        placed = session.events_after(position)
     return (placed[-1][0] if placed else position), {event.trial for _, event in placed if event.kind in ANSWERS}
 
 
 def replayed(study: Study, address: str) -> tuple[Ledger, list[int]]:
     """A replay of all events in this process, each ask compared with what the ledger says; and the trials answered."""
     ledger, answered = Ledger(study.settings), []
-    with store_of(address).session(study.name, write=False) as session:
-        for _, event in session.since(0):
+    with open_store(address).session(study.name, write=False) as session:
+        for _, event in session.events_after(0):
             if event.kind is EventKind.ASKED:
                 assert event.trial == ledger.asked + 1
                 assert event.arm == ledger.next_arm()

@@ -15,9 +15,7 @@ from helpers.worker_main import reward_of
 from helpers.worker_processes import replayed
 
 import dbcare
-from dbcare.live.studies import store_of
-
-pytestmark = pytest.mark.xdist_group("postgres")
+from dbcare.live.stores.open import open_store
 
 ARMS = ["A", "B", "C"]
 CLIENTS, TRIALS = 8, 60
@@ -92,4 +90,4 @@ def test_two_servers_under_load_one_of_them_killed(database: str, postgres: Serv
     assert ledger.counted == CLIENTS * TRIALS
     assert study.recommendation().arm == ARMS[ledger.decision.recommended]
     study.check()
-    store_of(storage).close()
+    open_store(storage).close()

@@ -29,8 +29,6 @@ from dbcare.errors import (
     StudyNotFoundError,
 )
 
-pytestmark = pytest.mark.xdist_group("client")  # they share a server
-
 ARMS = ["A", "B", "C"]
 KILLS = 3
 

@@ -59,6 +59,22 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]
         log.close()
 
 
+NOWHERE = ["tcp://127.0.0.1:9", "nonsense"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Sweeps that find no scheduler: they are begun first, as they only give up after some seconds."""
+    folder = tmp_path_factory.mktemp("lost")
+    (folder / "sixteen.toml").write_text(SWEEP)
+    command = [COMMAND, "sweep", folder / "sixteen.toml", "--out", folder / "out", "--dask"]
+    started = {each: subprocess.Popen([*command, each], stderr=subprocess.PIPE, text=True) for each in NOWHERE}
+    yield started
+    for process in started.values():
+        with process:
+            process.kill()
+
+
 def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[str]]]) -> None:
     address, workers = cluster
     file = tmp_path / "sixteen.toml"
@@ -79,13 +95,8 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[
     assert (remote / "sixteen.csv").read_bytes() == (local / "sixteen.csv").read_bytes()
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense"])
-def test_no_scheduler_there(address: str, tmp_path: Path) -> None:
-    file = tmp_path / "sixteen.toml"
-    file.write_text(SWEEP)
-    answer = subprocess.run(
-        [COMMAND, "sweep", file, "--out", tmp_path / "out", "--dask", address],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert answer.returncode == 2
-    assert f"`dask` must be the address of a running scheduler but got {address}" in answer.stderr
+@pytest.mark.parametrize("address", NOWHERE)
+def test_no_scheduler_there(address: str, lost: dict[str, subprocess.Popen[str]]) -> None:
+    _, said = lost[address].communicate()
+    assert lost[address].returncode == 2
+    assert f"`dask` must be the address of a running scheduler but got {address}" in said

@@ -1,4 +1,4 @@
-"""The installed command, in processes of its own."""
+"""The installed command, mostly in processes of its own."""
 
 import csv
 import io
@@ -9,8 +9,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from typer.testing import CliRunner
 
 from dbcare import DBCARE, Bandit, Racing, Risk, evaluate, plan
+from dbcare.cli import app
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
@@ -92,16 +94,23 @@ def test_simulate_takes_options_of_the_policy() -> None:
     ],
 )
 def test_simulate_refuses_in_one_line(arguments: list[str], words: str) -> None:
-    answer = simulate(*arguments, "--cost", "1e-3")
-    assert answer.returncode == 2
+    assert words in refused("simulate", *arguments, "--cost", "1e-3")
+
+
+def refused(*arguments: str) -> str:
+    """What the command says, called within this process."""
+    answer = CliRunner().invoke(app, arguments)
+    assert answer.exit_code == 2
     assert answer.stdout == ""
-    assert words in answer.stderr
     assert len(answer.stderr.splitlines()) == 1
+    return answer.stderr
+
+
+PLAN = ("plan", "--arms", "3", "--sigma", "0.5", "--runs", "200", "--seed", "4")
 
 
 def planned(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    given = [COMMAND, "plan", "--arms", "3", "--sigma", "0.5", "--runs", "200", "--seed", "4", *arguments]
-    return subprocess.run(given, capture_output=True, text=True, check=False)
+    return subprocess.run([COMMAND, *PLAN, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_plan_prints_what_the_library_says(tmp_path: Path) -> None:
@@ -134,11 +143,7 @@ def test_plan_takes_a_price_for_each_arm() -> None:
     ],
 )
 def test_plan_refuses_in_one_line(arguments: list[str], words: str) -> None:
-    answer = planned(*arguments)
-    assert answer.returncode == 2
-    assert answer.stdout == ""
-    assert words in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
+    assert words in refused(*PLAN, *arguments)
 
 
 def test_simulate_takes_a_cost_for_each_arm_and_words_for_options() -> None:

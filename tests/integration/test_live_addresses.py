@@ -9,8 +9,6 @@ from helpers.postgres import GUARDED, PASSWORD, Server
 from dbcare.errors import StorageError
 from dbcare.live.stores.sql.store import SqlStore
 
-pytestmark = pytest.mark.xdist_group("postgres")
-
 
 @pytest.mark.parametrize(
     ("address", "message"),

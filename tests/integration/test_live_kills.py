@@ -15,9 +15,7 @@ from helpers.worker_processes import ARMS, Worker, answered_since, replayed, tol
 
 import dbcare
 from dbcare.errors import AlreadyToldError, StorageError
-from dbcare.live.studies import store_of
-
-pytestmark = pytest.mark.xdist_group("postgres")
+from dbcare.live.stores.open import open_store
 
 TOGETHER = 3  # workers at any time
 
@@ -75,7 +73,7 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
     assert ledger.counted == ledger.asked == trial.id >= before
     assert bool(running) is any(worker.outages() for worker in [*crew, *dead])
     study.check()
-    store_of(address).close()
+    open_store(address).close()
 
 
 def shuffled(workers: int, servers: int) -> list[str]:
@@ -122,4 +120,4 @@ def test_a_commit_whose_reply_is_lost(postgres: Server) -> None:
         assert [row.status for row in study.trials()] == ["told", "expired", "told"]
         assert replayed(study, address)[1] == [1, 3]
         study.check()
-        store_of(address).close()
+        open_store(address).close()

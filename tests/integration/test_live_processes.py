@@ -16,9 +16,7 @@ from helpers.worker_main import reward_of
 from helpers.worker_processes import ARMS, Worker, replayed, told_by
 
 import dbcare
-from dbcare.live.studies import store_of
-
-pytestmark = pytest.mark.xdist_group("postgres")
+from dbcare.live.stores.open import open_store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -29,7 +27,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         server: Server = request.getfixturevalue("postgres")
         where = server.new_database()
     yield where
-    store_of(where).close()
+    open_store(where).close()
 
 
 def test_eight_processes_share_a_study(address: str, tmp_path: Path) -> None:
@@ -111,9 +109,9 @@ def test_backups_of_sqlite_while_workers_write(tmp_path: Path) -> None:
             ledger, told = replayed(study, copy)
             assert set(acknowledged) <= set(told)
             sizes.append(ledger.asked)
-            store_of(copy).close()
+            open_store(copy).close()
     finally:
         for worker in workers:
             worker.kill()
     assert sizes == sorted(set(sizes))
-    store_of(address).close()
+    open_store(address).close()

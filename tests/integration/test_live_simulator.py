@@ -1,4 +1,4 @@
-"""A live study on SQLite makes the decisions of the compiled simulator, one by one, in 1,000 runs."""
+"""A live study on SQLite makes the decisions of the compiled simulator, one by one; in 1,000 runs by `make soak`."""
 
 from pathlib import Path
 
@@ -6,22 +6,29 @@ import pytest
 
 import dbcare
 from dbcare import Bandit
-from dbcare.engines.draws import arms_of
+from dbcare.engines.draws import make_arms
 from dbcare.engines.simulators import trace
-from dbcare.live.studies import store_of
+from dbcare.live.stores.open import open_store
 
 ARMS = ("A", "B", "C")
 BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # whose rewards never tie, so that no tie is broken by chance
 SEED = 3
 
 
-@pytest.mark.parametrize(("policy", "runs"), [("breakeven", 700), ("breakeven-racing", 150), ("dbcare", 150)])
+SOAK = [("breakeven", 700), ("breakeven-racing", 150), ("dbcare", 150)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "runs"),
+    [("breakeven", 70), ("breakeven-racing", 15), ("dbcare", 15)]
+    + [pytest.param(*each, marks=pytest.mark.soak) for each in SOAK],
+)
 def test_the_live_study_is_the_simulated_run(tmp_path: Path, policy: str, runs: int) -> None:
     address = f"sqlite:///{tmp_path / 'live.db'}"
-    truth, trials = arms_of(BANDIT), 0
+    truth, trials = make_arms(BANDIT), 0
     for number in range(runs):
         study = dbcare.create_study(f"run {number}", ARMS, cost=0.01, sigma=0.5, policy=policy, storage=address)
-        simulated = trace(study.settings.made, truth, SEED, number)
+        simulated = trace(study.settings.built_policy, truth, SEED, number)
         for arm, reward in simulated.pulls:
             trial = study.ask()
             assert trial is not None
@@ -32,4 +39,4 @@ def test_the_live_study_is_the_simulated_run(tmp_path: Path, policy: str, runs: 
         assert study.recommendation().arm == ARMS[simulated.recommended]
         trials += len(simulated.pulls)
     assert trials > 5 * runs
-    store_of(address).close()
+    open_store(address).close()

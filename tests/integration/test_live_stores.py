@@ -10,8 +10,6 @@ from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.testing.store_suite import StoreSuite
 
-pytestmark = pytest.mark.xdist_group("postgres")
-
 
 class TestMemory(StoreSuite):
     def make(self) -> Store:

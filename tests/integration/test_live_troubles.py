@@ -17,9 +17,7 @@ import dbcare
 from dbcare import Study
 from dbcare.errors import StorageError
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import store_of
-
-pytestmark = pytest.mark.xdist_group("postgres")
+from dbcare.live.stores.open import open_store
 
 OTHER_USER = 65534  # nobody
 MOUNT = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]
@@ -37,7 +35,7 @@ def study(path: Path) -> Iterator[Study]:
     study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
     fill(study, 2)
     yield study
-    store_of(address).close()
+    open_store(address).close()
 
 
 def fill(study: Study, answers: int) -> None:
@@ -78,14 +76,14 @@ def test_a_locked_row_of_postgresql(postgres: Server) -> None:
     hasty = f"{address}&options=-c%20lock_timeout%3D100"
     waiting = dbcare.load_study("s", hasty)
     with (
-        store_of(address).session("s", write=True),
+        open_store(address).session("s", write=True),
         pytest.raises(StorageError, match="must be free in time but another process holds it"),
     ):
         waiting.ask()
     fill(waiting, 1)
     assert held.status().counted == 1
-    store_of(address).close()
-    store_of(hasty).close()
+    open_store(address).close()
+    open_store(hasty).close()
 
 
 def test_a_file_that_may_not_grow(study: Study, path: Path) -> None:
@@ -129,7 +127,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert answers(study) == told + 1 > 2
         study.check()
     finally:
-        store_of(address).close()
+        open_store(address).close()
         subprocess.run(["umount", str(disk)], check=True)
 
 
@@ -139,7 +137,7 @@ def test_a_database_opened_for_reading_only(study: Study, path: Path) -> None:
     assert reader.status().counted == 2
     with pytest.raises(StorageError, match="must be writable but is read-only: allow writing to it"):
         reader.ask()
-    store_of(address).close()
+    open_store(address).close()
     fill(study, 1)
 
 
@@ -149,7 +147,7 @@ def test_a_file_without_permission_to_write() -> None:
         path, mine = Path(folder) / "live.db", Path(folder) / "mine.db"
         study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}")
         fill(study, 2)
-        store_of(f"sqlite:///{path}").close()
+        open_store(f"sqlite:///{path}").close()
         path.chmod(0o444)
         said = python(f"""
 import os, dbcare
@@ -167,11 +165,11 @@ except StorageError as failure:
         path.chmod(0o644)
         fill(study, 1)
         assert study.status().counted == 3
-        store_of(f"sqlite:///{path}").close()
+        open_store(f"sqlite:///{path}").close()
 
 
 def test_a_newer_version_is_left_as_it_is(study: Study, path: Path) -> None:
-    store_of(f"sqlite:///{path}?timeout=0.5").close()
+    open_store(f"sqlite:///{path}?timeout=0.5").close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE dbcare SET version = 7")
         connection.execute("DROP TABLE summaries")
@@ -217,14 +215,14 @@ def test_a_file_that_is_no_database(path: Path, content: bytes) -> None:
 def test_a_damaged_file(study: Study, path: Path) -> None:
     """Told so by reading it; a backup in its place works at once."""
     fill(study, 300)
-    store_of(f"sqlite:///{path}?timeout=0.5").close()
+    open_store(f"sqlite:///{path}?timeout=0.5").close()
     shutil.copy(path, backup := path.with_name("backup.db"))
     content = bytearray(path.read_bytes())
     content[4096 * 2 : -4096] = b"\xa5" * (len(content) - 4096 * 3)
     path.write_bytes(content)
     with pytest.raises(StorageError, match="must be a sound database but is damaged: put a backup in its place"):
         dbcare.load_study("s", f"sqlite:///{path}").check()
-    store_of(f"sqlite:///{path}").close()
+    open_store(f"sqlite:///{path}").close()
     for leftover in path.parent.glob("live.db-*"):
         leftover.unlink()
     backup.replace(path)
@@ -251,7 +249,7 @@ def test_a_file_that_was_removed_meanwhile(study: Study, path: Path) -> None:
     again = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}?timeout=0.5")
     fill(again, 1)
     with closing(SqlStore(f"sqlite:///{path}")) as store, store.session("s", write=False) as session:
-        assert len(session.since(0)) == 2
+        assert len(session.events_after(0)) == 2
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -18,8 +18,6 @@ from matplotlib.image import imread
 import dbcare
 from dbcare.lab import paper
 
-pytestmark = pytest.mark.xdist_group("reproduce")  # they share a run of everything
-
 COMMAND = Path(sys.executable).with_name("dbcare")
 
 SWEEP = """

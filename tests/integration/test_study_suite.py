@@ -30,7 +30,6 @@ class TestSqlite(StudySuite):
         return dbcare.create_study(**settings, storage=f"sqlite:///{self.folder / 'studies.db'}")
 
 
-@pytest.mark.xdist_group("client")
 class TestServer(StudySuite):
     moment = 0.5
 

@@ -1,4 +1,4 @@
-"""What holds for the elimination policies whatever the rewards."""
+"""Properties of the elimination policies that hold for any rewards."""
 
 import json
 import math
@@ -26,7 +26,7 @@ ARMS = st.integers(2, 40)
 
 @st.composite
 def dbcare_policies(draw: st.DrawFn) -> DBCARE:
-    """Costs that allow between about 1 and 30 epochs for two arms."""
+    """Draw DBCARE policies with costs that allow about 1 to 30 epochs for two arms."""
     arms, sigma = draw(ARMS), draw(st.sampled_from([0.125, 0.5, 1.0]))
     share = draw(st.floats(0.02, 0.9))
     if draw(st.booleans()):
@@ -51,22 +51,22 @@ POLICIES = st.one_of(dbcare_policies(), confidence_policies())
 
 @st.composite
 def with_rewards(draw: st.DrawFn, policies: st.SearchStrategy[Any], elements: st.SearchStrategy[float]) -> Any:
-    """A policy and rewards[arm, pull], for as many pulls as an arm can get."""
+    """Draw a policy and rewards[arm, pull], for as many pulls as an arm can get."""
     policy = draw(policies)
     epochs = int(max(policy.tables.last_epoch))
     return policy, draw(arrays(np.float64, (policy.arms, epochs), elements=elements, fill=elements))
 
 
-# No sum of rewards so large that it is infinite.
+# Small enough that no sum of rewards is infinite.
 ANY = st.floats(-1e300, 1e300)
 # Near the radius, where decisions are made.
 MIXED = st.one_of(st.floats(-3.0, 3.0), st.sampled_from([0.0, 1.0]), ANY)
-# Multiples of 1/64: sums are exact, so that adding a constant changes no difference.
+# Multiples of 1/64: sums are exact, so adding a constant changes no difference.
 DYADIC = st.integers(-1024, 1024).map(lambda numerator: numerator / 64.0)
 
 
 def play(policy: EliminationPolicy, rewards: Rewards, seed: int = 0) -> tuple[Run, list[list[int]]]:
-    """Step a run to its stop; the arms asked for, epoch by epoch, each epoch sorted."""
+    """Step a run until it stops; also return the arms asked for, epoch by epoch, each epoch sorted."""
     run = policy.start(seed=seed)
     pulls = [0] * policy.arms
     epochs: list[list[int]] = []
@@ -80,9 +80,9 @@ def play(policy: EliminationPolicy, rewards: Rewards, seed: int = 0) -> tuple[Ru
 
 
 @given(with_rewards(POLICIES, MIXED))
-def test_survivors_never_grow(given_: tuple[EliminationPolicy, Rewards]) -> None:
-    """Each epoch pulls a part of those that the one before pulled; all at first; the best survives."""
-    policy, rewards = given_
+def test_survivors_never_grow(example: tuple[EliminationPolicy, Rewards]) -> None:
+    """Each epoch pulls a subset of the arms pulled before, starting with all; the best arm survives."""
+    policy, rewards = example
     run, epochs = play(policy, rewards)
     assert epochs[0] == list(range(policy.arms))
     for before, after in pairwise(epochs):
@@ -98,16 +98,16 @@ def test_survivors_never_grow(given_: tuple[EliminationPolicy, Rewards]) -> None
 
 
 @given(with_rewards(POLICIES, MIXED))
-def test_pulls_stay_within_the_bound(given_: tuple[EliminationPolicy, Rewards]) -> None:
-    policy, rewards = given_
+def test_pulls_stay_within_the_bound(example: tuple[EliminationPolicy, Rewards]) -> None:
+    policy, rewards = example
     run, epochs = play(policy, rewards)
     assert run.pulls == sum(len(epoch) for epoch in epochs) <= policy.max_pulls
 
 
 @given(with_rewards(dbcare_policies(), MIXED))
-def test_pulls_of_dbcare_stay_within_the_lemma_and_one_epoch(given_: tuple[DBCARE, Rewards]) -> None:
-    """Lemma 4 bounds pulls with N* a real number; the last epoch adds at most one pull of each arm."""
-    policy, rewards = given_
+def test_pulls_of_dbcare_stay_within_the_lemma_and_one_epoch(example: tuple[DBCARE, Rewards]) -> None:
+    """Lemma 4 bounds pulls with a real N*; the last epoch adds at most one pull of each arm."""
+    policy, rewards = example
     cost, arms = policy.risk.single_cost, policy.arms
     if policy.risk.loss is Loss.MISIDENTIFICATION:
         lemma = 2 * math.log(arms) / (math.e * cost)
@@ -119,15 +119,15 @@ def test_pulls_of_dbcare_stay_within_the_lemma_and_one_epoch(given_: tuple[DBCAR
 
 @st.composite
 def late_drops(draw: st.DrawFn) -> tuple[DBCARE, list[int]]:
-    """A DBCARE policy and an order in which its arms are to be dropped, each in the last epoch it may see."""
+    """Draw a DBCARE policy and an order in which to drop its arms, each in the last epoch it may reach."""
     policy = draw(dbcare_policies())
     return policy, draw(st.permutations(range(policy.arms)))
 
 
 @given(late_drops())
-def test_the_bound_on_pulls_is_reached(given_: tuple[DBCARE, list[int]]) -> None:
-    """With k arms left, the next to go fails in epoch last(k): no smaller bound would hold."""
-    policy, order = given_
+def test_the_bound_on_pulls_is_attained(example: tuple[DBCARE, list[int]]) -> None:
+    """With k arms left, the next arm to be dropped fails in epoch last(k): no smaller bound would hold."""
+    policy, order = example
     rewards = np.zeros((policy.arms, policy.epoch_limit(2)))
     for rank, arm in enumerate(order[:-1]):
         rewards[arm, policy.epoch_limit(policy.arms - rank) - 1] = -1e6
@@ -137,9 +137,9 @@ def test_the_bound_on_pulls_is_reached(given_: tuple[DBCARE, list[int]]) -> None
 
 
 @given(with_rewards(POLICIES, MIXED), st.randoms(use_true_random=False))
-def test_permuting_the_arms_permutes_the_result(given_: tuple[EliminationPolicy, Rewards], random: Any) -> None:
-    """new[i] is the old arm that is now called i; a tie may be broken otherwise, but only among equals."""
-    policy, rewards = given_
+def test_permuting_the_arms_permutes_the_result(example: tuple[EliminationPolicy, Rewards], random: Any) -> None:
+    """new[i] is the old arm that is now called i; a tie may be broken differently, but only among equals."""
+    policy, rewards = example
     new = list(range(policy.arms))
     random.shuffle(new)
     old_run, old_epochs = play(policy, rewards)
@@ -156,9 +156,9 @@ def test_permuting_the_arms_permutes_the_result(given_: tuple[EliminationPolicy,
 
 @given(with_rewards(POLICIES, DYADIC), DYADIC, st.integers(0, 2**32))
 def test_a_constant_added_to_all_rewards_changes_nothing(
-    given_: tuple[EliminationPolicy, Rewards], constant: float, seed: int
+    example: tuple[EliminationPolicy, Rewards], constant: float, seed: int
 ) -> None:
-    policy, rewards = given_
+    policy, rewards = example
     run, epochs = play(policy, rewards, seed)
     shifted, shifted_epochs = play(policy, rewards + constant, seed)
     assert shifted_epochs == epochs
@@ -167,9 +167,11 @@ def test_a_constant_added_to_all_rewards_changes_nothing(
 
 
 @given(with_rewards(POLICIES, MIXED), st.integers(0, 2**32), st.floats(0.0, 1.0))
-def test_state_survives_json_at_any_moment(given_: tuple[EliminationPolicy, Rewards], seed: int, moment: float) -> None:
-    """Stopped at any pull, stored as JSON and resumed, a run ends as it would have ended."""
-    policy, rewards = given_
+def test_the_state_survives_json_at_any_pull(
+    example: tuple[EliminationPolicy, Rewards], seed: int, moment: float
+) -> None:
+    """A run that is paused at any pull, stored as JSON and resumed ends as it would have otherwise."""
+    policy, rewards = example
     whole, _ = play(policy, rewards, seed)
     run = policy.start(seed=seed)
     pulls = [0] * policy.arms
@@ -184,9 +186,9 @@ def test_state_survives_json_at_any_moment(given_: tuple[EliminationPolicy, Rewa
 
 
 @given(with_rewards(dbcare_policies(), MIXED))
-def test_every_drop_obeys_the_radius_of_algorithm_1(given_: tuple[DBCARE, Rewards]) -> None:
-    """Survivors recomputed from the rewards and the formula typed here, where no mean is within 1e-9 of the radius."""
-    policy, rewards = given_
+def test_every_drop_obeys_the_radius_of_algorithm_1(example: tuple[DBCARE, Rewards]) -> None:
+    """Recompute survivors from the rewards and the formula written here, if no mean is within 1e-9 of the radius."""
+    policy, rewards = example
     _, epochs = play(policy, rewards)
     alive = set(range(policy.arms))
     totals = [0.0] * policy.arms
@@ -196,7 +198,7 @@ def test_every_drop_obeys_the_radius_of_algorithm_1(given_: tuple[DBCARE, Reward
             totals[arm] += rewards[arm, n - 1]
         radius = math.sqrt(4 * policy.sigma**2 / n * math.log(policy.arms * n / policy.delta))
         best = max(totals[arm] for arm in asked) / n
-        behind = {arm: best - totals[arm] / n for arm in asked}
-        assume(all(abs(each - radius) > 1e-9 for each in behind.values()))
-        alive = {arm for arm in asked if behind[arm] <= radius}
+        deficits = {arm: best - totals[arm] / n for arm in asked}
+        assume(all(abs(deficit - radius) > 1e-9 for deficit in deficits.values()))
+        alive = {arm for arm in asked if deficits[arm] <= radius}
     assert len(alive) == 1 or len(epochs) == policy.epoch_limit(len(alive))

@@ -1,6 +1,6 @@
 """Breakeven's risk against its bars, on a small fixed subset of the paper's settings.
 
-Each check is of a geometric mean of ratios, which must lie beyond its bar by 5 standard errors (one-sided 3e-7), at a
+Each check concerns a geometric mean of ratios, which must clear its bar by 5 standard errors (one-sided 3e-7) at a
 fixed seed; the negative controls must miss the same bars by as much. `benchmarks/policies.py` measures all settings.
 """
 
@@ -35,7 +35,7 @@ def breakeven(sigma: float | None = 1.0, *, guard: bool = True) -> Maker:
 
 
 def log_ratio(ours: Maker, theirs: Maker, losses: Sequence[Loss], bandits: Sequence[Bandit]) -> tuple[float, float]:
-    """The mean logarithm of the ratio of risks, and its standard error."""
+    """Return the mean logarithm of the ratio of risks, and its standard error."""
     total, variance, cells = 0.0, 0.0, 0
     for loss in losses:
         for place, bandit in enumerate(bandits):
@@ -49,37 +49,37 @@ def log_ratio(ours: Maker, theirs: Maker, losses: Sequence[Loss], bandits: Seque
     return total / cells, math.sqrt(variance) / cells
 
 
-def below(bar: float, found: tuple[float, float]) -> bool:
-    return found[0] + SIGMAS * found[1] < math.log(bar)
+def is_below(bar: float, estimate: tuple[float, float]) -> bool:
+    return estimate[0] + SIGMAS * estimate[1] < math.log(bar)
 
 
-def above(bar: float, found: tuple[float, float]) -> bool:
-    return found[0] - SIGMAS * found[1] > math.log(bar)
+def is_above(bar: float, estimate: tuple[float, float]) -> bool:
+    return estimate[0] - SIGMAS * estimate[1] > math.log(bar)
 
 
 @pytest.mark.parametrize(("policy", "bar"), [(breakeven(), 0.34), (racing, 0.42)], ids=["Breakeven", "BreakevenRacing"])
-def test_a_third_of_dbcares_risk(policy: Maker, bar: float) -> None:
-    assert below(bar, log_ratio(policy, dbcare, list(Loss), BANDITS))
+def test_the_risk_is_about_a_third_of_dbcares(policy: Maker, bar: float) -> None:
+    assert is_below(bar, log_ratio(policy, dbcare, list(Loss), BANDITS))
 
 
-def test_understated_sigma_needs_the_guard() -> None:
-    """Half the true sigma: at most 1.15 times the risk with the right one; without the guard that bar is missed."""
+def test_an_understated_sigma_needs_the_guard() -> None:
+    """With half the true sigma, the risk is at most 1.15 times that with the right one; not so without the guard."""
     right = breakeven(guard=False)
-    assert below(1.15, log_ratio(breakeven(0.5), right, list(Loss), BANDITS))
-    assert above(1.15, log_ratio(breakeven(0.5, guard=False), right, list(Loss), BANDITS))
+    assert is_below(1.15, log_ratio(breakeven(0.5), right, list(Loss), BANDITS))
+    assert is_above(1.15, log_ratio(breakeven(0.5, guard=False), right, list(Loss), BANDITS))
 
 
-def test_unknown_sigma_costs_little() -> None:
-    assert below(1.15, log_ratio(breakeven(None), breakeven(guard=False), list(Loss), BANDITS))
+def test_an_unknown_sigma_costs_little() -> None:
+    assert is_below(1.15, log_ratio(breakeven(None), breakeven(guard=False), list(Loss), BANDITS))
 
 
 @pytest.mark.parametrize(("loss", "bar"), [(Loss.MISIDENTIFICATION, 1.4), (Loss.SIMPLE_REGRET, 1.25)])
-def test_near_the_test_that_knows_the_gap(loss: Loss, bar: float) -> None:
-    """Two arms, gaps from 0.1 to 0.8; DBCARE misses the bar."""
+def test_the_risk_is_near_that_of_the_known_gap_sprt(loss: Loss, bar: float) -> None:
+    """For two arms and gaps from 0.1 to 0.8; DBCARE misses the bar."""
     bandits = [Bandit.two_arm(gap) for gap in (0.1, 0.2, 0.4, 0.8)]
 
     def sprt(risk: Risk, bandit: Bandit) -> Policy:
         return best_sprt(risk, bandit.smallest_gap)
 
-    assert below(bar, log_ratio(breakeven(), sprt, [loss], bandits))
-    assert above(bar, log_ratio(dbcare, sprt, [loss], bandits))
+    assert is_below(bar, log_ratio(breakeven(), sprt, [loss], bandits))
+    assert is_above(bar, log_ratio(dbcare, sprt, [loss], bandits))

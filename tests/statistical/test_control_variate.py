@@ -1,8 +1,8 @@
-"""The control variate: its law is the integral's, and it leaves runs and expectations as they are.
+"""The control variate has the law of the integral and does not change runs or expectations.
 
 The estimate with control differs from the plain one by a coefficient, fitted on other runs, times E[loss(C)] - mean
 loss(C), so it is unbiased if C, the leader at the checkpoint, has the law of the integral. Chi-square tests at 1e-7
-each, fixed seeds.
+each; seeds are fixed.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from scipy import stats
 from dbcare import DBCARE, Bandit, Risk, evaluate
 from dbcare.engines import simulators
 from dbcare.engines.control_variate import leader_law
-from dbcare.engines.draws import GaussianArms, arms_of
+from dbcare.engines.draws import GaussianArms, make_arms
 from dbcare.engines.estimates import Control, Moments
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
@@ -25,7 +25,7 @@ from dbcare.risk import Loss
 RUNS = 100_000
 LEVEL = 1e-7
 
-# In the first nobody is dropped early; in the others many are, at different epochs, and the budget then grows.
+# In the first setting no arm is dropped early; in the others many are, at different epochs, and the budget then grows.
 SETTINGS = [
     (DBCARE(Risk.misidentification(2e-3), 3), Bandit.gaussian([0.1, 0.05, 0.0])),
     (DBCARE(Risk.misidentification(5e-4), 5, sigma=0.5, bound=3.0), Bandit.gaussian([0.6, 0.55, 0.3, 0.0, -1.5], 0.5)),
@@ -33,15 +33,15 @@ SETTINGS = [
 ]
 
 
-def simulated(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit, seed: int = 21) -> tuple[Outcomes, int]:
-    simulator = make(policy, arms_of(bandit), seed)
+def simulate(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit, seed: int = 21) -> tuple[Outcomes, int]:
+    simulator = make(policy, make_arms(bandit), seed)
     outcomes = Outcomes.empty(RUNS, control=True)
     simulator.block()(outcomes, 0)
     return outcomes, simulator.checkpoint
 
 
 def fits(outcomes: Outcomes, law: np.ndarray) -> bool:
-    """Cells of fewer than 20 expected are thrown together with the rarest of the others."""
+    """Test the leaders against `law`; cells with fewer than 20 expected are merged with the rarest of the others."""
     order = np.argsort(law)
     counts, expected = np.bincount(outcomes.leader, minlength=len(law))[order], RUNS * law[order]
     start = int(np.argmax(np.cumsum(expected) >= 20.0))
@@ -52,16 +52,16 @@ def fits(outcomes: Outcomes, law: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("make", [direct_simulator, skip_simulator])
 @pytest.mark.parametrize(("policy", "bandit"), SETTINGS)
-def test_leader_has_the_law_of_the_integral(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit) -> None:
-    outcomes, checkpoint = simulated(make, policy, bandit)
+def test_the_leader_has_the_law_of_the_integral(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit) -> None:
+    outcomes, checkpoint = simulate(make, policy, bandit)
     assert checkpoint == policy.epoch_limit(policy.arms)
-    arms = arms_of(bandit)
+    arms = make_arms(bandit)
     assert isinstance(arms, GaussianArms)
     assert fits(outcomes, leader_law(arms, checkpoint))
     assert not fits(outcomes, leader_law(arms, int(1.3 * checkpoint)))
 
 
-def test_law_against_two_arms_and_symmetry() -> None:
+def test_the_law_of_two_arms_and_of_equal_arms() -> None:
     """Two arms: P(first leads) = Phi(gap sqrt(N / 2) / sigma). Equal arms: 1/K each."""
     law = leader_law(GaussianArms(np.array([0.3, 0.1]), np.array([0.7, 0.7])), 50)
     assert law == pytest.approx([stats.norm.cdf(0.2 * 5.0 / 0.7), stats.norm.sf(0.2 * 5.0 / 0.7)], abs=1e-12)
@@ -69,41 +69,41 @@ def test_law_against_two_arms_and_symmetry() -> None:
 
 
 @pytest.mark.parametrize(("policy", "bandit"), SETTINGS)
-def test_runs_are_the_same_with_and_without(policy: DBCARE, bandit: Bandit, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched, _ = simulated(direct_simulator, policy, bandit)
-    monkeypatch.setattr(simulators, "checkpoint_of", lambda policy, arms: 0)
-    plain, checkpoint = simulated(direct_simulator, policy, bandit)
+def test_the_control_does_not_change_runs(policy: DBCARE, bandit: Bandit, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched, _ = simulate(direct_simulator, policy, bandit)
+    monkeypatch.setattr(simulators, "find_checkpoint", lambda policy, arms: 0)
+    plain, checkpoint = simulate(direct_simulator, policy, bandit)
     assert checkpoint == 0
     assert np.array_equal(watched.recommended, plain.recommended)
     assert np.array_equal(watched.pulls, plain.pulls)
 
 
 @pytest.mark.parametrize("loss", list(Loss))
-@pytest.mark.parametrize(("setting", "most"), [(0, 0.3), (1, 1.01), (2, 0.9)])
-def test_the_estimate_agrees_and_has_less_noise(setting: int, most: float, loss: Loss) -> None:
-    """Two independent sets of runs, one with control, one without: within 5.4 standard errors (p = 7e-8)."""
+@pytest.mark.parametrize(("setting", "max_ratio"), [(0, 0.3), (1, 1.01), (2, 0.9)])
+def test_the_estimate_agrees_and_has_less_noise(setting: int, max_ratio: float, loss: Loss) -> None:
+    """Two independent sets of runs, one with control and one without, agree within 5.4 standard errors (p = 7e-8)."""
     policy, bandit = SETTINGS[setting]
     gaps = np.array(bandit.gaps)
-    watched, checkpoint = simulated(direct_simulator, policy, bandit, seed=31)
-    arms = arms_of(bandit)
+    watched, checkpoint = simulate(direct_simulator, policy, bandit, seed=31)
+    arms = make_arms(bandit)
     assert isinstance(arms, GaussianArms)
     law = leader_law(arms, checkpoint)
-    better = Moments(watched, gaps, Control(checkpoint, law)).total(loss, policy.cost)
-    plain = Moments(simulated(direct_simulator, policy, bandit, seed=32)[0], gaps, None).total(loss, policy.cost)
-    assert abs(better.value - plain.value) < 5.4 * np.hypot(better.standard_error, plain.standard_error)
-    assert better.standard_error < most * plain.standard_error
-    wrong = Control(checkpoint, np.roll(law, 1))
-    off = Moments(watched, gaps, wrong).total(loss, policy.cost)
-    assert abs(off.value - plain.value) > 5.4 * np.hypot(off.standard_error, plain.standard_error)
+    controlled = Moments(watched, gaps, Control(checkpoint, law)).total(loss, policy.cost)
+    plain = Moments(simulate(direct_simulator, policy, bandit, seed=32)[0], gaps, None).total(loss, policy.cost)
+    assert abs(controlled.value - plain.value) < 5.4 * np.hypot(controlled.standard_error, plain.standard_error)
+    assert controlled.standard_error < max_ratio * plain.standard_error
+    wrong_control = Control(checkpoint, np.roll(law, 1))
+    biased = Moments(watched, gaps, wrong_control).total(loss, policy.cost)
+    assert abs(biased.value - plain.value) > 5.4 * np.hypot(biased.standard_error, plain.standard_error)
 
 
-def test_evaluate_shows_it() -> None:
+def test_evaluate_reports_the_control() -> None:
     policy, bandit = SETTINGS[1]
-    found = evaluate(policy, bandit, runs=2_000, engine="direct")
-    assert found.control is not None
-    arms = arms_of(bandit)
+    control = evaluate(policy, bandit, runs=2_000, engine="direct").control
+    assert control is not None
+    arms = make_arms(bandit)
     assert isinstance(arms, GaussianArms)
-    assert found.control.known_error == pytest.approx(1.0 - leader_law(arms, policy.epoch_limit(5))[0], abs=1e-12)
-    assert 0 < found.control.disagreements < 2_000
-    assert 0.0 < found.control.coefficient < 1.0
+    assert control.known_error == pytest.approx(1.0 - leader_law(arms, policy.epoch_limit(5))[0], abs=1e-12)
+    assert 0 < control.disagreements < 2_000
+    assert 0.0 < control.coefficient < 1.0
     assert evaluate(replace(policy, arms=2), Bandit.two_arm(0.2), runs=10, engine="direct").control is None

@@ -1,12 +1,12 @@
-"""DBCARE stepped by hand on two Bernoulli arms, against a dynamic programme over (epoch, difference of sums).
+"""DBCARE stepped by hand on two Bernoulli arms, against a dynamic program over (epoch, difference of sums).
 
-The programme knows the paper's formulas as typed here and nothing of the policy's tables.
+The program uses the paper's formulas as written here and none of the policy's tables.
 
-Error rate: a setting is judged by two tests, each failing a correct policy with probability at most ALPHA = 1e-7 over
-the choice of the seeds (which are fixed). The errors among the runs are binomial: its exact tails, ALPHA/2 each. The
-epochs used are independent, lie in [1, last] and have the mean and the variance that the programme gives: by
-Bernstein's inequality their average over m runs is off by t with probability at most
-2 exp(-m t^2 / (2 (variance + last t / 3))). With 4 settings, 8 tests: below 1e-6 in all.
+Error rate: a setting is judged by two tests, each of which fails a correct policy with probability at most ALPHA = 1e-7
+over the choice of the seeds (which are fixed). The number of errors is binomial: exact tails of ALPHA/2 each. The
+epochs used are independent, lie in [1, last], and have the mean and variance that the program gives: by Bernstein's
+inequality, their average over m runs is off by t with probability at most
+2 exp(-m t^2 / (2 (variance + last t / 3))). With 4 settings, that makes 8 tests: below 1e-6 in all.
 """
 
 import math
@@ -24,9 +24,9 @@ ALPHA = 1e-7
 
 @dataclass(frozen=True)
 class Design:
-    """N*, delta and the radius of two arms with sigma = 1/2 and B = 1, as the corollaries of the paper have them.
+    """N*, delta and the radius for two arms with sigma = 1/2 and B = 1, from the paper's corollaries.
 
-    The last three fields have the paper's values; others are the negative controls.
+    The defaults of the last three fields are the paper's values; other values are negative controls.
     """
 
     loss: Loss
@@ -52,7 +52,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Law:
-    """What the dynamic programme finds: the chance of an error, and the moments of the number of epochs."""
+    """The results of the dynamic program: the probability of an error, and the moments of the number of epochs."""
 
     error: float
     epochs: float
@@ -63,7 +63,7 @@ class Law:
 
 
 def solve(design: Design, gap: float) -> Law:
-    """Carry P(still running, difference = d) forward; arm 0 has mean 1/2 + gap/2, arm 1 has 1/2 - gap/2."""
+    """Carry P(still running, difference = d) forward; arm 0 has mean 1/2 + gap/2, and arm 1 has mean 1/2 - gap/2."""
     better, worse = 0.5 + gap / 2, 0.5 - gap / 2
     up, down = better * (1 - worse), worse * (1 - better)
     last = design.last
@@ -84,7 +84,7 @@ def solve(design: Design, gap: float) -> Law:
 
 @dataclass(frozen=True)
 class Sample:
-    """What stepping by hand found."""
+    """The results of stepping by hand."""
 
     runs: int
     errors: int
@@ -100,7 +100,7 @@ def step(loss: Loss, cost: float, gap: float, runs: int) -> Sample:
     errors = epochs = 0
     for seed, both in enumerate(np.stack(drawn).reshape(2, runs, horizon).swapaxes(0, 1).tolist()):
         run = policy.start(seed=seed)
-        rewards = [iter(each) for each in both]
+        rewards = [iter(arm_rewards) for arm_rewards in both]
         while (arm := run.ask()) is not None:
             run.tell(next(rewards[arm]))
         errors += run.recommendation() == 1
@@ -109,8 +109,8 @@ def step(loss: Loss, cost: float, gap: float, runs: int) -> Sample:
 
 
 def lower_tail(count: int, trials: int, chance: float) -> float:
-    """P(X <= count) for a binomial X."""
-    log = [
+    """Return P(X <= count) for a binomial X."""
+    logs = [
         math.lgamma(trials + 1)
         - math.lgamma(hits + 1)
         - math.lgamma(trials - hits + 1)
@@ -118,7 +118,7 @@ def lower_tail(count: int, trials: int, chance: float) -> float:
         + (trials - hits) * math.log1p(-chance)
         for hits in range(count + 1)
     ]
-    return math.fsum(math.exp(each) for each in log)
+    return math.fsum(math.exp(log) for log in logs)
 
 
 def error_agrees(sample: Sample, law: Law) -> bool:
@@ -128,8 +128,8 @@ def error_agrees(sample: Sample, law: Law) -> bool:
 
 
 def epochs_agree(sample: Sample, law: Law, last: int) -> bool:
-    off = abs(sample.mean_epochs - law.epochs)
-    return 2 * math.exp(-sample.runs * off**2 / (2 * (law.variance + last * off / 3))) >= ALPHA
+    deviation = abs(sample.mean_epochs - law.epochs)
+    return 2 * math.exp(-sample.runs * deviation**2 / (2 * (law.variance + last * deviation / 3))) >= ALPHA
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def epochs_agree(sample: Sample, law: Law, last: int) -> bool:
         (Loss.SIMPLE_REGRET, 0.3, 0.0276382),
     ],
 )
-def test_the_programme_finds_the_fixed_points(loss: Loss, gap: float, risk: float) -> None:
-    """PAPER.md, c = 1e-4: found there by another programme."""
+def test_the_program_finds_known_risks(loss: Loss, gap: float, risk: float) -> None:
+    """Risks of Algorithm 1 (Harding & Kandasamy 2025) at c = 1e-4, computed by another program."""
     assert solve(Design(loss, 1e-4), gap).risk(loss, gap, 1e-4) == pytest.approx(risk, rel=2e-6)
 
 
-def test_the_programme_by_hand() -> None:
-    """c = 0.1: N* = 1.84, two epochs; e_1 = sqrt(ln(2/0.0731)) = 1.82 > 1, so that nothing is dropped in the first.
+def test_the_program_against_hand_arithmetic() -> None:
+    """c = 0.1: N* = 1.84, two epochs; e_1 = sqrt(ln(2/0.0731)) = 1.82 > 1, so nothing is dropped in the first.
 
     gap = 1/2, up = 9/16, down = 1/16, else 6/16: P(d < 0) = P(-,-) + 2 P(-,0) = 1/256 + 12/256,
     P(d = 0) = 36/256 + 2 * 9/256 = 54/256; error 13/256 + 27/256.
@@ -159,7 +159,7 @@ def test_the_programme_by_hand() -> None:
 
 
 SETTINGS = {
-    # What the setting shows: loss, cost, gap, runs.
+    # What the setting covers: loss, cost, gap, runs.
     "most runs end at the limit": (Loss.MISIDENTIFICATION, 5e-3, 0.1, 3000),
     "most runs separate the arms": (Loss.MISIDENTIFICATION, 2e-3, 0.5, 4000),
     "both happen": (Loss.MISIDENTIFICATION, 2e-3, 0.35, 4000),
@@ -184,26 +184,24 @@ def test_errors_and_pulls_agree(samples: dict[str, Sample], name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("most runs separate the arms", {"inside_log": 1.0}),  # ln(n/delta) for ln(2n/delta)
+        ("most runs separate the arms", {"inside_log": 1.0}),  # ln(n/delta) instead of ln(2n/delta)
         ("most runs separate the arms", {"delta_factor": 0.2}),
         ("most runs separate the arms", {"delta_factor": 5.0}),
         ("both happen", {"inside_log": 0.5}),
-        ("most runs end at the limit", {"epochs_more": -1}),  # the loop that tests n < N*
+        ("most runs end at the limit", {"epochs_more": -1}),  # a loop that tests n < N*
         ("most runs end at the limit", {"epochs_more": 1}),
         ("simple regret", {"epochs_more": -1}),
     ],
 )
-def test_a_wrong_programme_is_found_out_by_the_pulls(
-    samples: dict[str, Sample], name: str, wrong: dict[str, float]
-) -> None:
-    """Negative control: the same test against another radius, delta or limit fails."""
+def test_the_pulls_reveal_a_wrong_program(samples: dict[str, Sample], name: str, wrong: dict[str, float]) -> None:
+    """Negative control: the same test fails against another radius, delta or limit."""
     loss, cost, gap, _ = SETTINGS[name]
     design = Design(loss, cost, **wrong)  # type: ignore[arg-type]
     assert not epochs_agree(samples[name], solve(design, gap), design.last)
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.15, 0.2])
-def test_a_wrong_gap_is_found_out_by_the_errors(samples: dict[str, Sample], gap: float) -> None:
-    """Negative control: the errors of runs at gap 0.1 do not fit those of another gap."""
+def test_the_errors_reveal_a_wrong_gap(samples: dict[str, Sample], gap: float) -> None:
+    """Negative control: the errors of runs at gap 0.1 do not fit another gap."""
     law = solve(Design(Loss.MISIDENTIFICATION, 5e-3), gap)
     assert not error_agrees(samples["most runs end at the limit"], law)

@@ -1,8 +1,8 @@
-"""The exact engine against Monte Carlo, in part by policies stepped by hand, so that the rule itself is compared.
+"""The exact engine against Monte Carlo, partly with policies stepped by hand, so that the rule itself is compared.
 
-A sample is compared in four ways: error and capped runs by Chernoff's bound, the distribution of pulls by the bound of
-Dvoretzky, Kiefer and Wolfowitz, each at 1e-7, the mean of pulls by a z test at 5.5 standard deviations. The error rate
-of a test is below 4e-7. The negative control applies the same comparison to laws that are a little wrong.
+A sample is compared in four ways: error and capped runs by Chernoff's bound and the distribution of pulls by the bound
+of Dvoretzky, Kiefer and Wolfowitz, each at 1e-7, and the mean of pulls by a z test at 5.5 standard deviations. The
+error rate of a test is below 4e-7. The negative control applies the same comparison to laws that are slightly wrong.
 """
 
 import math
@@ -31,23 +31,23 @@ class Sample:
     capped: npt.NDArray[np.bool_]
 
 
-def stepped(policy: EliminationPolicy, bandit: Bandit, runs: int, seed: int) -> Sample:
-    """Runs of the policy itself; the best arm is the second."""
+def step_by_hand(policy: EliminationPolicy, bandit: Bandit, runs: int, seed: int) -> Sample:
+    """Sample runs of the policy itself; the second arm is best."""
     generator = np.random.default_rng(seed)
     rewards = [arm.sample(generator, runs * (policy.max_pulls // 2)).reshape(runs, -1) for arm in bandit.arms]
     wrong, pulls, capped = [], [], []
-    for each in range(runs):
+    for number in range(runs):
         run = policy.start(seed=int(generator.integers(2**31)))
         while (arm := run.ask()) is not None:
-            run.tell(float(rewards[arm][each, run.pulls // 2]))
+            run.tell(float(rewards[arm][number, run.pulls // 2]))
         wrong.append(run.recommendation() == 0)
         pulls.append(run.pulls)
         capped.append(not run.events)
     return Sample(np.array(wrong), np.array(pulls), np.array(capped))
 
 
-def walked(policy: EliminationPolicy, gap: float, sigma: float, runs: int, seed: int) -> Sample:
-    """Gaussian runs by walking the difference of the sums, chunk by chunk."""
+def walk(policy: EliminationPolicy, gap: float, sigma: float, runs: int, seed: int) -> Sample:
+    """Sample Gaussian runs by walking the difference of the sums, chunk by chunk."""
     generator = np.random.default_rng(seed)
     boundary = policy.tables.boundary[1:]
     lead = np.zeros(runs)
@@ -66,26 +66,26 @@ def walked(policy: EliminationPolicy, gap: float, sigma: float, runs: int, seed:
 
 
 def divergence(share: float, chance: float) -> float:
-    """Kullback-Leibler: P(a share at least this far from its chance) <= 2 exp(-runs * divergence), by Chernoff."""
+    """Return the Kullback-Leibler divergence: by Chernoff, P(a share this far off) <= 2 exp(-runs * divergence)."""
     parts = ((share, chance), (1.0 - share, 1.0 - chance))
     return math.fsum(p * math.log(p / q) if q > 0.0 else math.inf for p, q in parts if p > 0.0)
 
 
 def disagreements(law: TwoArmLaw, sample: Sample) -> list[str]:
-    """What the sample says against the law."""
+    """List the ways in which the sample contradicts the law."""
     runs = sample.pulls.size
-    most = math.log(2.0 / RATE) / runs
-    found = []
-    for name, seen, chance in (("error", sample.wrong, law.error[0]), ("capped", sample.capped, law.capped[0])):
-        if divergence(float(seen.mean()), float(chance)) > most:
-            found.append(f"{name} {seen.mean()} against {chance}")
+    allowed = math.log(2.0 / RATE) / runs
+    failures = []
+    for name, hits, chance in (("error", sample.wrong, law.error[0]), ("capped", sample.capped, law.capped[0])):
+        if divergence(float(hits.mean()), float(chance)) > allowed:
+            failures.append(f"{name} {hits.mean()} against {chance}")
     if abs(sample.pulls.mean() - law.mean_pulls[0]) > 5.5 * law.deviation_pulls[0] / math.sqrt(runs):
-        found.append(f"pulls {sample.pulls.mean()} against {law.mean_pulls[0]}")
-    band = math.sqrt(most / 2.0)
+        failures.append(f"pulls {sample.pulls.mean()} against {law.mean_pulls[0]}")
+    band = math.sqrt(allowed / 2.0)
     for level, quantile in zip(law.levels, law.quantiles[0], strict=True):
         if not (sample.pulls < quantile).mean() - band <= level <= (sample.pulls <= quantile).mean() + band:
-            found.append(f"quantile {quantile} at {level}")
-    return found
+            failures.append(f"quantile {quantile} at {level}")
+    return failures
 
 
 STEPPED = {
@@ -100,7 +100,7 @@ STEPPED = {
 @pytest.mark.parametrize("name", STEPPED)
 def test_policies_stepped_by_hand(name: str) -> None:
     policy, bandit = STEPPED[name]
-    sample = stepped(policy, bandit, runs=6000, seed=20_251)
+    sample = step_by_hand(policy, bandit, runs=6000, seed=20_251)
     assert disagreements(two_arm_law(policy, bandit, levels=LEVELS), sample) == []
 
 
@@ -115,17 +115,17 @@ def test_policies_stepped_by_hand(name: str) -> None:
 )
 def test_long_runs(policy: EliminationPolicy, gap: float, sigma: float) -> None:
     law = two_arm_law(policy, Bandit.two_arm(gap, sigma), levels=LEVELS)
-    assert disagreements(law, walked(policy, gap, sigma, runs=10_000, seed=20_252)) == []
+    assert disagreements(law, walk(policy, gap, sigma, runs=10_000, seed=20_252)) == []
 
 
-def test_a_law_a_little_wrong_is_noticed() -> None:
+def test_a_slightly_wrong_law_is_detected() -> None:
     """Each part of the comparison can fail."""
     policy = TwoArmConfidence(0.1, rate="heuristic", max_pulls=2_000)
-    sample = walked(policy, 0.1, 1.0, runs=10_000, seed=20_253)
+    sample = walk(policy, 0.1, 1.0, runs=10_000, seed=20_253)
     assert disagreements(two_arm_law(policy, Bandit.two_arm(0.1), levels=LEVELS), sample) == []
-    found = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.115), levels=LEVELS), sample))
-    assert "pulls" in found
-    assert "capped" in found
-    assert "quantile" in found
-    found = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.08), levels=LEVELS), sample))
-    assert "error" in found
+    failures = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.115), levels=LEVELS), sample))
+    assert "pulls" in failures
+    assert "capped" in failures
+    assert "quantile" in failures
+    failures = " ".join(disagreements(two_arm_law(policy, Bandit.two_arm(0.08), levels=LEVELS), sample))
+    assert "error" in failures

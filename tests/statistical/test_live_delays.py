@@ -1,7 +1,8 @@
-"""Rewards that decide their own delay do not bias a study: a sale is known at once, no sale only after a time-out.
+"""Rewards that determine their own delay do not bias a study: a sale is known at once, no sale only after a timeout.
 
-The studies are real, with a clock of their own: 8 workers, one visitor each, 1 told at once, 0 by the lease's end. Each
-test compares 3,000 studies with as many without delay; |z| > 5.5 has a chance of less than 1e-6, in all four looks.
+The studies are real, with a simulated clock: 8 workers with one visitor each; a 1 is told at once, a 0 when the lease
+ends. The test compares 3,000 studies with as many without delay; over all four comparisons, |z| > 5.5 has a probability
+of less than 1e-6.
 """
 
 import heapq
@@ -20,11 +21,11 @@ WORKERS = 8
 TIMEOUT = 1.0
 LIMIT = 5.5
 
-Outcome = tuple[bool, int]  # whether the worse arm was chosen, and how many rewards had been counted
+Outcome = tuple[bool, int]  # whether the worse arm was chosen, and how many rewards were counted
 
 
 class AsAsked:
-    """What we ship: answers count in the order asked."""
+    """What we ship: rewards count in the order asked."""
 
     def __init__(self) -> None:
         self.ledger = Ledger(SETTINGS)
@@ -36,16 +37,16 @@ class AsAsked:
             self.ledger.apply(Event(EventKind.ASKED, now, self.ledger.asked + 1, arm, 0.0, expires=now + TIMEOUT))
         return arm
 
-    def answer(self, number: int, arm: int, reward: float, now: float) -> None:
+    def tell(self, number: int, arm: int, reward: float, now: float) -> None:
         self.ledger.apply(Event(EventKind.TOLD if reward else EventKind.EXPIRED, now, number, arm, reward))
 
     @property
     def counted(self) -> int:
-        return sum(tally.trials for tally in self.ledger.tallies)
+        return sum(statistics.trials for statistics in self.ledger.statistics)
 
 
 class AsTheyArrive(AsAsked):
-    """The negative control: the same policy, but an answer counts when it comes."""
+    """The negative control: the same policy, but a reward counts when it arrives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,11 +55,11 @@ class AsTheyArrive(AsAsked):
     def ask(self, now: float) -> int | None:
         arm = self.decision.next_arm()
         if arm is not None:
-            self.decision.sent(arm)
+            self.decision.add_pending(arm)
         return arm
 
-    def answer(self, number: int, arm: int, reward: float, now: float) -> None:
-        self.decision.back(arm)
+    def tell(self, number: int, arm: int, reward: float, now: float) -> None:
+        self.decision.remove_pending(arm)
         self.decision.count(arm, reward)
         self.rewards += 1
 
@@ -67,58 +68,60 @@ class AsTheyArrive(AsAsked):
         return self.rewards
 
 
-def at_once(chance: np.random.Generator) -> Outcome:
-    """One visitor after the other, without delay."""
+def play_without_delay(chance: np.random.Generator) -> Outcome:
+    """Play one visitor after another, without delay."""
     study = AsAsked()
     while (arm := study.ask(0.0)) is not None:
-        study.answer(study.ledger.asked, arm, float(chance.random() < RATES[arm]), 0.0)
+        study.tell(study.ledger.asked, arm, float(chance.random() < RATES[arm]), 0.0)
     return study.decision.recommended == 1, study.counted
 
 
-def delayed(study: AsAsked, chance: np.random.Generator) -> Outcome:
-    """Eight workers; one that has a 0 is busy until its lease runs out."""
+def play_with_delays(study: AsAsked, chance: np.random.Generator) -> Outcome:
+    """Play with eight workers; one whose reward is 0 is busy until its lease expires."""
     free = [(float(chance.random()), worker) for worker in range(WORKERS)]
     due: list[tuple[float, int, int, int]] = []
     heapq.heapify(free)
     asked = 0
-    while not study.decision.stopped:
+    while not study.decision.has_stopped:
         if due and (not free or due[0][0] <= free[0][0]):
             now, number, arm, worker = heapq.heappop(due)
-            study.answer(number, arm, 0.0, now)
+            study.tell(number, arm, 0.0, now)
             heapq.heappush(free, (now, worker))
             continue
         now, worker = heapq.heappop(free)
         chosen = study.ask(now)
-        if chosen is None:  # waits for what is out
+        if chosen is None:  # waits for pending trials
             heapq.heappush(free, (due[0][0] + 1e-9, worker))
             continue
         asked += 1
         if chance.random() < RATES[chosen]:
-            study.answer(asked, chosen, 1.0, now)
+            study.tell(asked, chosen, 1.0, now)
             heapq.heappush(free, (now + 0.01 * float(chance.random()), worker))
         else:
             heapq.heappush(due, (now + TIMEOUT, asked, chosen, worker))
     return study.decision.recommended == 1, study.counted
 
 
-def apart(one: list[Outcome], other: list[Outcome]) -> list[float]:
-    """z of the difference in error rate, and of that in rewards counted."""
-    columns = [np.array(each, dtype=float).T for each in (one, other)]
+def differences(one: list[Outcome], other: list[Outcome]) -> list[float]:
+    """Return z for the difference in error rate, and for that in rewards counted."""
+    columns = [np.array(outcomes, dtype=float).T for outcomes in (one, other)]
     return [
         float((a.mean() - b.mean()) / np.sqrt(a.var() / len(a) + b.var() / len(b)))
         for a, b in zip(*columns, strict=True)
     ]
 
 
-def studies(make: Callable[[np.random.Generator], Outcome], stream: int) -> list[Outcome]:
-    return [make(np.random.default_rng((stream, number))) for number in range(STUDIES)]
+def play_studies(play: Callable[[np.random.Generator], Outcome], stream: int) -> list[Outcome]:
+    return [play(np.random.default_rng((stream, number))) for number in range(STUDIES)]
 
 
 def test_delays_that_depend_on_the_reward_change_neither_errors_nor_spending() -> None:
-    plain = studies(at_once, 1)
-    errors, spending = apart(studies(lambda chance: delayed(AsAsked(), chance), 2), plain)
+    plain = play_studies(play_without_delay, 1)
+    delayed = play_studies(lambda chance: play_with_delays(AsAsked(), chance), 2)
+    errors, spending = differences(delayed, plain)
     assert abs(errors) < LIMIT
     assert abs(spending) < LIMIT
-    errors, spending = apart(studies(lambda chance: delayed(AsTheyArrive(), chance), 3), plain)
+    biased = play_studies(lambda chance: play_with_delays(AsTheyArrive(), chance), 3)
+    errors, spending = differences(biased, plain)
     assert errors > LIMIT
     assert spending > LIMIT

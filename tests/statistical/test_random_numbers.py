@@ -1,4 +1,4 @@
-"""The engines' random numbers have the laws they claim; every test fails by chance with probability below 1e-6."""
+"""The engines' random numbers have the laws they claim; each test fails by chance with probability below 1e-6."""
 
 import numba
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dbcare import Bandit
-from dbcare.engines.draws import FiniteArms, arms_of, draw_finite, settle_finite
+from dbcare.engines.draws import FiniteArms, draw_finite, make_arms, settle_finite
 from dbcare.engines.rng import next_word, normal, stream, uniform
 from dbcare.engines.skip.binomial import binomial
 from dbcare.engines.skip.planned_rounds import sum_finite
@@ -63,7 +63,7 @@ def binomials(seed, trials, chance, count):
 
 @numba.njit
 def finite(seed, arms, arm, pulls, count):
-    """Single rewards where `pulls` is 0, else sums of so many."""
+    """Draw single rewards if `pulls` is 0, else sums of `pulls` rewards."""
     s0, s1, s2, s3 = stream(seed, 0)
     work = np.zeros(2)
     settle_finite(arms, work, 0, arm)
@@ -77,7 +77,7 @@ def finite(seed, arms, arm, pulls, count):
 
 
 def fits(observed: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -> bool:
-    """Chi-square at LEVEL, with cells of fewer than 20 expected thrown together."""
+    """Run a chi-square test at LEVEL; cells with fewer than 20 expected are merged."""
     rare = expected < 20.0
     counts = np.append(observed[~rare], observed[rare].sum())
     means = np.append(expected[~rare], expected[rare].sum())
@@ -88,7 +88,7 @@ def fits(observed: npt.NDArray[np.float64], expected: npt.NDArray[np.float64]) -
 
 
 def normal_cells(drawn: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Counts in 400 cells of equal probability and in the tails beyond 3.65, where the ziggurat's lowest layer ends."""
+    """Count in 400 cells of equal probability and in the tails beyond 3.65, where the ziggurat's lowest layer ends."""
     edges = np.unique(np.concatenate([stats.norm.ppf(np.linspace(0, 1, 401)), [-4.2, -3.66, 3.66, 4.2]]))
     counts, _ = np.histogram(drawn, bins=edges)
     return counts.astype(float), len(drawn) * np.diff(stats.norm.cdf(edges))
@@ -98,7 +98,7 @@ def normal_cells(drawn: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64
 def test_normal(draw: object) -> None:
     drawn = draw(5, COUNT)  # type: ignore[operator]
     assert fits(*normal_cells(drawn))
-    # Neighbours are uncorrelated: the product's mean has standard error 1/sqrt(COUNT); 5 of them is p = 6e-7.
+    # Neighbors are uncorrelated: the mean product has standard error 1/sqrt(COUNT); 5 standard errors are p = 6e-7.
     assert abs(np.mean(drawn[1:] * drawn[:-1])) < 5.0 / np.sqrt(COUNT)
 
 
@@ -117,22 +117,22 @@ def test_uniform() -> None:
 
 
 def test_generator_is_xoshiro256_plus_plus() -> None:
-    """Against the published recurrence, written with Python's integers."""
+    """Compare with the published recurrence, written with Python's integers."""
 
-    def rotated(x: int, k: int) -> int:
+    def rotate(x: int, k: int) -> int:
         return (x << k | x >> (64 - k)) & MASK
 
     state = [0x0123456789ABCDEF, 0xFEDCBA9876543210, 0x0F1E2D3C4B5A6978, 0x8796A5B4C3D2E1F0]
     drawn = words(*(np.uint64(word) for word in state), 100)
     for index in range(100):
-        assert int(drawn[index]) == (rotated((state[0] + state[3]) & MASK, 23) + state[0]) & MASK
+        assert int(drawn[index]) == (rotate((state[0] + state[3]) & MASK, 23) + state[0]) & MASK
         t = (state[1] << 17) & MASK
         state[2] ^= state[0]
         state[3] ^= state[1]
         state[1] ^= state[2]
         state[0] ^= state[3]
         state[2] ^= t
-        state[3] = rotated(state[3], 45)
+        state[3] = rotate(state[3], 45)
 
 
 @pytest.mark.parametrize(("trials", "chance"), [(1, 0.3), (7, 0.5), (40, 0.1), (40, 0.97), (200, 0.4), (10_000, 0.6)])
@@ -149,7 +149,7 @@ def test_the_binomial_test_can_fail() -> None:
 
 
 def test_finite_rewards() -> None:
-    arms = arms_of(Bandit.drug_leveled())
+    arms = make_arms(Bandit.drug_leveled())
     assert isinstance(arms, FiniteArms)
     values, probabilities = Bandit.drug_leveled().arms[2].outcomes  # type: ignore[attr-defined]
     drawn = finite(8, arms, 2, 0, COUNT)
@@ -159,7 +159,7 @@ def test_finite_rewards() -> None:
 
 
 def test_sums_of_finite_rewards() -> None:
-    """Against the convolution of the single reward's law, on the lattice of tenths."""
+    """Compare with the convolution of the law of a single reward, on the lattice of tenths."""
     bandit = Bandit.drug_leveled()
     single = np.zeros(8)
     values, probabilities = bandit.arms[0].outcomes  # type: ignore[attr-defined]
@@ -168,5 +168,5 @@ def test_sums_of_finite_rewards() -> None:
     law = np.ones(1)
     for _ in range(30):
         law = np.convolve(law, single)
-    drawn = np.rint(10 * finite(9, arms_of(bandit), 0, 30, 500_000)).astype(int)
+    drawn = np.rint(10 * finite(9, make_arms(bandit), 0, 30, 500_000)).astype(int)
     assert fits(np.bincount(drawn, minlength=len(law)).astype(float), 500_000 * law)

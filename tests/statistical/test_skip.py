@@ -1,24 +1,22 @@
-"""The skip-ahead kernels against laws computed, and against runs drawn, by code that shares nothing with them.
+"""The skip-ahead kernels against laws computed, and against runs drawn, by independent code.
 
-Two arms: the law of (stopping epoch, side) by quadrature (`TwoArmLaw`), and the exact engine for long runs. More arms:
-`drawn`, which draws every pull and knows the elimination rule as typed here.
+Two arms: the law of (stopping epoch, side) by quadrature (`WalkLaw`), and the exact engine for long runs. More arms:
+`draw_runs`, which draws every pull and implements the elimination rule as written here.
 
-Error rate: each comparison fails for a right kernel with probability at most ALPHA = 4e-9 over the choice of the seeds,
-which are fixed; there are fewer than 150, so less than 1e-6 in all.
-- Shares: exact binomial tails against a known probability, Fisher's exact test between two samples.
-- Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) against a known law (Massart) and 2 exp(-N t^2)
-  between two samples of N >= 458 each (Wei and Dudley 2012).
-- Means of pulls: Bernstein's inequality where the law is known, and else, on both sides, its empirical form
-  sqrt(2 V ln(3/a) / N) + 3 M ln(3/a) / N, exceeded with probability a (Audibert, Munos and Szepesvari 2009), M being
-  the largest number of pulls and V the sample variance.
+Error rate: each comparison fails for a correct kernel with probability at most ALPHA = 4e-9 over the choice of the
+seeds, which are fixed; there are fewer than 150, so less than 1e-6 in all. Two samples are compared by
+`discrepancies`, which lists its tests. Against a known law:
+- Shares: exact binomial tails.
+- Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) (Massart).
+- Means of pulls: Bernstein's inequality.
 - Stopping epoch and side jointly: Pearson's statistic over cells of at least 200 expected runs, whose tail at ALPHA is
-  that of the chi-square law nearly enough.
+  close enough to that of the chi-square law.
 Negative controls: kernels whose check for crossings, or for drops while every pull is drawn, is blinded, and laws that
 are slightly wrong.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -26,10 +24,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from helpers.run_laws import ALPHA, Runs, discrepancies
 from numba import njit
-from scipy.stats import binom, chi2, fisher_exact, norm
+from scipy.stats import binom, chi2, norm
 
-from dbcare.engines.compile import kernel
+from dbcare.engines.compile import kernel as compile_kernel
 from dbcare.engines.draws import GaussianArms
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.skip import many_arms as skip_many
@@ -41,38 +40,20 @@ from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rounds import state_size
 from dbcare.risk import Risk
 
-ALPHA = 4e-9
-
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Runs:
-    """What each of many runs came to."""
-
-    recommended: npt.NDArray[np.int32]
-    pulls: npt.NDArray[np.int64]
-    undecided: npt.NDArray[np.bool_]
-    leader: npt.NDArray[np.int32]
-
-    @classmethod
-    def empty(cls, runs: int) -> "Runs":
-        return cls(
-            np.empty(runs, np.int32), np.empty(runs, np.int64), np.empty(runs, np.bool_), np.empty(runs, np.int32)
-        )
-
-
-def arms_of(means: Any, sigmas: Any = 1.0) -> GaussianArms:
+def make_arms(means: Any, sigmas: Any = 1.0) -> GaussianArms:
     mean = np.asarray(means, dtype=np.float64)
     return GaussianArms(mean, np.broadcast_to(np.asarray(sigmas, dtype=np.float64), mean.shape).copy())
 
 
 @cache
 def skip_kernel(module: ModuleType) -> Any:
-    return kernel(module.skip_loop(RULE), "the skip-ahead simulator")
+    return compile_kernel(module.skip_loop(RULE), "the skip-ahead simulator")
 
 
-def skipped(
+def simulate(
     tables: EliminationTables,
     arms: GaussianArms,
     runs: int,
@@ -80,14 +61,14 @@ def skipped(
     seed: int = 1,
     first: int = 0,
     checkpoint: int = 0,
-    simulate: Any = None,
+    kernel: Any = None,
 ) -> Runs:
-    """Runs of the skip-ahead kernels."""
+    """Simulate runs with the skip-ahead kernels, or with another `kernel`."""
     count = len(arms.mean)
     module = skip_two if count == 2 else skip_many
-    found = Runs.empty(runs)
+    results = Runs.empty(runs)
     state, work = np.zeros(state_size(count)), np.zeros(module.work_size(count))
-    (simulate or skip_kernel(module))(
+    (kernel or skip_kernel(module))(
         first,
         seed,
         arms,
@@ -95,35 +76,36 @@ def skipped(
         state,
         work,
         checkpoint,
-        found.recommended,
-        found.pulls,
-        found.undecided,
-        found.leader,
+        results.recommended,
+        results.pulls,
+        results.undecided,
+        results.leader,
     )
-    return found
+    return results
 
 
-def blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str, ...], blind: Any) -> Any:
-    """The module's kernel, compiled with another function in place of the last of `path`, each called by the former."""
-    found = [getattr(module, path[0])]
+def compile_blinded(monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str, ...], blind: Any) -> Any:
+    """Compile the module's kernel with `blind` replacing the last function of `path`, each called by the one before."""
+    callers = [getattr(module, path[0])]
     for name in path[1:-1]:
-        found.append(found[-1].py_func.__globals__[name])
-    # Names of their own: machine code from the cache is told apart by them alone.
+        callers.append(callers[-1].py_func.__globals__[name])
+    # Give each function its own name: cached machine code is told apart by name alone.
     blind.__qualname__ = f"blind_{path[-1]}"
     changed = njit(blind)
     for name, called in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
-        original = found.pop().py_func
+        original = callers.pop().py_func
         copy = FunctionType(original.__code__, {**original.__globals__, called: changed}, name)
         copy.__qualname__ = f"{name}_blind_{path[-1]}"
         changed = njit(error_model="numpy")(copy)
     monkeypatch.setattr(module, path[0], changed)
-    return kernel(module.skip_loop(RULE), "a blinded simulator")
+    return compile_kernel(module.skip_loop(RULE), "a blinded simulator")
 
 
-class TwoArmLaw:
-    """When, and on which side, a Gaussian walk leaves |x| <= b(n), and on which side of 0 it ends if it does not.
+class WalkLaw:
+    """When and on which side a Gaussian walk leaves |x| <= b(n), and on which side of 0 it ends if it does not.
 
-    The density of those still inside is carried from one epoch to the next at the nodes of Gauss-Legendre quadrature.
+    The density of the walks still inside is carried from one epoch to the next at the nodes of Gauss-Legendre
+    quadrature.
     """
 
     def __init__(self, tables: EliminationTables, arms: GaussianArms) -> None:
@@ -153,42 +135,42 @@ class TwoArmLaw:
 
     @property
     def by_epoch(self) -> Floats:
-        """P(stopped at epoch n), with those stopped by the limit in the last place."""
+        """P(stopped at epoch n); the last entry includes those stopped by the limit."""
         law = self.stopped.sum(axis=1)
         law[-1] += self.rest.sum()
         return np.asarray(law)
 
 
 def share_fits(hits: int, runs: int, probability: float) -> bool:
-    """An exact binomial test."""
+    """Run an exact binomial test."""
     return bool(min(binom.cdf(hits, runs, probability), binom.sf(hits - 1, runs, probability)) > ALPHA / 2.0)
 
 
-def pearson_p(runs: Runs, law: TwoArmLaw) -> float:
-    """The tail of Pearson's statistic over cells (range of epochs, side) and those left at the limit."""
+def pearson_p(runs: Runs, law: WalkLaw) -> float:
+    """Return the tail of Pearson's statistic over cells (range of epochs, side) and the runs left at the limit."""
     epochs = runs.pulls // 2
     observed: list[float] = []
     expected: list[float] = []
     for side in range(2):
         wins = runs.recommended == side
         counts = np.bincount(epochs[wins & ~runs.undecided], minlength=law.last + 1)
-        wanted = law.stopped[:, side] * len(epochs)
-        cell = (np.cumsum(wanted) // 200.0).astype(np.int64)
+        means = law.stopped[:, side] * len(epochs)
+        cell = (np.cumsum(means) // 200.0).astype(np.int64)
         observed += [*np.bincount(cell, counts), np.sum(wins & runs.undecided)]
-        expected += [*np.bincount(cell, wanted), law.rest[side] * len(epochs)]
+        expected += [*np.bincount(cell, means), law.rest[side] * len(epochs)]
     large = np.asarray(expected) >= 100.0
-    seen, mean = np.asarray(observed)[large], np.asarray(expected)[large]
-    return float(chi2.sf(np.sum((seen - mean) ** 2 / mean), len(mean)))
+    count, mean = np.asarray(observed)[large], np.asarray(expected)[large]
+    return float(chi2.sf(np.sum((count - mean) ** 2 / mean), len(mean)))
 
 
 def distance_to(epochs: npt.NDArray[np.int64], law: Floats) -> float:
-    """Between the distribution function of `epochs` and that of a law over 0, 1, ..."""
+    """Return the distance between the distribution function of `epochs` and that of a law over 0, 1, ..."""
     counts = np.bincount(epochs, minlength=len(law))
     return float(np.max(np.abs(np.cumsum(counts) / len(epochs) - np.cumsum(law))))
 
 
-def misfits(runs: Runs, law: TwoArmLaw) -> list[str]:
-    """The comparisons that fail."""
+def misfits(runs: Runs, law: WalkLaw) -> list[str]:
+    """List the comparisons that fail."""
     count = len(runs.pulls)
     epochs = np.arange(law.last + 1)
     mean = float(law.by_epoch @ epochs)
@@ -207,36 +189,47 @@ def misfits(runs: Runs, law: TwoArmLaw) -> list[str]:
 
 
 TWO_ARM_SETTINGS: dict[str, tuple[EliminationPolicy, GaussianArms]] = {
-    "racing, gap 0.5": (Racing(arms=2, delta=0.1, max_pulls=800), arms_of([0.5, 0.0])),
-    "racing, gap 0.2, mostly capped": (Racing(arms=2, delta=0.01, max_pulls=800), arms_of([0.0, 0.2])),
-    "racing, large gap": (Racing(arms=2, delta=0.1, max_pulls=400), arms_of([2.0, 0.0])),
-    "racing, no gap, a loose boundary": (Racing(arms=2, delta=0.9, sigma=0.4, max_pulls=800), arms_of([0.0, 0.0])),
-    "kaufmann, unequal sigmas": (TwoArmConfidence(delta=0.1, max_pulls=600), arms_of([0.5, 0.1], [2.0, 0.3])),
-    "dbcare": (DBCARE(Risk.misidentification(cost=5e-4), arms=2), arms_of([0.1, 0.4])),
-    "breakeven": (BreakevenRacing(Risk.misidentification(cost=5e-4), arms=2), arms_of([0.1, 0.3])),
-    "breakeven, to a boundary of 0": (BreakevenRacing(Risk.simple_regret(cost=1e-4), arms=2), arms_of([0.05, 0.0])),
-    "dbcare, simple regret, wrong sigma": (DBCARE(Risk.simple_regret(cost=1e-4), arms=2), arms_of([0.3, 0.0], 2.0)),
+    "racing, gap 0.5": (Racing(arms=2, delta=0.1, max_pulls=800), make_arms([0.5, 0.0])),
+    "racing, gap 0.2, mostly capped": (Racing(arms=2, delta=0.01, max_pulls=800), make_arms([0.0, 0.2])),
+    "racing, large gap": (Racing(arms=2, delta=0.1, max_pulls=400), make_arms([2.0, 0.0])),
+    "racing, no gap, a loose boundary": (
+        Racing(arms=2, delta=0.9, sigma=0.4, max_pulls=800),
+        make_arms([0.0, 0.0]),
+    ),
+    "kaufmann, unequal sigmas": (TwoArmConfidence(delta=0.1, max_pulls=600), make_arms([0.5, 0.1], [2.0, 0.3])),
+    "dbcare": (DBCARE(Risk.misidentification(cost=5e-4), arms=2), make_arms([0.1, 0.4])),
+    "breakeven": (BreakevenRacing(Risk.misidentification(cost=5e-4), arms=2), make_arms([0.1, 0.3])),
+    "breakeven, to a boundary of 0": (
+        BreakevenRacing(Risk.simple_regret(cost=1e-4), arms=2),
+        make_arms([0.05, 0.0]),
+    ),
+    "dbcare, simple regret, wrong sigma": (
+        DBCARE(Risk.simple_regret(cost=1e-4), arms=2),
+        make_arms([0.3, 0.0], 2.0),
+    ),
 }
 
 
 @cache
-def law_of(name: str) -> TwoArmLaw:
+def compute_law(name: str) -> WalkLaw:
     policy, arms = TWO_ARM_SETTINGS[name]
-    return TwoArmLaw(policy.tables, arms)
+    return WalkLaw(policy.tables, arms)
 
 
 @pytest.mark.parametrize("name", TWO_ARM_SETTINGS)
 def test_two_arms_have_the_law_of_the_walk(name: str) -> None:
     policy, arms = TWO_ARM_SETTINGS[name]
-    assert misfits(skipped(policy.tables, arms, 200_000), law_of(name)) == []
+    assert misfits(simulate(policy.tables, arms, 200_000), compute_law(name)) == []
 
 
-def test_two_arms_with_blinded_check_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blinded_check_for_two_arms_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "racing, gap 0.5"
     policy, arms = TWO_ARM_SETTINGS[name]
-    blind = blinded(monkeypatch, skip_two, ("cross", "crossing_bound"), lambda x, y, left, right, spread, length: 0.0)
-    found = misfits(skipped(policy.tables, arms, 200_000, simulate=blind), law_of(name))
-    assert {"mean", "distribution", "cells"} <= set(found)
+    blind = compile_blinded(
+        monkeypatch, skip_two, ("cross", "crossing_bound"), lambda x, y, left, right, spread, length: 0.0
+    )
+    failures = misfits(simulate(policy.tables, arms, 200_000, kernel=blind), compute_law(name))
+    assert {"mean", "distribution", "cells"} <= set(failures)
 
 
 @pytest.mark.parametrize(
@@ -248,12 +241,12 @@ def test_long_runs_of_two_arms_agree_with_the_exact_engine(policy: EliminationPo
     count = 200_000
     levels = np.linspace(0.02, 0.98, 49)
     law = two_arm_gaussian(policy.tables, gap, 1.0, levels=levels)
-    runs = skipped(policy.tables, arms_of([gap, 0.0]), count)
+    runs = simulate(policy.tables, make_arms([gap, 0.0]), count)
     assert share_fits(int(np.sum(runs.recommended == 1)), count, float(law.error[0]))
     assert share_fits(int(np.sum(runs.undecided)), count, float(law.capped[0]))
     below = np.mean(runs.pulls[:, None] <= law.quantiles[0], axis=0)
     uncapped = law.quantiles[0] < policy.max_pulls
-    step = 1e-3  # P(one value) at most, by which P(pulls <= quantile) may exceed its level
+    step = 1e-3  # an upper bound on P(one value), by which P(pulls <= quantile) may exceed its level
     slack = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * count))
     assert np.all(np.abs(below - levels)[uncapped] < slack + step)
     level = math.log(2.0 / ALPHA)
@@ -262,7 +255,7 @@ def test_long_runs_of_two_arms_agree_with_the_exact_engine(policy: EliminationPo
     assert abs(float(np.mean(runs.pulls)) - float(law.mean_pulls[0])) < allowed
 
 
-def drawn_runs(
+def draw_every_pull(
     seed: int,
     mean: Any,
     sigma: Any,
@@ -275,7 +268,7 @@ def drawn_runs(
     pulls: Any,
     left: Any,
 ) -> None:
-    """Elimination with every pull drawn."""
+    """Simulate elimination with every pull drawn."""
     np.random.seed(seed)
     sums, alive = np.zeros(len(mean)), np.zeros(len(mean), np.int64)
     for run in range(len(pulls)):
@@ -309,37 +302,14 @@ def drawn_runs(
         left[run] = survivors > 1
 
 
-draw_all: Any = njit(drawn_runs)
+draw_all: Any = njit(draw_every_pull)
 
 
-def drawn(tables: EliminationTables, arms: GaussianArms, runs: int) -> Runs:
-    """Runs with every pull drawn."""
-    found = Runs.empty(runs)
-    draw_all(77, *arms, *tables, found.recommended, found.pulls, found.undecided)
-    return found
-
-
-def discrepancies(one: Runs, two: Runs, most: int) -> list[str]:
-    """The comparisons between two samples of equal size that fail."""
-    count = len(one.pulls)
-
-    def same_share(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> bool:
-        table = np.array([[a.sum(), (~a).sum()], [b.sum(), (~b).sum()]])
-        return bool(fisher_exact(table).pvalue > ALPHA)
-
-    def margin(pulls: npt.NDArray[np.int64]) -> float:
-        level = math.log(3.0 / (ALPHA / 2.0))
-        return math.sqrt(2.0 * float(np.var(pulls)) * level / count) + 3.0 * most * level / count
-
-    top = int(max(one.pulls.max(), two.pulls.max())) + 1
-    functions = [np.cumsum(np.bincount(runs.pulls, minlength=top)) / count for runs in (one, two)]
-    checks = {
-        "error": same_share(one.recommended != 0, two.recommended != 0),
-        "undecided": same_share(one.undecided, two.undecided),
-        "mean": abs(float(np.mean(one.pulls) - np.mean(two.pulls))) < margin(one.pulls) + margin(two.pulls),
-        "distribution": float(np.max(np.abs(functions[0] - functions[1]))) < math.sqrt(math.log(2.0 / ALPHA) / count),
-    }
-    return [name for name, passed in checks.items() if not passed]
+def draw_runs(tables: EliminationTables, arms: GaussianArms, runs: int) -> Runs:
+    """Simulate runs with every pull drawn."""
+    results = Runs.empty(runs)
+    draw_all(77, *arms, *tables, results.recommended, results.pulls, results.undecided)
+    return results
 
 
 def sparse(count: int, gap: float) -> Floats:
@@ -351,7 +321,7 @@ def spread(count: int, gap: float) -> Floats:
 
 
 def by_survivors(count: int, epochs: int) -> EliminationTables:
-    """A boundary and a limit on epochs of its own for each number of survivors."""
+    """Build tables with a separate boundary and epoch limit for each number of survivors."""
     alive = np.arange(count + 1)
     lines = [np.sqrt(np.arange(epochs + 1) * (4.0 + 3.0 * survivors)) for survivors in range(2, count + 1)]
     row = np.where(alive < 2, 0, (alive - 2) * (epochs + 1))
@@ -359,72 +329,84 @@ def by_survivors(count: int, epochs: int) -> EliminationTables:
 
 
 def flat(count: int, height: float, epochs: int) -> EliminationTables:
-    """A boundary that does not rise: who crosses it often comes back, and a crossing not seen is missed for long."""
+    """Build a boundary that does not rise: walks that cross it often return, so that a missed crossing matters."""
     line = np.concatenate([[0.0], np.full(epochs, height)])
     return EliminationTables(line, np.zeros(count + 1, np.int64), np.full(count + 1, epochs), 10**9)
 
 
-# Rules look at differences only, so sums far from 0 show values that belong to another epoch.
+# Rules use differences only, so sums far from 0 expose values that belong to another epoch.
 SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
-    "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, arms_of(sparse(8, 0.2)), 5_000),
-    "K=8 racing, dense": (Racing(arms=8, delta=0.1).tables, arms_of(10.0 + sparse(8, 0.7)), 30_000),
-    "K=8 racing, arm by arm": (Racing(arms=8, delta=0.1).tables, arms_of(spread(8, 0.4)), 30_000),
-    "K=8 dbcare": (DBCARE(Risk.misidentification(cost=1e-4), arms=8).tables, arms_of(sparse(8, 0.4)), 10_000),
-    "K=32 racing, sparse": (Racing(arms=32, delta=0.5, max_pulls=20_000).tables, arms_of(sparse(32, 0.2)), 3_000),
-    "K=32 racing, dense": (Racing(arms=32, delta=0.1).tables, arms_of(10.0 + sparse(32, 0.7)), 10_000),
-    "K=32 dbcare": (DBCARE(Risk.simple_regret(cost=1e-5), arms=32).tables, arms_of(10.0 + sparse(32, 0.5)), 10_000),
-    "K=3 racing, wrong sigma": (Racing(arms=3, delta=0.1).tables, arms_of([0.5, 0.2, 0.0], 2.0), 30_000),
+    "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, make_arms(sparse(8, 0.2)), 5_000),
+    "K=8 racing, dense": (Racing(arms=8, delta=0.1).tables, make_arms(10.0 + sparse(8, 0.7)), 30_000),
+    "K=8 racing, arm by arm": (Racing(arms=8, delta=0.1).tables, make_arms(spread(8, 0.4)), 30_000),
+    "K=8 dbcare": (DBCARE(Risk.misidentification(cost=1e-4), arms=8).tables, make_arms(sparse(8, 0.4)), 10_000),
+    "K=32 racing, sparse": (Racing(arms=32, delta=0.5, max_pulls=20_000).tables, make_arms(sparse(32, 0.2)), 3_000),
+    "K=32 racing, dense": (Racing(arms=32, delta=0.1).tables, make_arms(10.0 + sparse(32, 0.7)), 10_000),
+    "K=32 dbcare": (
+        DBCARE(Risk.simple_regret(cost=1e-5), arms=32).tables,
+        make_arms(10.0 + sparse(32, 0.5)),
+        10_000,
+    ),
+    "K=3 racing, wrong sigma": (Racing(arms=3, delta=0.1).tables, make_arms([0.5, 0.2, 0.0], 2.0), 30_000),
     "K=5 unequal sigmas": (
         Racing(arms=5, delta=0.1).tables,
-        arms_of(spread(5, 0.3) - 10.0, [1.0, 0.2, 1.5, 1.0, 0.5]),
+        make_arms(spread(5, 0.3) - 10.0, [1.0, 0.2, 1.5, 1.0, 0.5]),
         50_000,
     ),
-    "K=4 flat boundary": (flat(4, 25.0, 3000), arms_of([10.0] * 4, [1.0, 1.2, 1.0, 0.8]), 40_000),
-    "K=8 breakeven": (BreakevenRacing(Risk.misidentification(1e-4), arms=8).tables, arms_of(sparse(8, 0.3)), 30_000),
-    "K=32 breakeven": (BreakevenRacing(Risk.misidentification(1e-4), arms=32).tables, arms_of(sparse(32, 0.3)), 30_000),
-    "K=8 breakeven, to a boundary of 0": (
-        BreakevenRacing(Risk.simple_regret(1e-4), arms=8).tables,
-        arms_of(sparse(8, 0.05)),
+    "K=4 flat boundary": (flat(4, 25.0, 3000), make_arms([10.0] * 4, [1.0, 1.2, 1.0, 0.8]), 40_000),
+    "K=8 breakeven": (
+        BreakevenRacing(Risk.misidentification(1e-4), arms=8).tables,
+        make_arms(sparse(8, 0.3)),
         30_000,
     ),
-    "K=6 tables by survivors": (by_survivors(6, 1000), arms_of([0.1, 0.05, 0.0, 0.0, -0.1, -0.2]), 8_000),
+    "K=32 breakeven": (
+        BreakevenRacing(Risk.misidentification(1e-4), arms=32).tables,
+        make_arms(sparse(32, 0.3)),
+        30_000,
+    ),
+    "K=8 breakeven, to a boundary of 0": (
+        BreakevenRacing(Risk.simple_regret(1e-4), arms=8).tables,
+        make_arms(sparse(8, 0.05)),
+        30_000,
+    ),
+    "K=6 tables by survivors": (by_survivors(6, 1000), make_arms([0.1, 0.05, 0.0, 0.0, -0.1, -0.2]), 8_000),
 }
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
     tables, arms, runs = SETTINGS[name]
-    one, two = skipped(tables, arms, runs), drawn(tables, arms, runs)
+    one, two = simulate(tables, arms, runs), draw_runs(tables, arms, runs)
     assert discrepancies(one, two, int(two.pulls.max())) == []
 
 
 @pytest.mark.parametrize("name", ["K=4 flat boundary", "K=6 tables by survivors"])
-def test_many_arms_with_blinded_check_are_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody_is_close(state, order, right, count, before, after, need):
+def test_a_blinded_check_for_many_arms_is_detected(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_close_arms(state, order, right, count, before, after, need):
         return 0, 0, 0, 0.0
 
     tables, arms, runs = SETTINGS[name]
-    blind = blinded(monkeypatch, skip_many, ("jump", "first_drop", "close_arms"), nobody_is_close)
-    found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
-    assert "distribution" in found
+    blind = compile_blinded(monkeypatch, skip_many, ("jump", "first_drop", "close_arms"), find_no_close_arms)
+    failures = discrepancies(simulate(tables, arms, runs, kernel=blind), draw_runs(tables, arms, runs), 10**5)
+    assert "distribution" in failures
 
 
-def sees_the_limit_only(
+def idle_until_the_limit(
     tables: EliminationTables, survivors: int, completed: int, limit: int, high: float, low: float
 ) -> bool:
     return completed < limit
 
 
 @pytest.mark.parametrize("name", ["K=8 racing, dense", "K=32 racing, dense"])
-def test_drawing_pulls_where_drops_are_dense_without_looking_is_found_out(name: str) -> None:
+def test_drawing_pulls_without_checking_for_drops_is_detected(name: str) -> None:
     tables, arms, runs = SETTINGS[name]
-    blind = kernel(skip_many.skip_loop(replace(RULE, idle=sees_the_limit_only)), "a blinded simulator")
-    found = discrepancies(skipped(tables, arms, runs, simulate=blind), drawn(tables, arms, runs), 10**5)
-    assert "distribution" in found
+    blind = compile_kernel(skip_many.skip_loop(replace(RULE, idle=idle_until_the_limit)), "a blinded simulator")
+    failures = discrepancies(simulate(tables, arms, runs, kernel=blind), draw_runs(tables, arms, runs), 10**5)
+    assert "distribution" in failures
 
 
 def leader_law(means: Floats, checkpoint: int) -> Floats:
-    """P(arm k has the largest of the sums of `checkpoint` normal rewards each), sigma = 1."""
+    """Return P(arm k has the largest sum) after `checkpoint` normal rewards of each arm, sigma = 1."""
     grid = np.linspace(-10.0, 10.0, 4001)
     lead = (means[:, None] - means[None, :]) * math.sqrt(checkpoint)
     density = norm.pdf(grid) * np.prod([norm.cdf(grid[None, :] + lead[:, [j]]) for j in range(len(means))], axis=0)
@@ -433,12 +415,12 @@ def leader_law(means: Floats, checkpoint: int) -> Floats:
 
 
 CONTROL = DBCARE(Risk.misidentification(cost=1e-4), arms=8)
-CONTROL_ARMS = arms_of([0.35, 0.3, 0.25, 0.2, 0.0, -0.3, -0.4, -0.5])
+CONTROL_ARMS = make_arms([0.35, 0.3, 0.25, 0.2, 0.0, -0.3, -0.4, -0.5])
 
 
 @pytest.fixture(scope="module")
 def watched() -> Runs:
-    return skipped(CONTROL.tables, CONTROL_ARMS, 100_000, checkpoint=CONTROL.epoch_limit(8))
+    return simulate(CONTROL.tables, CONTROL_ARMS, 100_000, checkpoint=CONTROL.epoch_limit(8))
 
 
 def test_the_leader_at_the_checkpoint_has_its_law(watched: Runs) -> None:
@@ -448,37 +430,37 @@ def test_the_leader_at_the_checkpoint_has_its_law(watched: Runs) -> None:
     assert all(share_fits(int(hits), 100_000, float(share)) for hits, share in zip(counts, law, strict=True))
 
 
-def test_a_leader_at_another_checkpoint_is_found_out(watched: Runs) -> None:
+def test_the_leader_at_another_checkpoint_is_detected(watched: Runs) -> None:
     law = leader_law(CONTROL_ARMS.mean, CONTROL.epoch_limit(8) - 40)
     assert not share_fits(int(np.sum(watched.leader == 0)), 100_000, float(law[0]))
 
 
-def test_watching_for_the_leader_does_not_change_the_law_of_runs(watched: Runs) -> None:
-    other = skipped(CONTROL.tables, CONTROL_ARMS, 100_000, seed=2)
+def test_recording_the_leader_does_not_change_the_law_of_runs(watched: Runs) -> None:
+    other = simulate(CONTROL.tables, CONTROL_ARMS, 100_000, seed=2)
     assert discrepancies(watched, other, CONTROL.max_pulls) == []
 
 
-def test_the_leader_is_recommended_where_nobody_is_dropped() -> None:
-    arms = arms_of(sparse(8, 0.05))
-    runs = skipped(CONTROL.tables, arms, 20_000, checkpoint=CONTROL.epoch_limit(8))
-    whole = runs.undecided & (runs.pulls == 8 * CONTROL.epoch_limit(8))
-    assert whole.sum() > 15_000
-    assert np.array_equal(runs.recommended[whole], runs.leader[whole])
+def test_the_leader_is_recommended_if_no_arm_is_dropped() -> None:
+    arms = make_arms(sparse(8, 0.05))
+    runs = simulate(CONTROL.tables, arms, 20_000, checkpoint=CONTROL.epoch_limit(8))
+    full = runs.undecided & (runs.pulls == 8 * CONTROL.epoch_limit(8))
+    assert full.sum() > 15_000
+    assert np.array_equal(runs.recommended[full], runs.leader[full])
 
 
 def test_the_leader_belongs_to_its_run() -> None:
-    """Two equal arms that outlive the rest: their difference has the same sign at N0 and 4 N0 with probability 2/3."""
+    """Two equal arms outlive the rest: their difference has the same sign at N0 and 4 N0 with probability 2/3."""
     first, last = CONTROL.epoch_limit(8), CONTROL.epoch_limit(2)
     assert last == pytest.approx(4 * first, rel=1e-2)
-    runs = skipped(CONTROL.tables, arms_of([0.0, 0.0, *[-1.0] * 6]), 20_000, checkpoint=first)
+    runs = simulate(CONTROL.tables, make_arms([0.0, 0.0, *[-1.0] * 6]), 20_000, checkpoint=first)
     assert np.mean(runs.undecided & (runs.pulls < 2 * last + 6 * 200)) > 0.99
     assert share_fits(int(np.sum(runs.recommended == runs.leader)), 20_000, 2.0 / 3.0)
 
 
 @pytest.mark.parametrize("name", ["K=8 dbcare", "K=3 racing, wrong sigma"])
-def test_a_run_depends_on_its_number_only(name: str) -> None:
+def test_a_run_depends_only_on_its_number(name: str) -> None:
     tables, arms, _ = SETTINGS[name]
-    whole = skipped(tables, arms, 300)
-    parts = [skipped(tables, arms, stop - start, first=start) for start, stop in [(0, 100), (100, 101), (101, 300)]]
+    whole = simulate(tables, arms, 300)
+    parts = [simulate(tables, arms, stop - start, first=start) for start, stop in [(0, 100), (100, 101), (101, 300)]]
     assert np.array_equal(whole.pulls, np.concatenate([part.pulls for part in parts]))
     assert np.array_equal(whole.recommended, np.concatenate([part.recommended for part in parts]))

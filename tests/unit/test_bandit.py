@@ -1,4 +1,4 @@
-"""Bandits: gaps, complexity, the paper's named instances and the drug data."""
+"""Bandits: gaps, complexity, the paper's named instances, and the drug data."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
 
 
 def test_gaps_and_complexity_by_hand() -> None:
-    """Best 0.5; gaps 0.5, 0, 0.25 in the order of the arms; H = 1/0.25 + 1/0.0625 = 4 + 16."""
+    """The best mean is 0.5; gaps are 0.5, 0, 0.25 in the order of the arms; H = 1/0.25 + 1/0.0625 = 4 + 16."""
     bandit = Bandit.gaussian([0.0, 0.5, 0.25], sigma=[1.0, 2.0, 0.5])
     assert bandit.means == (0.0, 0.5, 0.25)
     assert bandit.best_mean == 0.5
@@ -65,7 +65,8 @@ def test_families() -> None:
     assert Bandit.empirical([[1, 2], [3]]).arms == (Empirical((1, 2)), Empirical((3,)))
 
 
-# PAPER.md: the published means of the drug trial, 300, 75, 150 mg, placebo, 25 mg
+# Means of the drug trial: 300, 75 and 150 mg, placebo, 25 mg. The paper (Harding & Kandasamy 2025) prints the first two
+# rows; the third counts each patient once, at the best level reached.
 BINARY = (0.537, 0.469, 0.465, 0.360, 0.340)
 EXCLUSIVE = (0.227, 0.200, 0.230, 0.102, 0.196)
 NESTED = (0.168, 0.153, 0.165, 0.090, 0.128)
@@ -80,7 +81,9 @@ NESTED = (0.168, 0.153, 0.165, 0.090, 0.128)
         (Bandit.drug_leveled("nested"), NESTED, "300 mg", 0.35),
     ],
 )
-def test_drug_data_give_the_published_means(bandit: Bandit, means: tuple[float, ...], best: str, sigma: float) -> None:
+def test_the_drug_data_give_the_published_means(
+    bandit: Bandit, means: tuple[float, ...], best: str, sigma: float
+) -> None:
     assert bandit.means == pytest.approx(means, abs=5.1e-4)
     assert bandit.names == ("300 mg", "75 mg", "150 mg", "placebo", "25 mg")
     assert [bandit.names[arm] for arm in bandit.best_arms] == [best]
@@ -96,7 +99,7 @@ def test_only_differences_of_means_matter_to_the_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: Bandit.gaussian([1.0]), "`arms` must be at least 2 but got 1."),
         (lambda: Bandit(()), "`arms` must be at least 2 but got 0."),
@@ -105,7 +108,7 @@ def test_only_differences_of_means_matter_to_the_bound() -> None:
         (lambda: Bandit.one_sparse(4, -0.5), "`gap` must not be negative but got -0.5."),
         (lambda: Bandit.two_arm_bernoulli(1.5), "`gap` must lie between 0 and 1 but got 1.5."),
         (lambda: Bandit.two_arm(1.0, sigma=0.0), "`sigma` must be positive but got 0.0."),
-        (lambda: Bandit.gaussian([0, 1], [1.0]), "`sigma` must be one number or 2 of them but got 1."),
+        (lambda: Bandit.gaussian([0, 1], [1.0]), "`sigma` must be one number or one per arm (2) but got 1."),
         (lambda: Bandit.gaussian([0, math.inf]), "`mean` must be finite but got inf."),
         (lambda: Bandit.bernoulli([0.5, 1.5]), "`mean` must lie between 0 and 1 but got 1.5."),
         (lambda: Bandit.categorical([0, 1], [[0.5, 0.5], [0.5, 0.6]]), "`probabilities` must sum to 1 but got 1.1."),
@@ -117,19 +120,19 @@ def test_only_differences_of_means_matter_to_the_bound() -> None:
         ),
         (
             lambda: Bandit.gaussian([0.6, -0.5], bound=1.0),
-            "`bound` must be at least the largest difference of the means, 1.1, but got 1.",
+            "`bound` must be at least the largest difference between means, 1.1, but got 1.",
         ),
         (lambda: Bandit.gaussian([0, 1], bound=0.0), "`bound` must be positive but got 0.0."),
         (
             lambda: Bandit.two_arm(1.0).require_bound(0.5),
-            "`bound` must be at least the largest difference of the means, 1, but got 0.5.",
+            "`bound` must be at least the largest difference between means, 1, but got 0.5.",
         ),
     ],
 )
-def test_bad_input(make: Callable[[], Any], words: str) -> None:
+def test_invalid_arguments_are_rejected(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         make()
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
 def test_sigmas_may_be_any_sequence_of_numbers() -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import ndtr, stdtr  # far quicker than scipy.stats for single numbers
 from scipy.stats import norm, t
 
 from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
-from dbcare.engines.draws import arms_of
+from dbcare.engines.draws import make_arms
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
 from dbcare.policies import breakeven_losses, breakeven_rule
@@ -95,13 +96,18 @@ class Written:
             loss = 0.0
             if self.policy.sigma is not None:
                 z = gap / (self.policy.sigma * spread)
-                loss = norm.sf(z) if self.is_error else self.policy.sigma * spread * (norm.pdf(z) - z * norm.sf(z))
+                tail, density = float(ndtr(-z)), math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
+                loss = tail if self.is_error else self.policy.sigma * spread * (density - z * tail)
             elif deviation == 0.0:
                 loss = math.inf
             if deviation > 0.0:
                 x = gap / (deviation * spread)
-                excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * t.sf(x, freedom)
-                loss = max(loss, t.sf(x, freedom) if self.is_error else deviation * spread * excess)
+                tail = float(stdtr(freedom, -x))
+                if self.is_error:
+                    loss = max(loss, tail)
+                else:
+                    excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * tail
+                    loss = max(loss, deviation * spread * excess)
             found[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
         return found
 
@@ -273,7 +279,7 @@ def test_a_cheap_arm_is_pulled_more_often() -> None:
     pulls = {}
     for costs in ((1e-4, 1e-4, 1e-3), (1e-4, 1e-3, 1e-4)):
         policy = Breakeven(Risk.misidentification(costs), 3)
-        traces = [trace(policy, arms_of(Bandit.gaussian(means)), 1, number) for number in range(40)]
+        traces = [trace(policy, make_arms(Bandit.gaussian(means)), 1, number) for number in range(40)]
         pulls[costs] = np.sum([np.bincount([arm for arm, _ in each.pulls], minlength=3) for each in traces], axis=0)
     assert pulls[1e-4, 1e-4, 1e-3][2] < 0.75 * pulls[1e-4, 1e-4, 1e-3][1]
     assert pulls[1e-4, 1e-3, 1e-4][1] < 0.75 * pulls[1e-4, 1e-3, 1e-4][2]
@@ -287,7 +293,7 @@ def test_every_pull_is_charged_by_its_arm() -> None:
         found = evaluate(policy, bandit, risk, runs=60, seed=4)
         totals = []
         for number in range(60):
-            followed = trace(policy, arms_of(bandit), 4, number)
+            followed = trace(policy, make_arms(bandit), 4, number)
             paid = math.fsum(costs[arm] for arm, _ in followed.pulls)
             totals.append(bandit.gaps[followed.recommended] + paid)
         assert found.risk == pytest.approx(np.mean(totals), rel=1e-12)
@@ -398,8 +404,8 @@ BAD = [
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]
     (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry for each of the 3 arms"),
-    (lambda: DBCARE(SR, 2, sigma=None), "`sigma` must be known here but got None; Breakeven does without."),  # type: ignore[arg-type]
-    (lambda: Racing(2, 0.1, sigma=None), "`sigma` must be known here but got None; Breakeven does without."),  # type: ignore[arg-type]
+    (lambda: DBCARE(SR, 2, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
+    (lambda: Racing(2, 0.1, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
 ]
 
 

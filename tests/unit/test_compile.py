@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,28 +14,106 @@ import pytest
 
 from dbcare.engines.compile import cache_folder, digest, kernel
 
-SCRIPT = """
+POLICY = """
 from dbcare import Bandit, Racing, Risk, evaluate
 print(evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), Risk.misidentification(1e-3), runs=50, engine="direct").risk)
 """
 
+# A kernel that says when it is being compiled, and then waits for a line.
+HALTED = """
+import sys
+import numpy as np
+from numba.extending import intrinsic
+from dbcare.engines import compile
 
-def run_script(cache: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "DBCARE_CACHE": str(cache)}
-    return subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment)
+@intrinsic
+def halt(context, value):
+    print("halfway", flush=True)
+    sys.stdin.readline()
+    return value(value), lambda context, builder, signature, arguments: arguments[0]
+
+def double(values):
+    for index in range(len(values)):
+        values[index] = 2.0 * halt(values[index])
+
+def main(*options):
+    if "unlocked" in options:
+        compile.fcntl = None
+    values = np.ones(1)
+    print("asks", flush=True)
+    compile.kernel(double, "a test")(values)
+    print(values[0])
+"""
+NOTICE = "dbcare: compiling a test (once on this machine, a few seconds)\n"
 
 
-def test_the_first_use_says_that_it_compiles_and_the_second_does_not(tmp_path: Path) -> None:
-    first, second = run_script(tmp_path / "new"), run_script(tmp_path / "new")
-    assert first.stderr.startswith("dbcare: compiling ")
-    assert len(first.stderr.splitlines()) == 1
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a process that needs the kernel above."""
+    (tmp_path / "halted.py").write_text(HALTED)
+    started = []
+
+    def begin(*options: str, cache: str = "cache") -> subprocess.Popen[str]:
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path, "DBCARE_CACHE": str(tmp_path / cache)}
+        command = [sys.executable, "-c", f"import halted; halted.main(*{options})"]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        started.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_the_first_use_says_that_it_compiles_and_the_second_does_not(start: Any) -> None:
+    assert start().communicate() == ("asks\nhalfway\n2.0\n", NOTICE)
+    assert start().communicate() == ("asks\n2.0\n", "")
+
+
+def test_a_folder_that_cannot_be_written_only_costs_time(start: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    for _ in range(2):
+        assert start(cache="file").communicate() == ("asks\nhalfway\n2.0\n", NOTICE)
+
+
+def test_the_kernel_of_a_policy_is_found_by_the_next_process() -> None:
+    command = [sys.executable, "-c", POLICY]
+    first, second = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(2))
     assert second.stderr == ""
     assert first.stdout == second.stdout
 
 
-def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    assert run_script(tmp_path / "file").stdout == run_script(tmp_path / "other").stdout
+def test_processes_that_need_a_kernel_at_once_compile_it_once(start: Any) -> None:
+    first = start()
+    assert (says(first), says(first)) == ("asks", "halfway")
+    others = [start(), start()]
+    assert [says(other) for other in others] == ["asks", "asks"]
+    assert first.communicate() == ("2.0\n", NOTICE)
+    assert [other.communicate() for other in others] == [("2.0\n", "")] * 2
+
+
+def test_without_locks_they_all_compile_it(start: Any) -> None:
+    """The test above can fail: here, both get halfway."""
+    both = [start("unlocked"), start("unlocked")]
+    for process in both:
+        assert (says(process), says(process)) == ("asks", "halfway")
+    assert [process.communicate() for process in both] == [("2.0\n", NOTICE)] * 2
+
+
+def test_a_process_killed_while_it_compiles_holds_nobody_up(start: Any) -> None:
+    first = start()
+    assert (says(first), says(first)) == ("asks", "halfway")
+    second = start()
+    assert says(second) == "asks"
+    first.kill()
+    assert second.communicate() == ("halfway\n2.0\n", NOTICE)
 
 
 def test_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:

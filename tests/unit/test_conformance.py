@@ -28,7 +28,7 @@ SHIPPED: list[Policy] = [
     DBCARE(Risk.misidentification(0.002), 2, sigma=0.1, confidence="theorem"),
     *(BreakevenRacing(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(BreakevenRacing(Risk.simple_regret(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
-    *(Breakeven(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
+    *(Breakeven(Risk.misidentification(0.2 / arms), arms, sigma=0.5) for arms in ARMS),
     *(Breakeven(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, sigma_guard=False) for arms in ARMS),
     Breakeven(Risk.simple_regret((0.01, 0.02, 0.05)), 3, sigma=0.05),
     Breakeven(Risk.simple_regret(0.01), 3, sigma=None, bound=1.0),

@@ -1,4 +1,4 @@
-"""The compiled simulator makes the decisions of a run stepped by hand, pull by pull."""
+"""The compiled simulator makes the same decisions as a run stepped by hand, pull by pull."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ from dbcare import (
     TwoArmConfidence,
     Uniform,
 )
-from dbcare.engines.draws import arms_of
+from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulators import direct_simulator, trace
 from dbcare.policies.run import Run
@@ -58,10 +58,10 @@ def bandits(arms: int) -> Iterator[Bandit]:
 
 
 @pytest.mark.parametrize("arms", [2, 5, 32])
-def test_compiled_runs_are_those_stepped_by_hand(arms: int) -> None:
+def test_compiled_runs_equal_runs_stepped_by_hand(arms: int) -> None:
     for policy in policies(arms):
         for bandit in bandits(arms):
-            truth = arms_of(bandit)
+            truth = make_arms(bandit)
             outcomes = Outcomes.empty(RUNS, control=True)
             direct_simulator(policy, truth, SEED).block()(outcomes, 0)
             for number in range(RUNS):
@@ -76,8 +76,8 @@ def test_compiled_runs_are_those_stepped_by_hand(arms: int) -> None:
 
 
 def test_a_changed_reward_changes_a_run() -> None:
-    """The check above can fail: it depends on every reward."""
-    policy, truth = Racing(2, 0.1, max_pulls=4_000), arms_of(Bandit.two_arm(1.0))
+    """The test above can fail: it depends on every reward."""
+    policy, truth = Racing(2, 0.1, max_pulls=4_000), make_arms(Bandit.two_arm(1.0))
     compiled = trace(policy, truth, SEED, 0)
     run = Run.fresh(policy, compiled.tie)
     for _, reward in compiled.pulls[:-1]:

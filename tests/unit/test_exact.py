@@ -1,4 +1,4 @@
-"""Closed forms against direct sums, and which question goes to which part of the exact engine."""
+"""Closed forms against direct sums, and the choice of the exact engine's method."""
 
 import math
 from fractions import Fraction
@@ -29,18 +29,18 @@ def exact_binomial(trials: int, chance: Fraction) -> list[Fraction]:
 
 @pytest.mark.parametrize("pulls", [0, 1, 2, 7, 60])
 @pytest.mark.parametrize(("best", "other"), [("3/4", "1/4"), ("1/2", "1/2"), ("1", "2/5"), ("9/10", "0"), ("1", "0")])
-def test_two_binomials_by_direct_sum(pulls: int, best: str, other: str) -> None:
+def test_bernoulli_error_against_a_direct_sum(pulls: int, best: str, other: str) -> None:
     ahead, behind = exact_binomial(pulls, Fraction(best)), exact_binomial(pulls, Fraction(other))
     direct = sum(
         (p * q * (2 if k > j else 1 if k == j else 0) / 2 for j, p in enumerate(ahead) for k, q in enumerate(behind)),
         start=Fraction(0),
     )
-    found = bernoulli_error(pulls, float(Fraction(best)), float(Fraction(other)))
-    assert found == pytest.approx(float(direct), rel=1e-12, abs=1e-16)
+    error = bernoulli_error(pulls, float(Fraction(best)), float(Fraction(other)))
+    assert error == pytest.approx(float(direct), rel=1e-12, abs=1e-16)
 
 
 @pytest.mark.parametrize(("trials", "chance"), [(1, 0.3), (50, 0.5), (1000, 0.02), (20_000, 0.7)])
-def test_binomial_law(trials: int, chance: float) -> None:
+def test_the_binomial_law(trials: int, chance: float) -> None:
     law = binomial(trials, chance, 0, trials)
     k = np.arange(trials + 1)
     assert law.sum() == pytest.approx(1.0, rel=1e-14)
@@ -49,14 +49,14 @@ def test_binomial_law(trials: int, chance: float) -> None:
 
 
 def test_bernoulli_error_of_very_many_pulls() -> None:
-    """Where the whole law would not fit into memory: the normal law, to the order of 1/pulls."""
+    """The whole law would not fit into memory; the normal law agrees to the order of 1/pulls."""
     pulls, gap = 10**10, 1e-5
     expected = NormalDist().cdf(-gap * math.sqrt(pulls / 0.5))
     assert bernoulli_error(pulls, 0.5, 0.5 - gap) == pytest.approx(expected, rel=1e-8)
     assert bernoulli_error(pulls, 0.9, 0.1) == 0.0
 
 
-def test_gaussian_error_by_the_normal_law() -> None:
+def test_gaussian_error_against_the_normal_law() -> None:
     """Q(gap sqrt(m / (2 sigma^2))): the difference of two means of m pulls has variance 2 sigma^2 / m."""
     for pulls, gap, sigma in [(5, 0.5, 1.0), (250, 0.1, 1.0), (1, 1.0, 0.5)]:
         expected = NormalDist(gap, sigma * math.sqrt(2.0 / pulls)).cdf(0.0)
@@ -106,7 +106,7 @@ def test_a_bandit_of_two_arms() -> None:
     assert law.error == pytest.approx(two_arm_bernoulli(policy.tables, 0.3).error)
 
 
-def test_both_risks_and_costs_of_each_arm() -> None:
+def test_both_risks_with_one_cost_or_a_cost_per_arm() -> None:
     law = exact.two_arm_curve(Uniform(2, 10), [0.5, 1.0])
     assert law.risk(Risk.misidentification(0.01)) == pytest.approx(law.error + 0.2)
     assert law.risk(Risk.simple_regret(0.01)) == pytest.approx(law.gaps * law.error + 0.2)
@@ -120,7 +120,7 @@ EMPIRICAL = Bandit.empirical([[0.0, 1.0], [1.0]])
 
 
 @pytest.mark.parametrize(
-    ("policy", "bandit", "said"),
+    ("policy", "bandit", "message"),
     [
         (Racing(3, 0.1), Bandit.gaussian([0.0, 0.5, 1.0]), "needs two arms, except for a guess, but got 3"),
         (Racing(3, 0.1), GAUSSIAN, "the same number of arms but got 3 and 2"),
@@ -136,20 +136,20 @@ EMPIRICAL = Bandit.empirical([[0.0, 1.0], [1.0]])
         ),
     ],
 )
-def test_what_the_engine_cannot_do(policy: Policy, bandit: Bandit, said: str) -> None:
+def test_unsupported_policies_and_bandits_are_rejected(policy: Policy, bandit: Bandit, message: str) -> None:
     assert not exact.applies(policy, bandit)
-    with pytest.raises(EngineError, match=said):
+    with pytest.raises(EngineError, match=message):
         exact.two_arm_law(policy, bandit)
 
 
-def test_what_the_engine_can_do() -> None:
+def test_supported_policies_and_bandits() -> None:
     for policy in (DBCARE(RISK, arms=2), TwoArmConfidence(0.1), SequentialHalving(2, 10), SuccessiveRejects(2, 10)):
         assert exact.applies(policy, GAUSSIAN)
         assert exact.applies(policy, BERNOULLI)
     assert exact.applies(Guess(5), Bandit.drug_leveled())
 
 
-def test_only_a_run_that_can_last_long_is_too_long() -> None:
+def test_only_runs_that_can_actually_last_long_are_too_long() -> None:
     patient = TwoArmConfidence(0.1, max_pulls=2_000_000)
     assert exact.applies(patient, Bandit.two_arm(0.1))
     assert not exact.applies(patient, Bandit.two_arm(0.01))
@@ -157,8 +157,8 @@ def test_only_a_run_that_can_last_long_is_too_long() -> None:
     assert exact.applies(TwoArmConfidence(0.1, max_pulls=200_000), Bandit.two_arm(0.0))
 
 
-def test_other_refusals() -> None:
-    with pytest.raises(EngineError, match="must make no pulls"):
+def test_other_invalid_arguments_are_rejected() -> None:
+    with pytest.raises(EngineError, match="makes no pulls"):
         exact.guess_law(Uniform(2, 3), GAUSSIAN)
     with pytest.raises(EngineError, match="needs two arms"):
         exact.two_arm_curve(Guess(3), 0.1)

@@ -1,4 +1,4 @@
-"""The exact Bernoulli engine against a programme over the successes of both arms, and figures found elsewhere."""
+"""The exact Bernoulli engine against a dynamic program over the successes of both arms, and independent figures."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ PAPER_POLICIES = {
 }
 
 
-def tables_of(boundary: npt.ArrayLike) -> EliminationTables:
+def make_tables(boundary: npt.ArrayLike) -> EliminationTables:
     values = np.concatenate([[0.0], np.asarray(boundary, dtype=np.float64)])
     last = np.full(3, values.size - 1, dtype=np.int64)
     return EliminationTables(boundary=values, row=np.zeros(3, dtype=np.int64), last_epoch=last, max_pulls=NO_CAP)
@@ -78,11 +78,11 @@ BOUNDARIES = {
 
 
 @pytest.mark.parametrize("name", BOUNDARIES)
-def test_agrees_with_the_programme_over_successes(name: str) -> None:
+def test_it_agrees_with_the_program_over_successes(name: str) -> None:
     boundary = BOUNDARIES[name]
     gaps = np.array([0.01, 0.2, 0.6, 0.95, 1.0])
     levels = (0.12, 0.51, 0.93)
-    law = two_arm_bernoulli(tables_of(boundary), gaps, levels=levels)
+    law = two_arm_bernoulli(make_tables(boundary), gaps, levels=levels)
     assert law.mass_defect < 1e-13
     for index, gap in enumerate(gaps):
         expected = reference(boundary, 0.5 + gap / 2.0, 0.5 - gap / 2.0)
@@ -97,8 +97,8 @@ def test_agrees_with_the_programme_over_successes(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOUNDARIES)
 @pytest.mark.parametrize(("best", "other"), [(0.9, 0.2), (0.31, 0.3), (1.0, 0.4), (0.7, 0.0), (1.0, 0.0)])
-def test_any_pair_of_means(name: str, best: float, other: float) -> None:
-    law = two_arm_bernoulli_pair(tables_of(BOUNDARIES[name]), best, other)
+def test_any_pair_of_means_agrees_with_the_program(name: str, best: float, other: float) -> None:
+    law = two_arm_bernoulli_pair(make_tables(BOUNDARIES[name]), best, other)
     expected = reference(BOUNDARIES[name], best, other)
     assert law.mass_defect < 1e-13
     assert law.error[0] == pytest.approx(expected.error, rel=1e-12, abs=2e-15)
@@ -113,9 +113,7 @@ def test_any_pair_of_means(name: str, best: float, other: float) -> None:
         ("dbcare-sr", SIMPLE_REGRET, (0.0416045, 0.0359654, 0.0276382)),
     ],
 )
-def test_the_six_risks_found_by_dynamic_programming_elsewhere(
-    name: str, risk: Risk, values: tuple[float, float, float]
-) -> None:
+def test_six_risks_computed_by_another_program(name: str, risk: Risk, values: tuple[float, float, float]) -> None:
     law = two_arm_bernoulli(PAPER_POLICIES[name].tables, [0.05, 0.1, 0.3])
     assert law.risk(risk) == pytest.approx(values, rel=2e-6)
 
@@ -133,9 +131,9 @@ def test_mass_is_conserved_for_every_gap_of_the_paper(name: str) -> None:
 
 
 def test_without_a_boundary_the_pulls_are_fixed() -> None:
-    """Gaps far beyond what a pass under the smallest one can carry."""
+    """The gaps go far beyond what one pass under the smallest can serve."""
     gaps = np.array([0.0, 0.01, 0.1, 0.5, 0.9, 0.999999, 1.0])
-    law = two_arm_bernoulli(tables_of(np.full(2000, np.inf)), gaps)
+    law = two_arm_bernoulli(make_tables(np.full(2000, np.inf)), gaps)
     expected = [bernoulli_error(2000, (1.0 + gap) / 2.0, (1.0 - gap) / 2.0) for gap in gaps[1:]]
     np.testing.assert_allclose(law.error[1:], expected, rtol=1e-9, atol=1e-25)
     np.testing.assert_allclose(law.mean_pulls, 4000.0, rtol=1e-11)
@@ -143,29 +141,29 @@ def test_without_a_boundary_the_pulls_are_fixed() -> None:
     assert law.mass_defect < 1e-10
 
 
-def test_a_policy_made_for_a_much_larger_sigma() -> None:
+def test_a_policy_that_assumes_a_much_larger_sigma() -> None:
     law = two_arm_bernoulli(Racing(2, 0.1, sigma=10.0).tables, [0.001, 0.1, 0.5, 0.9, 0.99, 1.0])
     assert law.mass_defect < 1e-10
     assert np.all(np.diff(law.mean_pulls) <= 1e-5)
 
 
-def test_a_tie_stays_until_the_last_epoch() -> None:
-    """b = 0 stops at the first lead of either arm; two sure arms never lead."""
-    law = two_arm_bernoulli_pair(tables_of(np.zeros(9)), 1.0, 1.0, levels=(0.5,))
+def test_a_tie_lasts_until_the_last_epoch() -> None:
+    """b = 0 stops when either arm first leads; two arms that always succeed never lead."""
+    law = two_arm_bernoulli_pair(make_tables(np.zeros(9)), 1.0, 1.0, levels=(0.5,))
     assert law.mean_pulls.tolist() == law.quantiles[0].tolist() == [18.0]
     assert law.capped.tolist() == [1.0]
     assert law.error.tolist() == law.regret.tolist() == [0.0]
-    law = two_arm_bernoulli(tables_of(np.zeros(9)), 0.2)
+    law = two_arm_bernoulli(make_tables(np.zeros(9)), 0.2)
     assert law.capped[0] == pytest.approx(0.48**9, rel=1e-13)
     assert law.error[0] == pytest.approx(0.16 / 0.52 * (1.0 - 0.48**9) + 0.48**9 / 2.0, rel=1e-13)
 
 
-def test_no_epoch_at_all_is_a_guess() -> None:
-    assert two_arm_bernoulli(tables_of([]), [0.0, 0.5]).error.tolist() == [0.0, 0.5]
-    assert two_arm_bernoulli_pair(tables_of([]), 0.5, 0.2).error.tolist() == [0.5]
+def test_zero_epochs_are_a_guess() -> None:
+    assert two_arm_bernoulli(make_tables([]), [0.0, 0.5]).error.tolist() == [0.0, 0.5]
+    assert two_arm_bernoulli_pair(make_tables([]), 0.5, 0.2).error.tolist() == [0.5]
 
 
-def test_arguments_that_cannot_be_meant() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     tables = PAPER_POLICIES["dbcare-sr"].tables
     with pytest.raises(InvalidValueError, match=r"between 0 and 1 and be finite but got 1\.5"):
         two_arm_bernoulli(tables, [0.1, 1.5])

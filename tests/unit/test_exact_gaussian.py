@@ -1,7 +1,7 @@
-"""The exact Gaussian engine against a recursion of another kind, closed forms and its own refinement.
+"""The exact Gaussian engine against a different recursion, closed forms, and its own refinement.
 
-The reference follows one drift at a time, without re-weighting or symmetry, on Gauss-Legendre nodes between the two
-boundaries; what stops is the normal tail beyond them.
+The reference follows one drift at a time, without reweighting or symmetry, on Gauss-Legendre nodes between the two
+boundaries; the mass that stops is the normal tail beyond them.
 """
 
 import math
@@ -34,14 +34,14 @@ PAPER_POLICIES = {
 }
 
 
-def tables_of(boundary: npt.ArrayLike) -> EliminationTables:
+def make_tables(boundary: npt.ArrayLike) -> EliminationTables:
     values = np.concatenate([[0.0], np.asarray(boundary, dtype=np.float64)])
     last = np.full(3, values.size - 1, dtype=np.int64)
     return EliminationTables(boundary=values, row=np.zeros(3, dtype=np.int64), last_epoch=last, max_pulls=NO_CAP)
 
 
 def tail(x: Floats) -> Floats:
-    return np.array([0.5 * math.erfc(each / math.sqrt(2.0)) for each in x])
+    return np.array([0.5 * math.erfc(value / math.sqrt(2.0)) for value in x])
 
 
 class Reference(NamedTuple):
@@ -92,12 +92,12 @@ BOUNDARIES = {
 
 
 @pytest.mark.parametrize("name", BOUNDARIES)
-def test_agrees_with_the_gauss_legendre_recursion(name: str) -> None:
+def test_it_agrees_with_the_gauss_legendre_recursion(name: str) -> None:
     boundary = BOUNDARIES[name]
     sigma = 0.8
     gaps = np.array([0.01, 0.1, 0.3, 1.0, 2.5, 5.0])
     levels = (0.1, 0.5, 0.9)
-    law = two_arm_gaussian(tables_of(boundary), gaps, sigma, levels=levels)
+    law = two_arm_gaussian(make_tables(boundary), gaps, sigma, levels=levels)
     assert law.mass_defect < 1e-12
     for index, gap in enumerate(gaps):
         expected = reference(boundary, gap, sigma)
@@ -115,7 +115,7 @@ def test_mass_is_conserved_and_halving_the_step_changes_nothing(name: str) -> No
     tables = PAPER_POLICIES[name].tables
     law = two_arm_gaussian(tables, PAPER_GAPS, 1.0)
     assert law.mass_defect < 1e-10
-    finer = two_arm_gaussian(tables, PAPER_GAPS, 1.0, step=exact_gaussian.STEP / 2.0)
+    finer = two_arm_gaussian(tables, PAPER_GAPS, 1.0, step=exact_gaussian.DEFAULT_STEP / 2.0)
     assert finer.mass_defect < 1e-10
     for risk in (MISIDENTIFICATION, SIMPLE_REGRET):
         np.testing.assert_allclose(law.risk(risk), finer.risk(risk), rtol=1e-8)
@@ -123,8 +123,8 @@ def test_mass_is_conserved_and_halving_the_step_changes_nothing(name: str) -> No
     np.testing.assert_allclose(law.capped, finer.capped, rtol=1e-8, atol=1e-12)
 
 
-def test_a_coarse_step_is_noticed() -> None:
-    """The refinement test above can fail: at five times the step it would."""
+def test_a_coarse_step_is_detected() -> None:
+    """The refinement test above can fail: at twice the step it would."""
     tables = PAPER_POLICIES["dbcare-sr"].tables
     coarse, fine = (two_arm_gaussian(tables, PAPER_GAPS, 1.0, step=step).risk(SIMPLE_REGRET) for step in (0.5, 0.25))
     assert np.max(np.abs(coarse / fine - 1.0)) > 1e-8
@@ -134,8 +134,8 @@ def test_moving_the_bulk_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPat
     tables = TwoArmConfidence(0.1, max_pulls=20_000).tables
     gaps = [0.0, 0.05, 0.2]
     blocks = two_arm_gaussian(tables, gaps, 1.0, levels=(0.5,))
-    original = exact_gaussian._walk
-    monkeypatch.setattr(exact_gaussian, "_walk", lambda *given: original(*given)._replace(span=10**9))
+    original = exact_gaussian._make_walk
+    monkeypatch.setattr(exact_gaussian, "_make_walk", lambda *arguments: original(*arguments)._replace(span=10**9))
     steps = two_arm_gaussian(tables, gaps, 1.0, levels=(0.5,))
     assert blocks.mean_pulls.tolist() != steps.mean_pulls.tolist()
     np.testing.assert_allclose(blocks.error, steps.error, rtol=1e-10)
@@ -144,26 +144,26 @@ def test_moving_the_bulk_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(blocks.quantiles, steps.quantiles)
 
 
-def test_blocks_close_to_the_boundary_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test above can fail: a bulk that reaches into the boundary is stopped too late."""
+def test_blocks_too_close_to_the_boundary_are_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test above can fail: a bulk that reaches the boundary is stopped too late."""
     tables = TwoArmConfidence(0.1, max_pulls=20_000).tables
     correct = two_arm_gaussian(tables, 0.05, 1.0)
-    original = exact_gaussian._walk
+    original = exact_gaussian._make_walk
 
     def reckless(boundary: Floats, drifts: Floats, step: float) -> Walk:
         walk = original(boundary, drifts, step)
         kept = walk.span // 4
         return walk._replace(span=kept, fade=walk.fade[walk.span - kept : walk.span + kept + 1].copy())
 
-    monkeypatch.setattr(exact_gaussian, "_walk", reckless)
+    monkeypatch.setattr(exact_gaussian, "_make_walk", reckless)
     wrong = two_arm_gaussian(tables, 0.05, 1.0)
     assert abs(wrong.mean_pulls[0] / correct.mean_pulls[0] - 1.0) > 1e-9
 
 
 def test_without_a_boundary_the_pulls_are_fixed() -> None:
-    """P(error) = Q(gap sqrt(H / (2 sigma^2))): far beyond what a pass under the smallest gap can carry."""
+    """P(error) = Q(gap sqrt(n / (2 sigma^2))); the gaps go far beyond what one pass under the smallest can serve."""
     gaps = np.array([0.0, 0.01, 0.1, 1.0, 3.0, 30.0])
-    law = two_arm_gaussian(tables_of(np.full(3000, np.inf)), gaps, 1.0)
+    law = two_arm_gaussian(make_tables(np.full(3000, np.inf)), gaps, 1.0)
     np.testing.assert_allclose(law.error[1:], gaussian_error(3000, gaps[1:], 1.0), rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(law.capped, 1.0, rtol=1e-10)
     np.testing.assert_allclose(law.mean_pulls, 6000.0, rtol=1e-10)
@@ -173,15 +173,15 @@ def test_without_a_boundary_the_pulls_are_fixed() -> None:
 @pytest.mark.parametrize("gap", [4.0, 6.0, 10.0, 40.0, 1e3, 1e9])
 def test_gaps_of_many_sigmas(gap: float) -> None:
     boundary = TwoArmConfidence(0.01, max_pulls=40).tables.boundary[1:]
-    law = two_arm_gaussian(tables_of(boundary), [0.05, gap], 1.0)
+    law = two_arm_gaussian(make_tables(boundary), [0.05, gap], 1.0)
     assert law.mass_defect < 1e-10
     expected = reference(boundary, min(gap, 100.0), 1.0)
     assert law.error[1] == pytest.approx(expected.error, rel=1e-8, abs=1e-15)
     assert law.mean_pulls[1] == pytest.approx(expected.mean_pulls, rel=1e-10)
 
 
-def test_a_policy_made_for_a_much_larger_sigma() -> None:
-    """Its boundary keeps runs going until the mass under large gaps has left the range of floats under small ones."""
+def test_a_policy_that_assumes_a_much_larger_sigma() -> None:
+    """Its boundary keeps runs going until the mass that matters for large gaps underflows in a pass for small ones."""
     law = two_arm_gaussian(Racing(2, 0.1, sigma=8.0, max_pulls=20_000).tables, np.geomspace(0.05, 4.0, 9), 1.0)
     assert law.mass_defect < 1e-10
     assert np.all(np.diff(law.mean_pulls) <= 1e-6)
@@ -190,7 +190,7 @@ def test_a_policy_made_for_a_much_larger_sigma() -> None:
     assert law.mean_pulls[-1] == pytest.approx(2.0 * crossing, rel=0.02)
 
 
-def test_the_grid_is_what_each_gap_gives_alone() -> None:
+def test_the_grid_equals_each_gap_alone() -> None:
     tables = PAPER_POLICIES["dbcare-sr"].tables
     gaps = [1.0, 0.0, 0.05, 1.0, 0.4]
     law = two_arm_gaussian(tables, gaps, 1.0, levels=(0.25,))
@@ -203,33 +203,33 @@ def test_the_grid_is_what_each_gap_gives_alone() -> None:
 
 def test_only_the_ratio_of_sigma_to_the_boundary_matters() -> None:
     boundary = BOUNDARIES["narrow"]
-    law = two_arm_gaussian(tables_of(boundary), 0.3, 1.0)
-    scaled = two_arm_gaussian(tables_of(1e3 * boundary), 300.0, 1e3)
+    law = two_arm_gaussian(make_tables(boundary), 0.3, 1.0)
+    scaled = two_arm_gaussian(make_tables(1e3 * boundary), 300.0, 1e3)
     assert scaled.error[0] == pytest.approx(law.error[0], rel=1e-12)
 
 
-def test_a_tie_is_no_error() -> None:
+def test_a_tie_is_not_an_error() -> None:
     law = two_arm_gaussian(PAPER_POLICIES["dbcare-sr"].tables, 0.0, 1.0)
     assert law.error.tolist() == law.regret.tolist() == [0.0]
     assert law.mean_pulls[0] > 500.0
 
 
-def test_no_epoch_at_all_is_a_guess() -> None:
-    law = two_arm_gaussian(tables_of([]), [0.0, 0.5], 1.0, levels=(0.5,))
+def test_zero_epochs_are_a_guess() -> None:
+    law = two_arm_gaussian(make_tables([]), [0.0, 0.5], 1.0, levels=(0.5,))
     assert law.error.tolist() == [0.0, 0.5]
     assert law.mean_pulls.tolist() == [0.0, 0.0]
     assert law.quantiles.tolist() == [[0.0], [0.0]]
 
 
-def test_the_cap_on_pulls_counts() -> None:
-    tables = tables_of(np.full(10, 5.0))
+def test_the_cap_on_pulls_applies() -> None:
+    tables = make_tables(np.full(10, 5.0))
     capped = two_arm_gaussian(tables._replace(max_pulls=7), 0.5, 1.0)
-    assert capped.mean_pulls[0] == two_arm_gaussian(tables_of(np.full(3, 5.0)), 0.5, 1.0).mean_pulls[0]
+    assert capped.mean_pulls[0] == two_arm_gaussian(make_tables(np.full(3, 5.0)), 0.5, 1.0).mean_pulls[0]
 
 
 @pytest.mark.parametrize("step", [0.25, 0.125])
 def test_cut_weights_integrate_between_grid_points(step: float) -> None:
-    """The part of a normal law below b, for b anywhere between two points."""
+    """Integrate a normal law below b, for b anywhere between two points."""
     points = np.arange(-80, 81)
     density = np.exp(-0.5 * (step * points) ** 2) / math.sqrt(2.0 * math.pi)
     table = edge_table(HALF)
@@ -244,7 +244,7 @@ def test_cut_weights_integrate_between_grid_points(step: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gaps", "said"),
+    ("gaps", "message"),
     [
         (-0.1, "between 0 and inf and be finite but got -0.1"),
         ([0.1, math.nan], "but got nan"),
@@ -253,18 +253,18 @@ def test_cut_weights_integrate_between_grid_points(step: float) -> None:
         ([[0.1]], "flat list"),
     ],
 )
-def test_gaps_that_cannot_be_meant(gaps: npt.ArrayLike, said: str) -> None:
-    with pytest.raises(InvalidValueError, match=said):
+def test_invalid_gaps_are_rejected(gaps: npt.ArrayLike, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
         two_arm_gaussian(PAPER_POLICIES["dbcare-sr"].tables, gaps, 1.0)
 
 
-def test_other_arguments_that_cannot_be_meant() -> None:
+def test_other_invalid_arguments_are_rejected() -> None:
     tables = PAPER_POLICIES["dbcare-sr"].tables
     with pytest.raises(InvalidValueError, match=r"`sigma` must be positive but got 0\.0"):
         two_arm_gaussian(tables, 0.1, 0.0)
     with pytest.raises(InvalidValueError, match=r"`step` must be at most 0\.5 but got 1\.0"):
         two_arm_gaussian(tables, 0.1, 1.0, step=1.0)
-    with pytest.raises(InvalidValueError, match="`levels` must ascend"):
+    with pytest.raises(InvalidValueError, match="`levels` must be in ascending order"):
         two_arm_gaussian(tables, 0.1, 1.0, levels=(0.5, 0.1))
     with pytest.raises(EngineError, match="tables for 3"):
         two_arm_gaussian(Racing(3, 0.1).tables, 0.1, 1.0)

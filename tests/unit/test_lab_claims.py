@@ -28,8 +28,6 @@ from dbcare.lab.sweep import local_workers, sweep
 from dbcare.risk import Loss
 from dbcare.theory import breakeven
 
-pytestmark = pytest.mark.xdist_group("claims")  # they share the two-arm curves
-
 SMALL, LARGE = "Sequential Halving, T = 10", "Sequential Halving, T = 500"
 CONFIDENT = "fixed confidence 0.01"
 

@@ -130,7 +130,7 @@ def test_an_older_backup_put_in_its_place_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(StudyNotFoundError, match="that was deleted and another one made: load it again"):
         study.ask()
     other.close()
-    store_of(f"sqlite:///{file}").close()
+    open_store(f"sqlite:///{file}").close()
 
 
 def test_a_summary_of_another_version_is_only_lost_time() -> None:

@@ -1,9 +1,9 @@
 """Bridges, their midpoints given a touch, where bridges of several arms first cross, and concavity.
 
-Error rate: a test on N draws allows a distance of distribution functions of sqrt(ln(2/ALPHA) / 2N), exceeded by a right
-sampler with probability at most ALPHA (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), or the exact binomial
-tails of ALPHA/2, or the chi-square law of a sum of squares. Fifteen tests with ALPHA = 1e-8: below 1e-6 in all. Seeds
-are fixed.
+Error rate: a test on N draws allows a distance of sqrt(ln(2/ALPHA) / 2N) between distribution functions, which a
+correct sampler exceeds with probability at most ALPHA (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant), or it
+uses exact binomial tails of ALPHA/2, or the chi-square law of a sum of squares. Fifteen tests with ALPHA = 1e-8: below
+1e-6 in all. Seeds are fixed.
 """
 
 import math
@@ -34,8 +34,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @cache
-def filler(function: Any) -> Any:
-    """A compiled loop over a sampler."""
+def compile_filler(function: Any) -> Any:
+    """Compile a loop over a sampler."""
 
     def fill(start: float, end: float, spread: float, fraction: float, values: Any) -> None:
         s0, s1, s2, s3 = stream(11, 0)
@@ -45,15 +45,15 @@ def filler(function: Any) -> Any:
     return njit(error_model="numpy")(fill)
 
 
-def sampled(function: Any, start: float, end: float, spread: float, fraction: float) -> Floats:
-    """Independent draws of a bridge's value."""
+def sample(function: Any, start: float, end: float, spread: float, fraction: float) -> Floats:
+    """Draw independent values of a bridge."""
     values = np.empty(DRAWS)
-    filler(function)(start, end, spread, fraction, values)
+    compile_filler(function)(start, end, spread, fraction, values)
     return values
 
 
 def distance(values: Floats, distribution: Callable[[Floats], Floats]) -> float:
-    """The largest difference between the empirical distribution function and the given one."""
+    """Return the largest difference between the empirical distribution function and the given one."""
     expected = distribution(np.sort(values))
     steps = np.arange(len(values) + 1) / len(values)
     return float(max(np.max(steps[1:] - expected), np.max(expected - steps[:-1])))
@@ -63,7 +63,7 @@ ALLOWED = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * DRAWS))
 
 
 def touching_distribution(start: float, end: float, spread: float, fraction: float) -> Callable[[Floats], Floats]:
-    """Of the distance to the line given a touch, by Bayes from the bridge's density and the touches of its parts."""
+    """Return the distribution of the distance to the line given a touch, from Bayes' rule."""
     mean = (1.0 - fraction) * start + fraction * end
     scale = math.sqrt(spread * fraction * (1.0 - fraction))
     grid = np.linspace(mean - 12.0 * scale, mean + 12.0 * scale, 200_001)
@@ -81,33 +81,33 @@ def test_touch_is_the_reflection_principle() -> None:
     assert touch(0.0, 2.0, 8.0) == touch(1.0, -0.1, 8.0) == 1.0
 
 
-def test_plain_midpoint() -> None:
-    values = sampled(between, 1.0, 3.0, 8.0, 0.25)
+def test_the_plain_midpoint() -> None:
+    values = sample(between, 1.0, 3.0, 8.0, 0.25)
     assert distance(values, lambda x: np.asarray(norm.cdf(x, 1.5, math.sqrt(1.5)))) < ALLOWED
 
 
 @pytest.mark.parametrize(
     "case", [(1.0, 1.0, 8.0, 0.5), (0.3, 2.0, 2.0, 0.4), (3.0, 1.0, 5.0, 0.5), (2.0, 2.0, 1.0, 0.5)]
 )
-def test_midpoint_given_a_touch(case: tuple[float, float, float, float]) -> None:
-    assert distance(sampled(between_touching, *case), touching_distribution(*case)) < ALLOWED
+def test_the_midpoint_given_a_touch(case: tuple[float, float, float, float]) -> None:
+    assert distance(sample(between_touching, *case), touching_distribution(*case)) < ALLOWED
 
 
-def test_a_midpoint_drawn_without_regard_to_the_touch_is_found_out() -> None:
+def test_a_midpoint_drawn_regardless_of_the_touch_is_detected() -> None:
     case = (1.0, 1.0, 8.0, 0.5)
-    assert distance(sampled(between, *case), touching_distribution(*case)) > 3.0 * ALLOWED
+    assert distance(sample(between, *case), touching_distribution(*case)) > 3.0 * ALLOWED
 
 
-def test_midpoint_beyond_the_chord() -> None:
-    """Gaps 1 and 1, sigma = 1, 4 epochs: beyond with probability e^(1/4) Phi(-1/sqrt 2) = 0.308."""
-    beyond = int(np.sum(sampled(between_touching, 1.0, 1.0, 8.0, 0.5) < 0.0))
+def test_the_midpoint_beyond_the_chord() -> None:
+    """With gaps 1 and 1, sigma = 1 and 4 epochs, it lies beyond with probability e^(1/4) Phi(-1/sqrt 2) = 0.308."""
+    beyond = int(np.sum(sample(between_touching, 1.0, 1.0, 8.0, 0.5) < 0.0))
     expected = math.exp(0.25) * norm.cdf(-math.sqrt(0.5))
     assert expected == pytest.approx(0.308, abs=5e-4)
     assert min(binom.cdf(beyond, DRAWS, expected), binom.sf(beyond - 1, DRAWS, expected)) > ALPHA / 2.0
 
 
 def is_normal(values: Floats) -> bool:
-    """Whether these may be standard normal."""
+    """Return whether `values` may be standard normal."""
     square = float(np.sum(values**2))
     allowed = math.sqrt(math.log(2.0 / ALPHA) / (2.0 * len(values)))
     tail = min(chi2.cdf(square, len(values)), chi2.sf(square, len(values)))
@@ -116,7 +116,7 @@ def is_normal(values: Floats) -> bool:
 
 @dataclass(frozen=True)
 class Crossings:
-    """Bridges of three arms from `start` to `end` in 100 epochs: where the first pair crosses strictly inside."""
+    """Where the first pair of three arms crosses strictly inside, for bridges from `start` to `end` in 100 epochs."""
 
     start: Floats
     end: Floats
@@ -124,14 +124,14 @@ class Crossings:
     sums: Floats
 
     def scores(self, weights: Floats, sigma: Floats) -> Floats:
-        """The weighted sum of the three there, in standard deviations of its bridge."""
+        """Return the weighted sum of the three arms there, in standard deviations of its bridge."""
         ahead = weights @ self.start + self.fraction * (weights @ (self.end - self.start))
         scale = np.sqrt(100.0 * self.fraction * (1.0 - self.fraction) * (weights**2 @ sigma**2))
         return np.asarray((self.sums @ weights - ahead) / scale)
 
 
-def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
-    """10 000 times from epoch 10 000, where the boundary 4 sqrt(n) is 400."""
+def draw_crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
+    """Draw 10,000 crossings from epoch 10,000 on, where the boundary 4 sqrt(n) is 400."""
     state, work = np.zeros(state_size(3)), np.zeros(work_size(3))
     generator, boundary = stream(5, 0), 4.0 * np.sqrt(EPOCHS)
     epochs, sums = np.empty(10_000), np.empty((10_000, 3))
@@ -149,19 +149,19 @@ def crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
     return Crossings(start, end, (epochs[inside] - 10_000.0) / 100.0, sums[inside])
 
 
-def test_a_pair_crosses_beside_a_bystander() -> None:
+def test_a_pair_crosses_independently_of_a_bystander() -> None:
     sigma = np.array([1.0, 0.6, 0.8])
-    found = crossings(np.array([1395.0, 1000.0, 1200.0]), np.array([2400.0, 2003.0, 2200.0]), sigma)
-    assert is_normal(found.scores(np.array([0.0, 0.0, 1.0]), sigma))
-    assert is_normal(found.scores(np.array([0.36, 1.0, 0.0]), sigma))
-    assert not is_normal(found.scores(np.array([1.0, -1.0, 0.0]), sigma))
+    crossings = draw_crossings(np.array([1395.0, 1000.0, 1200.0]), np.array([2400.0, 2003.0, 2200.0]), sigma)
+    assert is_normal(crossings.scores(np.array([0.0, 0.0, 1.0]), sigma))
+    assert is_normal(crossings.scores(np.array([0.36, 1.0, 0.0]), sigma))
+    assert not is_normal(crossings.scores(np.array([1.0, -1.0, 0.0]), sigma))
 
 
 def test_the_total_does_not_depend_on_where_one_of_several_pairs_crosses() -> None:
     sigma = np.ones(3)
-    found = crossings(np.array([1395.0, 1000.0, 1003.0]), np.array([2397.0, 2001.0, 2002.0]), sigma)
-    assert is_normal(found.scores(np.ones(3), sigma))
-    assert not is_normal(found.scores(np.array([1.0, -1.0, 0.0]), sigma))
+    crossings = draw_crossings(np.array([1395.0, 1000.0, 1003.0]), np.array([2397.0, 2001.0, 2002.0]), sigma)
+    assert is_normal(crossings.scores(np.ones(3), sigma))
+    assert not is_normal(crossings.scores(np.array([1.0, -1.0, 0.0]), sigma))
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_boundaries_of_the_policies_are_concave(policy: EliminationPolicy) -> No
     assert is_concave(policy.tables, policy.arms)
 
 
-def tables_of(*lines: Floats) -> EliminationTables:
-    """Tables with one boundary for each number of survivors from 2 on."""
+def make_tables(*lines: Floats) -> EliminationTables:
+    """Build tables with one boundary for each number of survivors from 2 on."""
     length = len(lines[0])
     return EliminationTables(
         boundary=np.concatenate(lines),
@@ -198,12 +198,12 @@ EPOCHS = np.arange(100_001, dtype=np.float64)
     [EPOCHS**1.2, EPOCHS + 1e-12 * EPOCHS**2, np.where(EPOCHS < 7000, np.sqrt(EPOCHS), 84.0), np.full(9, np.nan)],
     ids=["convex", "slightly convex", "a jump", "not a number"],
 )
-def test_other_boundaries_are_refused(line: Floats) -> None:
-    assert not is_concave(tables_of(line), 2)
+def test_other_boundaries_are_not_concave(line: Floats) -> None:
+    assert not is_concave(make_tables(line), 2)
 
 
 def test_every_reachable_number_of_survivors_counts() -> None:
-    tables = tables_of(np.sqrt(EPOCHS), 2.0 * np.sqrt(EPOCHS), EPOCHS**1.2)
+    tables = make_tables(np.sqrt(EPOCHS), 2.0 * np.sqrt(EPOCHS), EPOCHS**1.2)
     assert is_concave(tables, 2)
     assert is_concave(tables, 3)
     assert not is_concave(tables, 4)

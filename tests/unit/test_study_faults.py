@@ -9,7 +9,7 @@ import pytest
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
 from dbcare.live.report import Status
-from dbcare.live.studies import store_of
+from dbcare.live.stores.open import open_store
 from dbcare.testing.study_suite import StudySuite
 
 
@@ -64,7 +64,7 @@ FAULTS: list[tuple[type[Study], Callable[[StudySuite], None]]] = [
 def suite_of(kind: type[Study]) -> StudySuite:
     class Suite(StudySuite):
         def make(self, **settings: Any) -> Study:
-            return kind(store_of(None), create_study(**settings).name)
+            return kind(open_store(None), create_study(**settings).name)
 
     return Suite()
 

@@ -1,4 +1,4 @@
-"""Lower and upper bounds against minimisation of the proofs' expressions, hand arithmetic and exact risks."""
+"""Lower and upper bounds against minimization of the proofs' expressions, hand arithmetic and exact risks."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ GAPS = np.geomspace(1e-3, 3.0, 200)
 
 
 def smallest(function: Callable[[float], float], high: float) -> float:
-    """The minimum of a convex function on [0, high], by ternary search."""
+    """Find the minimum of a convex function on [0, high] by ternary search."""
     low = 0.0
     for _ in range(200):
         left, right = low + (high - low) / 3, high - (high - low) / 3
@@ -27,7 +27,7 @@ def smallest(function: Callable[[float], float], high: float) -> float:
 
 
 def proof_of_lower_bound(worst: float, complexity: float, cost: float, sigma: float) -> float:
-    """The least of the last display in the proofs of Theorems 1 and 3, over the expected number of pulls."""
+    """Minimize the last display in the proofs of Theorems 1 and 3 over the expected number of pulls."""
     scale = sigma**2 * complexity / 2
     return smallest(lambda pulls: worst / 4 * exp(-pulls / scale) + cost * pulls / 2, 100 * scale)
 
@@ -35,7 +35,7 @@ def proof_of_lower_bound(worst: float, complexity: float, cost: float, sigma: fl
 @pytest.mark.parametrize("sigma", [1.0, 0.5])
 @pytest.mark.parametrize("times", [1e-3, 0.2, 0.999, 1.001, 5.0, 1e3])
 def test_lower_bounds_are_the_minima_in_the_proofs(times: float, sigma: float) -> None:
-    # `times` is the complexity in units of the one at the transition.
+    # `times` is the complexity in units of its value at the transition.
     cost, gap = 1e-3, 0.3
     for complexity in (times / (sigma**2 * cost), times * gap / (sigma**2 * cost)):
         assert lower.misidentification(complexity, cost, sigma) == pytest.approx(
@@ -47,7 +47,7 @@ def test_lower_bounds_are_the_minima_in_the_proofs(times: float, sigma: float) -
 
 
 @pytest.mark.parametrize(("arms", "cost", "sigma"), [(2, 1e-4, 1.0), (2, 1e-3, 0.5), (8, 1e-4, 1.0)])
-def test_minimax_lower_bound_is_the_largest_over_equal_gaps(arms: int, cost: float, sigma: float) -> None:
+def test_the_minimax_lower_bound_is_the_largest_over_equal_gaps(arms: int, cost: float, sigma: float) -> None:
     scale = cbrt((arms - 1) * sigma**2 * cost)
     gaps = np.linspace(scale, 1.5 * scale, 301)
     largest = max(proof_of_lower_bound(gap, (arms - 1) / gap**2, cost, sigma) for gap in gaps)
@@ -163,14 +163,14 @@ SR_LOG_HALF = log(2 * SR_BUDGET_HALF * (3 + 2e-4 * SR_BUDGET_HALF) / 1e-4)
         (lambda: upper.simple_regret_minimax(3, 1e-3, 0.5), 7.5 * log(3) * (0.5e-3 / e) ** (1 / 3) + 4e-3),
         (lambda: upper.simple_regret_minimax(2, e * 1e-3), 0.75 * log(2) + 3e-3 * e),
         (lambda: upper.guess(MI, [0.0, 0.1, 0.3, 0.4]), 3 / 4),
-        (lambda: upper.guess(MI, [0.2, 0.0, 0.0]), 1 / 3),  # a tie is no error
+        (lambda: upper.guess(MI, [0.2, 0.0, 0.0]), 1 / 3),  # a tie is not an error
         (lambda: upper.guess(SR, [0.3, 0.0, 0.1, 0.4]), 0.2),
         (lambda: upper.two_arm_guess(MI, 0.3), 1 / 2),
         (lambda: upper.two_arm_guess(MI, 0.0), 0.0),
         (lambda: upper.two_arm_guess(SR, 0.3), 0.15),
     ],
 )
-def test_bounds_as_worked_out_by_hand(bound: Callable[[], Any], expected: float) -> None:
+def test_bounds_against_hand_arithmetic(bound: Callable[[], Any], expected: float) -> None:
     assert bound() == pytest.approx(expected, rel=1e-12, abs=0.0)
 
 
@@ -186,8 +186,8 @@ def test_lower_bounds_are_continuous(loss: Loss, transition: float) -> None:
 
 @pytest.mark.parametrize("loss", [MI, SR])
 @pytest.mark.parametrize("cost", [1e-4, 0.2])
-def test_the_curve_all_but_joins_at_the_transition(loss: Loss, cost: float) -> None:
-    # Its fall is w * (delta / 2 N*)^4: at a cost of 0.2 large enough to be seen.
+def test_the_curve_is_nearly_continuous_at_the_transition(loss: Loss, cost: float) -> None:
+    # It falls by w * (delta / 2 N*)^4, which is visible at a cost of 0.2.
     transition = float(upper.transition_gap(loss, cost))
     before, after = sides(lambda gap: upper.two_arm_curve(loss, gap, cost), transition)
     ratio = 2 * budgets.epoch_budget(loss, 2, cost) / budgets.confidence(loss, 2, cost)
@@ -198,7 +198,7 @@ def test_the_curve_all_but_joins_at_the_transition(loss: Loss, cost: float) -> N
 @pytest.mark.parametrize(
     ("bound", "point", "expected"),
     [
-        # simple regret at Delta = cbrt(sigma^2 c) = 0.1 = s, where the lower bound is s/4: two arms, then K.
+        # Simple regret at Delta = cbrt(sigma^2 c) = 0.1 = s, where the lower bound is s/4: two arms, then K.
         (
             lambda gap: upper.two_arm(SR, gap, 1e-3),
             0.1,
@@ -243,7 +243,7 @@ def test_the_exact_risk_of_the_oracle_lies_between_its_bounds(loss: Loss, sigma:
     ],
 )
 def test_the_exact_risk_of_dbcare_is_below_its_bounds(loss: Loss, gap: float, risk: float) -> None:
-    # Bernoulli means 1/2 +- gap/2, by dynamic programming: the fixed points of the paper's notes.
+    # Bernoulli means 1/2 +- gap/2; the risks were computed by dynamic programming.
     assert risk <= upper.two_arm_curve(loss, gap, 1e-4, 0.5) <= upper.two_arm(loss, gap, 1e-4, 0.5)
     if loss is SR:
         assert risk <= upper.two_arm_minimax(1e-4, 0.5)
@@ -278,14 +278,14 @@ BY_GAP = (lower.two_arm, upper.oracle, upper.two_arm, upper.two_arm_curve)
         lambda x, c: upper.two_arm_minimax(c, x + 1.0),
     ],
 )
-def test_arrays_give_what_scalars_give(function: Callable[[Any, Any], Any]) -> None:
+def test_arrays_agree_with_scalars(function: Callable[[Any, Any], Any]) -> None:
     matrix = np.broadcast_to(function(np.array(GRID)[:, None], np.array(COSTS)), (len(GRID), len(COSTS)))
     np.testing.assert_allclose(matrix, [[function(x, c) for c in COSTS] for x in GRID], rtol=1e-14)
     assert isinstance(function(0.3, 1e-4), float)
 
 
 @pytest.mark.parametrize("loss", list(Loss))
-def test_guess_runs_along_the_last_axis(loss: Loss) -> None:
+def test_guess_uses_the_last_axis(loss: Loss) -> None:
     rows = [[0.0, 0.1, 0.2], [0.3, 0.0, 0.0]]
     np.testing.assert_array_equal(upper.guess(loss, rows), [upper.guess(loss, row) for row in rows])
     np.testing.assert_array_equal(upper.two_arm_guess(loss, GRID), [upper.guess(loss, [0, x]) for x in GRID])
@@ -307,11 +307,11 @@ def test_guess_runs_along_the_last_axis(loss: Loss) -> None:
         (lambda: upper.two_arm(SR, 0.1, 1e-4, bound=0.0), "`bound` must be positive but got 0.0."),
         (
             lambda: upper.two_arm(MI, 0.1, 0.71),
-            "`cost` must leave the bound a positive logarithm but got 0.71.",
+            "`cost` must be so small that the bound's logarithm is positive but got 0.71.",
         ),
         (
             lambda: upper.two_arm_curve(MI, 0.1, [0.1, 0.8]),
-            "`cost` must leave the bound a positive logarithm",
+            "`cost` must be so small that the bound's logarithm is positive",
         ),
         (lambda: upper.two_arm_minimax(1e-4, -1.0), "`sigma` must be positive but got -1.0."),
         (lambda: upper.transition_gap(SR, 1e-4, bound=-1.0), "`bound` must be positive but got -1.0."),
@@ -321,14 +321,14 @@ def test_guess_runs_along_the_last_axis(loss: Loss) -> None:
         (lambda: upper.simple_regret_minimax(1, 1e-4), "`arms` must be at least 2 but got 1."),
         (
             lambda: upper.guess(SR, [0.1, 0.2]),
-            "`gaps` must be those of 2 or more arms, 0 for the best, but got",
+            "`gaps` must have one entry for each of 2 or more arms, 0 for the best, but got",
         ),
-        (lambda: upper.guess(SR, [0.0]), "`gaps` must be those of 2 or more arms"),
-        (lambda: upper.guess(SR, 0.0), "`gaps` must be those of 2 or more arms"),
+        (lambda: upper.guess(SR, [0.0]), "`gaps` must have one entry for each of 2 or more arms"),
+        (lambda: upper.guess(SR, 0.0), "`gaps` must have one entry for each of 2 or more arms"),
         (lambda: upper.two_arm_guess(SR, -0.1), "`gap` must not be negative but got -0.1."),
     ],
 )
-def test_bad_arguments_are_named(call: Callable[[], Any], message: str) -> None:
+def test_invalid_arguments_are_named(call: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         call()
     assert str(caught.value).startswith(message)

@@ -1,4 +1,4 @@
-"""The bounds of Breakeven racing: integrals by a second quadrature, fixed points, and exact risks below them."""
+"""The bounds for BreakevenRacing: integrals by a second quadrature, known values, and exact risks below them."""
 
 import math
 from functools import partial
@@ -22,7 +22,7 @@ def excess(z: float) -> float:
 
 
 def by_theta(loss: Loss, hardness: float) -> tuple[float, float]:
-    """J and T as they stand in the theorem: integrals over theta, the boundary found by root finding at each."""
+    """Compute J and T as in the theorem: integrals over theta, with the boundary found by root finding at each."""
     if loss is ERROR:
         last = math.sqrt(1.0 / (math.e * hardness))
 
@@ -54,20 +54,20 @@ def by_theta(loss: Loss, hardness: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("loss", Loss)
 @pytest.mark.parametrize("hardness", [1e-3, 0.05, 0.8])
-def test_integrals_by_a_second_quadrature(loss: Loss, hardness: float) -> None:
-    found = [float(each) for each in breakeven.integrals(loss, hardness)]
-    assert found == pytest.approx(by_theta(loss, hardness), rel=1e-4)  # the second one leaves out theta < 1e-4
+def test_integrals_against_a_second_quadrature(loss: Loss, hardness: float) -> None:
+    integrals = [float(integral) for integral in breakeven.integrals(loss, hardness)]
+    assert integrals == pytest.approx(by_theta(loss, hardness), rel=1e-4)  # the second one leaves out theta < 1e-4
 
 
-def test_fixed_points() -> None:
-    """BREAKEVEN: c = 1e-4, sigma = 1, gap 0.2: J = 1.219, T = 3.890, bound 0.0513; suprema 1.44 and 3.11."""
+def test_known_values() -> None:
+    """c = 1e-4, sigma = 1, gap 0.2: J = 1.219, T = 3.890, bound 0.0513; the suprema are 1.44 and 3.11."""
     crossing, sampling = breakeven.integrals(ERROR, 0.01)
     assert float(crossing) == pytest.approx(1.219, abs=5e-4)
     assert float(sampling) == pytest.approx(3.890, abs=5e-4)
     assert float(breakeven.two_arm_integral(ERROR, 0.2, 1e-4)) == pytest.approx(0.0513, abs=5e-5)
-    many = np.geomspace(1e-10, 100.0, 2000)
-    assert 1.43 < float(breakeven.integrals(ERROR, many)[0].max()) <= 1.44
-    assert 3.10 < float(breakeven.integrals(REGRET, many)[0].max()) <= 3.11
+    hardness = np.geomspace(1e-10, 100.0, 400)
+    assert 1.43 < float(breakeven.integrals(ERROR, hardness)[0].max()) <= 1.44
+    assert 3.10 < float(breakeven.integrals(REGRET, hardness)[0].max()) <= 3.11
     # 1.635 (sigma^2 c)^(1/3) is 6.09 times the minimax lower bound.
     ratio = (breakeven.two_arm_minimax(1e-4) - 2e-4) / lower.simple_regret_minimax(2, 1e-4)
     assert 6.08 < float(ratio) <= 6.09
@@ -76,41 +76,41 @@ def test_fixed_points() -> None:
 @pytest.mark.parametrize("cost", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("loss", Loss)
 def test_exact_risks_lie_below_both_bounds(loss: Loss, cost: float) -> None:
-    """26 gaps from a tenth of the critical scale to 6, two sigmas by scaling."""
+    """Check 26 gaps from a tenth of the critical scale to 6, for two sigmas."""
     risk = Risk(loss, cost)
     for sigma in (1.0, 0.5):
         critical = sigma * math.sqrt(cost) if loss is ERROR else (sigma**2 * cost) ** (1 / 3)
         gaps = np.geomspace(0.1 * critical, 6.0, 26)
-        found = evaluate_grid(BreakevenRacing(risk, 2, sigma), gaps, sigma=sigma).risk(risk)
+        exact = evaluate_grid(BreakevenRacing(risk, 2, sigma), gaps, sigma=sigma).risk(risk)
         sharp, plain = (bound(loss, gaps, cost, sigma) for bound in (breakeven.two_arm_integral, breakeven.two_arm))
-        assert np.all(found <= sharp)
-        assert np.all(found <= plain)
+        assert np.all(exact <= sharp)
+        assert np.all(exact <= plain)
         if loss is REGRET:
-            assert found.max() <= breakeven.two_arm_minimax(cost, sigma)
-        assert np.any(found > 0.5 * sharp)  # and not by much: a bound twice as low would fail
+            assert exact.max() <= breakeven.two_arm_minimax(cost, sigma)
+        assert np.any(exact > 0.5 * sharp)  # the bound is not loose: half of it would fail
 
 
-def test_the_factor_of_the_logarithm_is_gone() -> None:
-    """At the smallest costs the bound stays 32 times the lower one, where DBCARE's grows."""
+def test_there_is_no_logarithmic_factor() -> None:
+    """At the smallest costs the bound stays 32 times the lower bound, while DBCARE's grows."""
     for cost in (1e-4, 1e-8):
         ours, theirs = breakeven.two_arm(ERROR, 1.0, cost), upper.two_arm(ERROR, 1.0, cost)
-        least = lower.two_arm(ERROR, 1.0, cost)
-        assert float((ours - 2.0 * cost) / least) == pytest.approx(32.0)
+        lower_bound = lower.two_arm(ERROR, 1.0, cost)
+        assert float((ours - 2.0 * cost) / lower_bound) == pytest.approx(32.0)
         assert float(theirs / ours) > 60.0
 
 
 @pytest.mark.parametrize("arms", [3, 8])
-def test_many_arms_lie_below_their_bounds(arms: int) -> None:
+def test_risks_for_many_arms_lie_below_their_bounds(arms: int) -> None:
     cost = 1e-3
     for gap in (0.1, 0.5, 1.5):
         bandit = Bandit.one_sparse(arms, gap)
-        wrong = evaluate(BreakevenRacing(Risk.misidentification(cost), arms), bandit, runs=4_000, seed=1)
-        assert wrong.risk < breakeven.misidentification(bandit.complexity, arms, cost)
-        lost = evaluate(BreakevenRacing(Risk.simple_regret(cost), arms), bandit, runs=4_000, seed=1)
-        assert lost.risk < breakeven.simple_regret_minimax(arms, cost)
+        error_risk = evaluate(BreakevenRacing(Risk.misidentification(cost), arms), bandit, runs=4_000, seed=1)
+        assert error_risk.risk < breakeven.misidentification(bandit.complexity, arms, cost)
+        regret_risk = evaluate(BreakevenRacing(Risk.simple_regret(cost), arms), bandit, runs=4_000, seed=1)
+        assert regret_risk.risk < breakeven.simple_regret_minimax(arms, cost)
 
 
-def test_bounds_for_many_arms_by_hand() -> None:
+def test_bounds_for_many_arms_against_hand_arithmetic() -> None:
     """K = 3, H = 50, c = 1e-3: lower = 0.05/4 ln(e/0.05) = 0.0499466; 119 (1 + ln 2) lower + (1+e) 0.003."""
     least = 0.05 / 4.0 * math.log(math.e / 0.05)
     expected = 119.0 * (1.0 + math.log(2.0)) * least + (1.0 + math.e) * 0.003

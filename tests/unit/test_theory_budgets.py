@@ -1,4 +1,4 @@
-"""Budgets, confidence and the oracle's pulls against the paper's fixed points and hand-written arithmetic."""
+"""Budgets, confidence and the oracle's pulls against known values and hand arithmetic."""
 
 import math
 from math import e, log
@@ -26,7 +26,7 @@ COST = 1e-4
         (SR, 8, 1.0, 70),
     ],
 )
-def test_last_epoch_at_the_papers_fixed_points(loss: Loss, survivors: int, sigma: float, epochs: int) -> None:
+def test_known_last_epochs(loss: Loss, survivors: int, sigma: float, epochs: int) -> None:
     assert budgets.last_epoch(loss, survivors, COST, sigma) == epochs
 
 
@@ -53,7 +53,7 @@ def test_epoch_budget(budget: float, expected: float) -> None:
         (SR, 8, "corrected", 7.8e-5),
     ],
 )
-def test_confidence_at_the_papers_fixed_points(loss: Loss, arms: int, preset: str, expected: float) -> None:
+def test_known_confidences(loss: Loss, arms: int, preset: str, expected: float) -> None:
     assert budgets.confidence(loss, arms, COST, preset=preset) == pytest.approx(expected, rel=0.015)
 
 
@@ -84,7 +84,7 @@ def test_confidence(loss: Loss, arms: int, preset: str, expected: float) -> None
 @pytest.mark.parametrize("arms", [3, 8, 100])
 @pytest.mark.parametrize("loss", [MI, SR])
 def test_corrected_confidence_pays_for_the_bad_event(loss: Loss, arms: int) -> None:
-    # delta * (worst loss + c * sum of all budgets) <= c, with the sum written out.
+    # delta * (worst loss + c * sum of all budgets) <= c, with an explicit sum.
     if loss is MI:
         spent = (0.5 + sum(1 / k for k in range(2, arms + 1))) / e
     else:
@@ -112,12 +112,12 @@ def test_oracle_pulls(loss: Loss, gap: float, sigma: float, pulls: int) -> None:
 
 
 @pytest.mark.parametrize(("loss", "sigma"), [(MI, 1.0), (MI, 0.5), (SR, 1.0), (SR, 0.5)])
-def test_epoch_budget_is_the_most_that_the_oracle_pulls(loss: Loss, sigma: float) -> None:
+def test_the_epoch_budget_is_the_most_that_the_oracle_pulls(loss: Loss, sigma: float) -> None:
     pulls = budgets.oracle_pulls(loss, np.geomspace(1e-3, 10, 50_001), COST, sigma)
     assert np.max(pulls) == math.ceil(budgets.epoch_budget(loss, 2, COST, sigma))
 
 
-def test_arrays_give_what_scalars_give() -> None:
+def test_arrays_agree_with_scalars() -> None:
     costs, arms, gaps = [1e-2, 1e-4], [2, 3, 8], [0.0, 0.02, 0.5]
     for loss in Loss:
         np.testing.assert_array_equal(
@@ -136,7 +136,7 @@ def test_arrays_give_what_scalars_give() -> None:
 
 
 @pytest.mark.parametrize("loss", list(Loss))
-def test_scalars_give_scalars_and_sigma_is_one(loss: Loss) -> None:
+def test_scalars_give_scalars_and_sigma_defaults_to_one(loss: Loss) -> None:
     assert budgets.last_epoch(loss, 2, COST) == budgets.last_epoch(loss, 2, COST, 1.0)
     assert budgets.oracle_pulls(loss, 0.5, COST) == budgets.oracle_pulls(loss, 0.5, COST, 1.0)
     assert isinstance(budgets.epoch_budget(loss, 2, COST), float)
@@ -168,7 +168,7 @@ def test_scalars_give_scalars_and_sigma_is_one(loss: Loss) -> None:
         (lambda: budgets.oracle_pulls(SR, -0.5, COST), "`gap` must not be negative but got -0.5."),
     ],
 )
-def test_bad_arguments_are_named(call: Any, message: str) -> None:
+def test_invalid_arguments_are_named(call: Any, message: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         call()
     assert str(caught.value).startswith(message)

@@ -1,4 +1,4 @@
-"""Bounds on DBCARE's pulls against the lemma's arithmetic and all sequences of eliminations."""
+"""Bounds on DBCARE's pulls against the lemma's arithmetic and every sequence of eliminations."""
 
 from functools import cache
 from math import e, log
@@ -20,7 +20,7 @@ def budget(loss: Loss, survivors: int, cost: float, sigma: float) -> float:
 
 
 def worst_schedule(loss: Loss, arms: int, cost: float, sigma: float) -> int:
-    """The most pulls over every number of survivors that each epoch of Algorithm 1 may leave."""
+    """Return the most pulls over all numbers of survivors that each epoch of Algorithm 1 may leave."""
 
     @cache
     def most(epoch: int, survivors: int) -> int:
@@ -38,9 +38,9 @@ def test_most_pulls_is_the_worst_schedule(loss: Loss, arms: int, cost: float, si
     assert pulls.most_pulls(loss, arms, cost, sigma) == worst_schedule(loss, arms, cost, sigma)
 
 
-@pytest.mark.parametrize(("loss", "sigma", "most"), [(MI, 1.0, 3680), (SR, 1.0, 514), (SR, 0.5, 324)])
-def test_most_pulls_of_two_arms_are_two_a_last_epoch(loss: Loss, sigma: float, most: int) -> None:
-    assert pulls.most_pulls(loss, 2, 1e-4, sigma) == most
+@pytest.mark.parametrize(("loss", "sigma", "expected"), [(MI, 1.0, 3680), (SR, 1.0, 514), (SR, 0.5, 324)])
+def test_most_pulls_of_two_arms_is_twice_the_last_epoch(loss: Loss, sigma: float, expected: int) -> None:
+    assert pulls.most_pulls(loss, 2, 1e-4, sigma) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_expected_pulls(bound: float, expected: float) -> None:
 
 @pytest.mark.parametrize("loss", [MI, SR])
 @pytest.mark.parametrize("arms", [2, 3, 8, 32, 1000])
-def test_the_most_exceeds_the_lemma_by_no_more_than_a_pull_an_arm(loss: Loss, arms: int) -> None:
+def test_most_pulls_exceeds_the_lemma_by_at_most_one_pull_per_arm(loss: Loss, arms: int) -> None:
     cost = np.geomspace(1e-6, 1, 25)
     assert np.all(pulls.most_pulls(loss, arms, cost) <= pulls.expected_pulls(loss, arms, cost) + arms)
 
 
-def test_the_lemma_alone_can_be_exceeded() -> None:
+def test_most_pulls_can_exceed_the_lemma() -> None:
     assert pulls.most_pulls(MI, 1000, 0.1) > pulls.expected_pulls(MI, 1000, 0.1)
 
 
 @pytest.mark.parametrize("loss", [MI, SR])
-def test_arrays_give_what_scalars_give(loss: Loss) -> None:
+def test_arrays_agree_with_scalars(loss: Loss) -> None:
     costs, sigmas = [1e-2, 1e-3, 1e-4], [0.5, 2.0]
     for function in (pulls.most_pulls, pulls.expected_pulls):
         np.testing.assert_array_equal(
@@ -82,7 +82,7 @@ def test_arrays_give_what_scalars_give(loss: Loss) -> None:
 
 
 @pytest.mark.parametrize("function", [pulls.most_pulls, pulls.expected_pulls])
-def test_bad_arguments_are_named(function: object) -> None:
+def test_invalid_arguments_are_named(function: object) -> None:
     assert callable(function)
     with pytest.raises(InvalidValueError, match=r"^`arms` must be at least 2 but got 1\.$"):
         function(MI, 1, 1e-4)

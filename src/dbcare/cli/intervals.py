@@ -8,8 +8,8 @@ Span = tuple[float, float]
 MEAN, LINE = "\N{BLACK CIRCLE}", "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
 
 
-def axis_of(spans: Iterable[Span]) -> Span | None:
-    """The smallest axis that has room for all spans; None if there are none."""
+def find_axis(spans: Iterable[Span]) -> Span | None:
+    """Return the smallest axis that has room for all spans; None if there are none."""
     ends = list(spans)
     if not ends:
         return None
@@ -17,9 +17,9 @@ def axis_of(spans: Iterable[Span]) -> Span | None:
     return (low, high) if low < high else (low - 1.0, high + 1.0)
 
 
-def drawn(mean: float, span: Span, axis: Span, width: int, style: str) -> Text:
-    """A line from end to end of the span with a dot at the mean; what is beyond the axis is cut off."""
-    first, dot, last = (_place(each, axis, width) for each in (span[0], mean, span[1]))
+def draw_interval(mean: float, span: Span, axis: Span, width: int, style: str) -> Text:
+    """Draw a line across the span with a dot at the mean; what is beyond the axis is cut off."""
+    first, dot, last = (_place(value, axis, width) for value in (span[0], mean, span[1]))
     cells = [LINE if first <= place <= last else " " for place in range(width)]
     if axis[0] <= mean <= axis[1]:
         cells[dot] = MEAN

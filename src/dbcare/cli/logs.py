@@ -1,4 +1,4 @@
-"""The command for data from before: what a policy would have done with them, or a study that begins with them."""
+"""The command for data from before: what a policy would have done with them, or a study that starts with them."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,34 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbcare.cli import study_options
-from dbcare.cli.output import answer, grid
-from dbcare.cli.shared import Format, RiskName, Shape, friendly_errors
+from dbcare.cli.option_parameters import with_options
+from dbcare.cli.output import print_grid, print_output
+from dbcare.cli.shared import Format, Shape, friendly_errors
+from dbcare.live.options import ReplayOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dbcare.live.replay import Replay
 
-STUDY_HAS_ITS_OWN = (
-    "price", "value", "cost", "sigma", "bounds", "binary", "risk", "policy", "minimize", "unit", "seed",
-)  # fmt: skip
 
-
+@with_options(ReplayOptions)
 def import_log(
-    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A CSV file with the columns arm and reward.")],
-    price: study_options.Price = None,
-    value: study_options.Value = None,
-    cost: study_options.Cost = None,
-    sigma: study_options.Sigma = None,
-    bounds: study_options.Bounds = None,
-    binary: study_options.Binary = False,
-    risk: study_options.Risk = RiskName.REGRET,
-    policy: study_options.Policy = "breakeven",
-    minimize: study_options.Minimize = False,
-    unit: study_options.Unit = "USD",
-    seed: study_options.Seed = 0,
+    options: dict[str, Any],
     into: Annotated[str | None, typer.Option(help="Add the data to this study, which has its own settings.")] = None,
     storage: Annotated[
         str | None, typer.Option(envvar="DBCARE_STORAGE", help="Where that study is kept, such as sqlite:///ads.db.")
@@ -45,96 +32,74 @@ def import_log(
 
     with friendly_errors():
         if into is not None:
-            refuse_terms(context)
+            refuse_options(options)
             add(file, into, storage, shape)
             return
-        given = study_options.terms_of(
-            price=price,
-            value=value,
-            cost=cost,
-            sigma=sigma,
-            bounds=bounds,
-            binary=binary,
-            risk=risk,
-            policy=policy,
-            minimize=minimize,
-            unit=unit,
-            seed=seed,
-        )
-        found = dbcare.replay_log(dbcare.read_log(file), **given)
-    from dbcare.live.replay import sentences
-
-    answer(
+        replay = dbcare.replay_log(dbcare.read_log(file), **options)
+    print_output(
         shape,
-        plain(found),
-        [asdict(arm) for arm in found.arms],
-        lines=sentences(found),
-        show=lambda console: show(found, console),
+        to_plain(replay),
+        [asdict(arm) for arm in replay.arms],
+        lines=replay.sentences(),
+        show=lambda console: show(replay, console),
     )
 
 
-def refuse_terms(context: typer.Context) -> None:
-    """A study has its own settings: none can be given beside it."""
+def refuse_options(options: dict[str, Any]) -> None:
+    """Refuse options next to a study, which has its own settings."""
     from dbcare.errors import InvalidValueError
 
-    for name in STUDY_HAS_ITS_OWN:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InvalidValueError(
-                f"`--{name}` must not be given with --into, as the study has its own, but got {context.params[name]}."
-            )
+    for name, value in options.items():
+        raise InvalidValueError(
+            f"`--{name}` cannot be combined with --into, as the study has its own settings, but got {value}."
+        )
 
 
 def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
-    """Seed a study with the log."""
+    """Add the log to a study."""
     import dbcare
     from dbcare.cli import study_view
     from dbcare.errors import InvalidValueError
 
     if storage is None:
-        raise InvalidValueError("`--storage` must be given with --into, or DBCARE_STORAGE be set, but got neither.")
+        raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
     study = dbcare.load_study(name, storage)
     log = dbcare.read_log(file)
     before = sum(arm.trials for arm in study.status().arms)
     study.add(log)
-    found, status, choice = study_view.record(study), study.status(), study.recommendation()
+    status = study.status()
     used = sum(arm.trials for arm in status.arms) - before
-    said = f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
-    said += f"Now: {study_view.counts(status)}; {choice}"
-    answer(
-        shape,
-        {"added": len(log), "used": used, **found},
-        [{"added": len(log), "used": used, **found}],
-        lines=[said],
-        show=lambda console: console.print(said, markup=False),
+    plain = {"added": len(log), "used": used, **study_view.make_record(study)}
+    sentence = (
+        f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
+        f"Now: {study_view.format_counts(status)}; {study.recommendation()}"
     )
+    print_output(shape, plain, [plain], lines=[sentence], show=lambda console: console.print(sentence, markup=False))
 
 
-def plain(found: "Replay") -> dict[str, Any]:
-    """All of a replay, for JSON."""
+def to_plain(replay: "Replay") -> dict[str, Any]:
+    """Return everything about a replay, for JSON."""
     return {
-        "stopped": found.stopped,
-        "wanted": found.wanted,
-        "logged": found.logged,
-        "used": found.used,
-        "arms": [asdict(arm) for arm in found.arms],
-        "best": found.best,
-        "logged_cost": found.logged_cost,
-        "spent": found.spent,
-        "saved": found.saved,
-        "forgone": found.forgone,
-        "recommendation": asdict(found.recommendation),
+        "stopped": replay.stopped,
+        "wanted": replay.wanted,
+        "logged": replay.logged,
+        "used": replay.used,
+        "arms": [asdict(arm) for arm in replay.arms],
+        "best": replay.best,
+        "logged_cost": replay.logged_cost,
+        "spent": replay.spent,
+        "saved": replay.saved,
+        "forgone": replay.forgone,
+        "recommendation": asdict(replay.recommendation),
     }
 
 
-def show(found: "Replay", console: "Console") -> None:
-    """A table of the arms, and what follows."""
-    from dbcare.live.replay import sentences
-
-    grid(
+def show(replay: "Replay", console: "Console") -> None:
+    """Print a table of the arms, and what follows."""
+    print_grid(
         ["arm", "logged", "used", "mean of the log"],
-        [[arm.name, f"{arm.logged:,}", f"{arm.used:,}", f"{arm.mean:.4g}"] for arm in found.arms],
+        [[arm.name, f"{arm.logged:,}", f"{arm.used:,}", f"{arm.mean:.4g}"] for arm in replay.arms],
         right=("logged", "used", "mean of the log"),
     )
-    for sentence in sentences(found):
+    for sentence in replay.sentences():
         console.print(sentence, markup=False)

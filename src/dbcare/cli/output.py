@@ -1,4 +1,4 @@
-"""How a command answers: laid out for a person at a terminal, plain lines for a pipe, or JSON or CSV for a program."""
+"""How a command prints its output: laid out for a person, in plain lines for a pipe, or as JSON or CSV."""
 
 import csv
 import json
@@ -13,16 +13,16 @@ from dbcare.cli.shared import Format
 if TYPE_CHECKING:
     from rich.console import Console
 
-WIDEST = 100_000  # characters of a line in a pipe, so that none is broken
+PIPE_WIDTH = 100_000  # characters, so that no line is broken in a pipe
 Rows = Sequence[dict[str, Any]]
 
 
 def at_terminal() -> bool:
-    """Whether a person reads what is printed."""
+    """Return whether a person reads the output."""
     return sys.stdout.isatty()
 
 
-def answer(
+def print_output(
     shape: Format,
     plain: Any,
     rows: Rows,
@@ -31,11 +31,11 @@ def answer(
     lines: Iterable[str],
     show: "Callable[[Console], object]",
 ) -> None:
-    """Print `plain` as JSON, `rows` as CSV, or else `lines` for a pipe and `show` for a person."""
+    """Print `plain` as JSON, `rows` as CSV, or else `lines` to a pipe and `show` to a terminal."""
     if shape is Format.JSON:
-        as_json(plain)
+        print_json(plain)
     elif shape is Format.CSV:
-        as_csv(rows, columns)
+        print_csv(rows, columns)
     elif at_terminal():
         from rich.console import Console
 
@@ -45,24 +45,24 @@ def answer(
             typer.echo(line)
 
 
-def as_json(plain: Any) -> None:
-    """One JSON document; null for numbers that JSON does not have."""
-    from dbcare.engines.evaluation import finite
+def print_json(plain: Any) -> None:
+    """Print one JSON document, with null for numbers that JSON does not have."""
+    from dbcare.json_values import replace_non_finite
 
-    typer.echo(json.dumps(finite(plain), indent=2, allow_nan=False))
+    typer.echo(json.dumps(replace_non_finite(plain), indent=2, allow_nan=False))
 
 
-def as_csv(rows: Rows, columns: Sequence[str] | None = None) -> None:
-    """A header and the rows; `columns` are those of the first row if not given."""
-    from dbcare.engines.evaluation import finite
+def print_csv(rows: Rows, columns: Sequence[str] | None = None) -> None:
+    """Print a header and the rows; `columns` defaults to those of the first row."""
+    from dbcare.json_values import replace_non_finite
 
     writer = csv.DictWriter(sys.stdout, columns or list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(finite(row) for row in rows)
+    writer.writerows(replace_non_finite(row) for row in rows)
 
 
-def grid(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
-    """Texts in aligned columns; for a pipe as wide as they are, for a person as wide as the terminal."""
+def print_grid(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:
+    """Print texts in aligned columns, as wide as the terminal, or in a pipe as wide as they are."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -73,4 +73,4 @@ def grid(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
         table.add_column(column, justify="right" if column in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(highlight=False, width=None if at_terminal() else WIDEST).print(table)
+    Console(highlight=False, width=None if at_terminal() else PIPE_WIDTH).print(table)

@@ -1,4 +1,4 @@
-"""Commands that look at live studies and change nothing: status, reasons, trials, and which studies there are."""
+"""Commands that read live studies and change nothing: status, reasons, trials, and the list of studies."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,61 +6,60 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dbcare.cli.output import answer, as_csv, as_json, at_terminal, grid
-from dbcare.cli.shared import Format, Shape, friendly_errors
-from dbcare.cli.studies import Name, Storage
+from dbcare.cli.output import at_terminal, print_csv, print_grid, print_json, print_output
+from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHOWN = ("trial", "arm", "status", "reward", "asked", "answered")  # of a trial, in a table
-SECONDS = len("2026-01-31T12:30:59")
+TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
+TIME_LENGTH = len("2026-01-31T12:30:59")
 STUDY_COLUMNS = ("study", "state", "asked", "counted", "waiting", "held", "spent", "recommended", "verdict")
 
 
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """Where a study stands: means, what is out, what has been spent, and its recommendation."""
+    """Show a study: means, pending trials, what has been spent, and its recommendation."""
     import dbcare
     from dbcare.cli import study_view
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
-        found, choice = study.status(), study.recommendation()
-    answer(
+        now, choice = study.status(), study.recommendation()
+    print_output(
         shape,
-        study_view.plain(found, choice),
-        study_view.arm_rows(found),
-        lines=study_view.lines(study.settings, found, choice),
-        show=lambda console: study_view.show(console, study.settings, found, choice),
+        study_view.to_plain(now, choice),
+        study_view.arm_rows(now),
+        lines=study_view.plain_lines(study.settings, now, choice),
+        show=lambda console: study_view.show(console, study.settings, now, choice),
     )
 
 
 def explain(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """Every elimination and the stop, a sentence each."""
+    """Explain every elimination and the stop, in one sentence each."""
     import dbcare
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
         sentences = study.explain()
-        going_on = None if sentences else study.recommendation()
+        choice = None if sentences else study.recommendation()
 
     def show(console: "Console") -> None:
-        for sentence in sentences or [f"Nothing is decided yet: {going_on}"]:
+        for sentence in sentences or [f"Nothing is decided yet: {choice}"]:
             console.print(f"- {sentence}", markup=False)
 
     rows = [{"sentence": sentence} for sentence in sentences]
-    answer(shape, sentences, rows, columns=["sentence"], lines=sentences, show=show)
+    print_output(shape, sentences, rows, columns=["sentence"], lines=sentences, show=show)
 
 
 def export(
     name: Name,
     storage: Storage,
-    file: Annotated[
-        Path | None, typer.Argument(help="A .csv, .jsonl or .parquet file; printed if there is none.")
+    file: Annotated[Path | None, typer.Argument(help="A .csv, .jsonl or .parquet file. Default: print.")] = None,
+    shape: Annotated[
+        Format | None, typer.Option("--format", help="Output format where no file is given. Default in a pipe: csv.")
     ] = None,
-    shape: Annotated[Format | None, typer.Option("--format", help="How to print; csv for a pipe if not given.")] = None,
 ) -> None:
-    """All trials, into a file or printed."""
+    """Write all trials to a file, or print them."""
     import dbcare
     from dbcare.errors import InvalidValueError
     from dbcare.live.export import TrialRow
@@ -70,30 +69,30 @@ def export(
         if file is not None:
             if shape is not None:
                 raise InvalidValueError(
-                    f"`--format` must not be given with a file, whose name says its form, but got {shape}."
+                    f"`--format` cannot be combined with a file, whose extension decides, but got {shape}."
                 )
             written = study.export(file)
             if at_terminal():
-                typer.echo(f"Written: {written}")
+                typer.echo(f"Written to {written}")
             return
         rows = [asdict(row) for row in study.trials()]
     columns = list(TrialRow.__dataclass_fields__)
     if shape is Format.JSON:
-        as_json(rows)
+        print_json(rows)
     elif shape is Format.CSV or (shape is None and not at_terminal()):
-        as_csv(rows, columns)
+        print_csv(rows, columns)
     else:
-        grid(SHOWN, [cells(row) for row in rows], right=("trial", "reward"))
+        print_grid(TRIAL_COLUMNS, [format_cells(row) for row in rows], right=("trial", "reward"))
 
 
-def cells(row: dict[str, Any]) -> list[str]:
-    """A trial in a table, its times to the second."""
-    short = {**row, "asked": row["asked"][:SECONDS], "answered": (row["answered"] or "")[:SECONDS]}
-    return ["" if short[column] is None else str(short[column]) for column in SHOWN]
+def format_cells(row: dict[str, Any]) -> list[str]:
+    """Return a trial's cells for a table, with its times to the second."""
+    short = {**row, "asked": row["asked"][:TIME_LENGTH], "answered": (row["answered"] or "")[:TIME_LENGTH]}
+    return ["" if short[column] is None else str(short[column]) for column in TRIAL_COLUMNS]
 
 
 def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """All studies, the oldest first."""
+    """List all studies, oldest first."""
     import dbcare
 
     with friendly_errors():
@@ -103,19 +102,20 @@ def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
                 typer.echo(name)
             return
         from dbcare.cli import study_view
+        from dbcare.money import Money
 
         loaded = [dbcare.load_study(name, storage) for name in names]
-        rows = [study_view.record(study) for study in loaded]
-        spent = [study_view.amount(study.settings, row["spent"]) for study, row in zip(loaded, rows, strict=True)]
+        rows = [study_view.make_record(study) for study in loaded]
+        spent = [str(Money(row["spent"], study.settings.currency)) for study, row in zip(loaded, rows, strict=True)]
 
     def show(console: "Console") -> None:
         if not rows:
-            console.print("No studies yet. Begin one: dbcare create --help")
+            console.print("No studies yet. To create one: dbcare create --help")
             return
-        shown = [
-            [row["study"], row["state"], f"{row['counted']:,}", said, f"{row['recommended']} ({row['verdict']})"]
-            for row, said in zip(rows, spent, strict=True)
+        cells = [
+            [row["study"], row["state"], f"{row['counted']:,}", amount, f"{row['recommended']} ({row['verdict']})"]
+            for row, amount in zip(rows, spent, strict=True)
         ]
-        grid(["study", "state", "counted", "spent", "recommended"], shown, right=("counted", "spent"))
+        print_grid(["study", "state", "counted", "spent", "recommended"], cells, right=("counted", "spent"))
 
-    answer(shape, rows, rows, columns=STUDY_COLUMNS, lines=names, show=show)
+    print_output(shape, rows, rows, columns=STUDY_COLUMNS, lines=names, show=show)

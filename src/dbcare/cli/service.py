@@ -1,87 +1,90 @@
-"""Commands of the service: run it, and the keys that let people and programs in."""
+"""Commands of the service: run it, and manage the keys that give people and programs access."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.output import answer, at_terminal, grid
-from dbcare.cli.shared import Format, Shape, friendly_errors
-from dbcare.cli.studies import Storage
+from dbcare.cli.output import at_terminal, print_grid, print_output
+from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
 from dbcare.server.access.roles import Role
 
-keys = typer.Typer(no_args_is_help=True, help="Keys for the service.")
+if TYPE_CHECKING:
+    from dbcare.server.access.keys import Keys
+
+keys = typer.Typer(no_args_is_help=True, help="Manage API keys for the service.")
+KEY_COLUMNS = ("id", "name", "role", "created", "revoked")
 
 
 def serve(
     storage: Storage,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at.", min=0, max=65535)] = 8080,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8080,
 ) -> None:
-    """Serve studies over HTTP, with a dashboard; without any key to this machine only."""
+    """Serve studies over HTTP, with a dashboard; without API keys to this machine only."""
     with friendly_errors():
         from dbcare.server.serve import serve as run
 
-        run(storage, host, port, _said)
+        run(storage, host, port, announce)
 
 
-def _said(address: str, protected: bool) -> None:
+def announce(address: str, protected: bool) -> None:
+    """Print where the service listens, and whether anyone can use it."""
     typer.echo(f"Serving at {address}")
     if not protected:
-        typer.echo("There is no key yet: everybody on this machine, and nobody else, is let in. Make one:")
+        typer.echo("No API key yet: anyone on this machine has access; no one else does. To create one:")
         typer.echo("  dbcare keys create --role admin --name me")
 
 
 @keys.command()
 def create(
     storage: Storage,
-    name: Annotated[str, typer.Option(help="Whose it is.")],
-    role: Annotated[
-        Role, typer.Option(help="viewer looks; worker asks and tells too; admin creates, stops, deletes too.")
-    ],
+    name: Annotated[str, typer.Option(help="Name of the key's owner.")],
+    role: Annotated[Role, typer.Option(help="viewer: read; worker: also ask, tell; admin: also create, stop, delete.")],
     shape: Shape = Format.TABLE,
 ) -> None:
-    """Make a key. It is shown this once, and kept as a hash only."""
+    """Create a key. It is shown only once; only its hash is stored."""
     with friendly_errors():
-        key, text = _keys(storage).create(name, role)
+        key, text = open_keys(storage).create(name, role)
     row = {**asdict(key), "key": text}
-    answer(
+    print_output(
         shape,
         row,
         [row],
         lines=[text],
-        show=lambda console: console.print(f"{text}\n\nKeep it: it is not shown again.", soft_wrap=True),
+        show=lambda console: console.print(f"{text}\n\nSave it now: it won't be shown again.", soft_wrap=True),
     )
 
 
 @keys.command(name="list")
-def listed(storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """All keys, the oldest first, without what makes them keys."""
+def list_keys(storage: Storage, shape: Shape = Format.TABLE) -> None:
+    """List all keys, oldest first, without secrets."""
     with friendly_errors():
-        rows = [asdict(key) for key in _keys(storage).listed()]
-    columns = ("id", "name", "role", "created", "revoked")
-    words = [[row[column] or "-" for column in columns] for row in rows]
-    answer(
+        rows = [asdict(key) for key in open_keys(storage).list_all()]
+    cells = [[row[column] or "-" for column in KEY_COLUMNS] for row in rows]
+    print_output(
         shape,
         rows,
         rows,
-        columns=columns,
-        lines=["\t".join(line) for line in words],
-        show=lambda _console: grid(columns, words),
+        columns=KEY_COLUMNS,
+        lines=["\t".join(line) for line in cells],
+        show=lambda _console: print_grid(KEY_COLUMNS, cells),
     )
 
 
 @keys.command()
-def revoke(key: Annotated[str, typer.Argument(help="Its id, as listed.")], storage: Storage) -> None:
-    """End a key for good, and the sessions opened with it."""
+def revoke(key: Annotated[str, typer.Argument(help="The key's id, as listed.")], storage: Storage) -> None:
+    """Revoke a key for good, and end the sessions opened with it."""
     with friendly_errors():
-        _keys(storage).revoke(key)
+        open_keys(storage).revoke(key)
     if at_terminal():
         typer.echo(f"Revoked {key}.")
 
 
-def _keys(storage: str):  # type: ignore[no-untyped-def]  # its type is imported when it is needed
-    from dbcare.live.stores.sql.store import SqlStore
+def open_keys(storage: str) -> "Keys":
+    """Return the keys in a database."""
+    from dbcare.live.stores.open import open_store
     from dbcare.server.access.keys import Keys
+    from dbcare.server.access.records import open_records
 
-    return Keys(SqlStore(storage))
+    return Keys(open_records(open_store(storage)))

@@ -9,49 +9,52 @@ import typer
 
 
 class Format(StrEnum):
-    """How an answer is printed."""
+    """How a command prints its output."""
 
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
 
 
-class RiskName(StrEnum):
-    """Losses by their short names."""
-
-    REGRET = "regret"
-    ERROR = "error"
-
-
 # Packages that commands need, and the extra that has them.
 EXTRAS = {"matplotlib": "lab"} | dict.fromkeys(("fastapi", "uvicorn", "jinja2", "prometheus_client"), "server")
 
-Shape = Annotated[Format, typer.Option("--format", help="How to print.")]
-Threads = Annotated[int | None, typer.Option(help="Threads; all processors if not given.")]
+Shape = Annotated[Format, typer.Option("--format", help="Output format.")]
+Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all CPUs.")]
+Storage = Annotated[
+    str, typer.Option(envvar="DBCARE_STORAGE", help="Where studies are kept, such as sqlite:///ads.db.")
+]
+Name = Annotated[str, typer.Argument(help="Name of the study.")]
+RISK_HELP = "What a wrong choice loses: simple_regret (its gap in means) or misidentification (1 if it is wrong)."
 
 
-def numbers_of(name: str, text: str) -> list[float]:
-    """Numbers typed by the user, with commas between them."""
+def parse_numbers(name: str, text: str) -> list[float]:
+    """Parse numbers separated by commas."""
     from dbcare.errors import InvalidValueError
 
-    found = []
-    for each in text.split(","):
+    numbers = []
+    for part in text.split(","):
         try:
-            found.append(float(each))
+            numbers.append(float(part))
         except ValueError:
-            raise InvalidValueError(f"`{name}` must be a number but got {each!r}.") from None
-    return found
+            raise InvalidValueError(f"`{name}` must be a number but got {part!r}.") from None
+    return numbers
 
 
-def one_or_each(name: str, text: str) -> float | list[float]:
-    """One number for all arms, or one for each."""
-    found = numbers_of(name, text)
-    return found[0] if len(found) == 1 else found
+def parse_per_arm(name: str, text: str) -> float | list[float]:
+    """Parse one number for all arms, or one per arm."""
+    numbers = parse_numbers(name, text)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def parse_whole(name: str, text: str) -> float:
+    """Parse a number that the library will want to be whole, such as 20000 or 2e4."""
+    return int(text) if text.strip().isdigit() else parse_numbers(name, text)[0]
 
 
 @contextlib.contextmanager
 def friendly_errors() -> Iterator[None]:
-    """Errors of the library in one line, and exit code 2."""
+    """Print errors of the library in one line, and exit with code 2."""
     from dbcare.errors import DbcareError
 
     try:
@@ -60,11 +63,11 @@ def friendly_errors() -> Iterator[None]:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     except OSError as error:
-        typer.echo(f"Error: {error.filename or 'a file'} must be writable: {error.strerror or error}.", err=True)
+        typer.echo(f"Error: cannot write {error.filename or 'a file'}: {error.strerror or error}.", err=True)
         raise typer.Exit(2) from None
     except ModuleNotFoundError as missing:
-        wanted = EXTRAS.get(missing.name or "")
-        if wanted is None:
+        extra = EXTRAS.get(missing.name or "")
+        if extra is None:
             raise
-        typer.echo(f"Error: this needs the extra: pip install 'dbcare[{wanted}]'.", err=True)
+        typer.echo(f"Error: this command requires an extra: pip install 'dbcare[{extra}]'.", err=True)
         raise typer.Exit(2) from None

@@ -4,28 +4,27 @@ from typing import Any
 
 import typer
 
-from dbcare.cli.output import answer, grid
-from dbcare.cli.shared import Format, Shape, friendly_errors
-from dbcare.cli.studies import Storage
+from dbcare.cli.output import print_grid, print_output
+from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
 
-commands = typer.Typer(no_args_is_help=True, help="The place where studies are kept.")
+commands = typer.Typer(no_args_is_help=True, help="Check the place where studies are kept.")
 
 COLUMNS = ("study", "events", "agrees", "problem")
 
 
 @commands.callback()
 def group() -> None:
-    """Keeps `check` a command of its own, though it is the only one."""
+    """Keep `check` a command of its own, although it is the only one."""
 
 
 @commands.command()
 def check(storage: Storage, shape: Shape = Format.TABLE) -> None:
-    """Replay every study from its events, and compare with its stored summary. Exit code 2 if one does not agree."""
+    """Replay every study from its events and compare with its stored summary. Exits 2 if one does not agree."""
     import dbcare
 
     with friendly_errors():
-        rows = [checked(name, storage) for name in dbcare.list_studies(storage)]
-    words = [
+        rows = [check_study(name, storage) for name in dbcare.list_studies(storage)]
+    cells = [
         [
             row["study"],
             "-" if row["events"] is None else f"{row['events']} events",
@@ -33,26 +32,26 @@ def check(storage: Storage, shape: Shape = Format.TABLE) -> None:
         ]
         for row in rows
     ]
-    answer(
+    print_output(
         shape,
         rows,
         rows,
         columns=COLUMNS,
-        lines=["\t".join(line) for line in words],
-        show=lambda _console: grid(["study", "replayed", "stored summary"], words),
+        lines=["\t".join(line) for line in cells],
+        show=lambda _console: print_grid(["study", "replayed", "stored summary"], cells),
     )
     if not all(row["agrees"] for row in rows):
         raise typer.Exit(2)
 
 
-def checked(name: str, storage: str) -> dict[str, Any]:
-    """Whether a study agrees with its events; what is too damaged to be read does not."""
+def check_study(name: str, storage: str) -> dict[str, Any]:
+    """Return whether a study agrees with its events; one that is too damaged to be read does not."""
     import dbcare
     from dbcare.errors import DbcareError
 
     try:
         events = dbcare.load_study(name, storage).check()
-    except (DbcareError, ArithmeticError, LookupError, TypeError, ValueError) as problem:
-        said = str(problem) if isinstance(problem, DbcareError) else f"{type(problem).__name__}: {problem}"
-        return {"study": name, "events": None, "agrees": False, "problem": said}
+    except (DbcareError, ArithmeticError, LookupError, TypeError, ValueError) as failure:
+        problem = str(failure) if isinstance(failure, DbcareError) else f"{type(failure).__name__}: {failure}"
+        return {"study": name, "events": None, "agrees": False, "problem": problem}
     return {"study": name, "events": events, "agrees": True, "problem": None}

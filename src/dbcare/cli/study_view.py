@@ -1,4 +1,4 @@
-"""Where a study stands, for a person at a terminal, for a pipe, and for programs."""
+"""A study as commands print it: for a person at a terminal, for a pipe, and for programs."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -10,18 +10,19 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dbcare.cli.intervals import axis_of, drawn
+from dbcare.cli.intervals import draw_interval, find_axis
 from dbcare.live.report import ArmStatus, Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.stored_study import Study
+from dbcare.live.study import Study
+from dbcare.money import Money
 
 STYLES = {"running": "green", "paused": "yellow", "stopped": "cyan"}
-NARROWEST, WIDEST = 12, 40  # of the drawing of intervals
-NONE = "-"
+MIN_DRAWING_WIDTH, MAX_DRAWING_WIDTH = 12, 40  # characters, of the intervals
+UNKNOWN = "-"
 
 
-def record(study: Study) -> dict[str, Any]:
-    """The main figures in one flat record."""
+def make_record(study: Study) -> dict[str, Any]:
+    """Return the main figures in one flat record."""
     status, choice = study.status(), study.recommendation()
     return {
         "study": status.name,
@@ -36,13 +37,13 @@ def record(study: Study) -> dict[str, Any]:
     }
 
 
-def plain(status: Status, choice: Recommendation) -> dict[str, Any]:
-    """Everything, for JSON."""
+def to_plain(status: Status, choice: Recommendation) -> dict[str, Any]:
+    """Return everything, for JSON."""
     return {**asdict(status), "recommendation": asdict(choice)}
 
 
 def arm_rows(status: Status) -> list[dict[str, Any]]:
-    """A row for each arm; no numbers where nothing is known."""
+    """Return one row per arm, without numbers where nothing is known."""
     return [
         {
             "arm": arm.name,
@@ -59,103 +60,104 @@ def arm_rows(status: Status) -> list[dict[str, Any]]:
 
 
 def shares(status: Status) -> list[float]:
-    """Each arm's share of the trials that were counted."""
+    """Return each arm's share of the trials that were counted."""
     total = sum(arm.trials for arm in status.arms)
     return [arm.trials / total if total else 0.0 for arm in status.arms]
 
 
-def lines(settings: Settings, status: Status, choice: Recommendation) -> list[str]:
-    """Plain lines, aligned."""
+def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> list[str]:
+    """Return plain lines, aligned."""
     width = max(len(arm.name) for arm in status.arms)
     return [
-        f"{status.name}: {status.state}; {counts(status)}",
+        f"{status.name}: {status.state}; {format_counts(status)}",
         *(
-            f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_mean(arm):>10}  ({_interval(arm)})"
+            f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_format_mean(arm):>10}  ({_format_interval(arm)})"
             for arm, share in zip(status.arms, shares(status), strict=True)
         ),
-        f"spent: {money(settings, choice)}",
+        f"spent: {format_spending(settings, choice)}",
         f"recommended: {choice}",
-        *(f"out of the race: {arm.name} {arm.left}" for arm in status.arms if arm.left),
+        *(f"no longer active: {arm.name} {arm.left}" for arm in status.arms if arm.left),
         *(f"note: {note}" for note in status.notes),
     ]
 
 
 def show(console: Console, settings: Settings, status: Status, choice: Recommendation) -> None:
-    """The study at a glance."""
+    """Print the study at a glance."""
     console.print(
-        Text.assemble((status.name, "bold"), "  ", (status.state, STYLES[status.state]), f"  {counts(status)}")
+        Text.assemble((status.name, "bold"), "  ", (status.state, STYLES[status.state]), f"  {format_counts(status)}")
     )
-    console.print(_table(console, status, choice))
+    console.print(_make_table(console, status, choice))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("spent", money(settings, choice))
+    facts.add_row("spent", format_spending(settings, choice))
     end = "final" if choice.final else "so far"
     facts.add_row("recommended", Text.assemble((choice.arm, "bold green"), f"  {end}, {choice.verdict}"))
     facts.add_row("why" if choice.final else "now", Text(choice.reason))
-    _listed(facts, "out of it", [f"{arm.name} {arm.left}" for arm in status.arms if arm.left], "dim")
-    _listed(facts, "notes", status.notes, "yellow")
+    _add_sentences(facts, "inactive", [f"{arm.name} {arm.left}" for arm in status.arms if arm.left], "dim")
+    _add_sentences(facts, "notes", status.notes, "yellow")
     console.print(Padding(facts, (0, 0, 0, 1)))
 
 
-def _listed(facts: Table, name: str, sentences: Iterable[str], style: str) -> None:
+def _add_sentences(facts: Table, name: str, sentences: Iterable[str], style: str) -> None:
     for place, sentence in enumerate(sentences):
         facts.add_row("" if place else name, Text(sentence, style=style))
 
 
-def _table(console: Console, status: Status, choice: Recommendation) -> Table:
-    axis = axis_of(arm.interval for arm in status.arms if arm.interval is not None)
+def _make_table(console: Console, status: Status, choice: Recommendation) -> Table:
+    axis = find_axis(arm.interval for arm in status.arms if arm.interval is not None)
     longest = max(len(arm.name) for arm in status.arms)
-    room = min(WIDEST, console.width - min(longest, 30) - 50)
+    room = min(MAX_DRAWING_WIDTH, console.width - min(longest, 30) - 50)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("arm", max_width=30, overflow="ellipsis", no_wrap=True)
     for header in ("trials", "share", "mean"):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("95% interval", no_wrap=True)
-    if axis is not None and room >= NARROWEST:
+    if axis is not None and room >= MIN_DRAWING_WIDTH:
         ends = f"{axis[0]:.3g}", f"{axis[1]:.3g}"
         table.add_column(f"{ends[0]}{ends[1]:>{room - len(ends[0])}}", width=room, header_style="dim")
     for arm, share in zip(status.arms, shares(status), strict=True):
         style = "green" if arm.name == choice.arm else "dim" if arm.left else ""
-        cells: list[str | Text] = [Text(arm.name), f"{arm.trials:,}", f"{share:.0%}", _mean(arm), _interval(arm)]
+        cells: list[str | Text] = [
+            Text(arm.name),
+            f"{arm.trials:,}",
+            f"{share:.0%}",
+            _format_mean(arm),
+            _format_interval(arm),
+        ]
         if len(table.columns) > len(cells):
             known = None not in (axis, arm.mean, arm.interval)
-            cells.append(drawn(arm.mean, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]
+            cells.append(draw_interval(arm.mean, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]
         table.add_row(*cells, style=style)
     return table
 
 
-def counts(status: Status) -> str:
-    """How many trials are where."""
-    oldest = "" if status.oldest is None or status.oldest < 1.0 else f" (the oldest for {duration(status.oldest)})"
-    return f"{status.counted:,} counted, {status.waiting:,} out{oldest}, {status.held:,} held back"
+def format_counts(status: Status) -> str:
+    """Return how many trials are counted, pending and held."""
+    oldest = "" if status.oldest is None or status.oldest < 1.0 else f" (oldest: {format_duration(status.oldest)})"
+    return f"{status.counted:,} counted, {status.waiting:,} pending{oldest}, {status.held:,} held"
 
 
-def money(settings: Settings, choice: Recommendation) -> str:
-    """What has been spent, and what a stop may lose."""
-    said = amount(settings, choice.spent)
+def format_spending(settings: Settings, choice: Recommendation) -> str:
+    """Return what has been spent, and what stopping is expected to lose."""
+    spent = str(Money(choice.spent, settings.currency))
     if choice.expected_loss is None:
-        return said
-    loss = amount(settings, choice.expected_loss)
-    return f"{said}; expected loss of {'the choice' if choice.final else 'stopping now'}: {loss}"
+        return spent
+    loss = Money(choice.expected_loss, settings.currency)
+    return f"{spent}; expected loss of {'the choice' if choice.final else 'stopping now'}: {loss}"
 
 
-def amount(settings: Settings, number: float) -> str:
-    """A number in money, or in units of the loss where there is no value, in words."""
-    return settings.amount(number / (settings.value or 1.0))
-
-
-def duration(seconds: float) -> str:
-    """In the largest unit that fits."""
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that fits."""
     for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
 
 
-def _mean(arm: ArmStatus) -> str:
-    return NONE if arm.mean is None else f"{arm.mean:.4g}"
+def _format_mean(arm: ArmStatus) -> str:
+    return UNKNOWN if arm.mean is None else f"{arm.mean:.4g}"
 
 
-def _interval(arm: ArmStatus) -> str:
-    return NONE if arm.interval is None else f"{arm.interval[0]:.4g} to {arm.interval[1]:.4g}"
+def _format_interval(arm: ArmStatus) -> str:
+    return UNKNOWN if arm.interval is None else f"{arm.interval[0]:.4g} to {arm.interval[1]:.4g}"

@@ -1,7 +1,7 @@
-"""Studies on a server, used as if they were here.
+"""Studies on a server, used as if they were local.
 
-connect     `connect`, and the `Client` it gives: studies by name, as `live.create` has them
-study       `RemoteStudy`, a `Study` whose methods ask the server
-transport   requests: sent again while that is safe, never for ever
-answers     what a server said, as the library's own results and exceptions
+connect        `connect`, and the `Client` it returns: studies by name, as `live.studies` has them
+remote_study   `RemoteStudy`, a `Study` whose methods call the server
+transport      requests: retried while that is safe, but not forever
+responses      what a server responds, as the library's own results and exceptions
 """

@@ -1,35 +1,33 @@
-"""A study on a server: the methods, results and errors of `Study`."""
+"""A study on a server."""
 
 from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dbcare import validation
-from dbcare.client.responses import listed, made, made_status, part
+from dbcare.client.responses import build, build_status, require_list, require_part
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
-from dbcare.live.leases import Lease, seconds_of
+from dbcare.live.leases import Lease, lease_seconds
 from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.stored_study import LONGEST_REASON, Study
-from dbcare.live.tell import Trial, number_of
+from dbcare.live.study import Study
+from dbcare.live.trial import Trial, trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
 
 
-MOST = 1000  # trials that a server gives at once
+MAX_TRIALS_PER_REQUEST = 1000
 
 
 class RemoteStudy(Study):
-    """A study on a server; get one from a `Client`. Safe to use from several threads.
+    """A study on a server; get one from a `Client`.
 
-    What can be refused without the server is refused here, in the same words. Asking and telling are repeated if an
-    answer gets lost, and happen once all the same; `add` and `retire` are not repeated (AnswerLostError).
+    What can be refused without the server is refused here, in the same words. `ask` and `tell` are retried if a
+    response gets lost, and take effect once all the same; `add` and `retire` are not retried (AnswerLostError).
     """
 
     def __init__(self, transport: Transport, name: str, settings: Settings) -> None:
@@ -37,128 +35,90 @@ class RemoteStudy(Study):
         self.settings = settings
         self._transport = transport
 
-    def ask(  # type: ignore[override]  # overloaded there
-        self,
-        n: int | None = None,
-        lease: Lease = "30m",
-        worker: str | None = None,
-        *,
-        timeout_reward: float | None = None,
-        key: str | None = None,
-    ) -> Trial | list[Trial] | None:
-        """As `Study.ask`; a server gives at most 1,000 trials at once."""
-        wanted = {
-            "n": 1 if n is None else min(MOST, validation.whole("n", n, at_least=1)),
-            "lease": seconds_of(lease),
-            "worker": None if worker is None else validation.text("worker", worker),
-            "timeout_reward": None
-            if timeout_reward is None
-            else self.settings.counted("timeout_reward", timeout_reward),
+    def _ask(
+        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
+    ) -> list[Trial]:
+        body = {
+            "n": min(MAX_TRIALS_PER_REQUEST, wanted),
+            "lease": lease_seconds(lease),
+            "worker": worker,
+            "timeout_reward": timeout_reward,
         }
-        unique = uuid.uuid4().hex if key is None else _header(validation.text("key", key))
-        trials = [made(Trial, each) for each in part(self._post("ask", wanted, key=unique), "trials")]
-        return trials if n is not None else (trials[0] if trials else None)
+        unique = uuid.uuid4().hex if key is None else _header_value(key)
+        return [build(Trial, plain) for plain in require_part(self._post("ask", body, key=unique), "trials")]
 
-    def tell(
-        self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True
-    ) -> None:
-        """As `Study.tell`."""
-        if failed is not (reward is None):
-            raise InvalidValueError(f"Either `reward` or failed=True must be given but got {reward!r} and {failed!r}.")
-        if failed:
-            self._post("fail", {"trial": number_of(trial), "charged": charged})
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
+        if reward is None:
+            self._post("fail", {"trial": trial_number(trial), "charged": charged})
         else:
-            self._post("tell", self._answer(trial, reward))
+            self._post("tell", self._outcome(trial, reward))
 
-    def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
-        """As `Study.tell_many`."""
-        checked = []
-        for trial, reward in answers:
-            if reward is None:
-                raise InvalidValueError(f"`reward` of trial {number_of(trial)} must be a real number but got None.")
-            checked.append(self._answer(trial, reward))
-        self._post("tell-many", {"answers": checked})
+    def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
+        self._post("tell-many", {"answers": [self._outcome(trial, reward) for trial, reward in outcomes]})
 
-    def add(self, observations: Iterable[tuple[str, float]]) -> None:
-        """As `Study.add`; not repeated where the answer gets lost."""
-        checked = [
-            {"arm": self.settings.arms[self._arm(arm)], "reward": self.settings.counted("reward", reward)}
-            for arm, reward in observations
-        ]
-        self._post("add", {"observations": checked}, once=True)
+    def _add(self, observations: list[tuple[int, float]]) -> None:
+        rows = [{"arm": self.settings.arms[arm], "reward": reward} for arm, reward in observations]
+        self._post("add", {"observations": rows}, once=True)
 
     def should_stop(self) -> bool:
-        """As `Study.should_stop`."""
         return self.status().state == "stopped"
 
     def recommendation(self) -> Recommendation:
-        """As `Study.recommendation`."""
-        return made(Recommendation, self._get("recommendation"))
+        return build(Recommendation, self._get("recommendation"))
 
     def status(self) -> Status:
-        """As `Study.status`."""
-        return made_status(self._get("status"))
+        return build_status(self._get("status"))
 
     def pending(self) -> list[Pending]:
-        """As `Study.pending`."""
-        return [made(Pending, each) for each in listed(self._get("pending"))]
+        return [build(Pending, plain) for plain in require_list(self._get("pending"))]
 
     def history(self) -> list[HistoryPoint]:
-        """As `Study.history`."""
-        return [made(HistoryPoint, each) for each in listed(self._get("history"))]
+        return [build(HistoryPoint, plain) for plain in require_list(self._get("history"))]
 
     def explain(self) -> list[str]:
-        """As `Study.explain`."""
-        return [str(each) for each in listed(self._get("explain"))]
+        return [str(sentence) for sentence in require_list(self._get("explain"))]
 
     def trials(self) -> list[TrialRow]:
-        """As `Study.trials`."""
-        return [made(TrialRow, each) for each in listed(self._get("export"))]
+        return [build(TrialRow, plain) for plain in require_list(self._get("export"))]
 
     def pause(self) -> None:
-        """As `Study.pause`."""
         self._post("pause")
 
     def resume(self) -> None:
-        """As `Study.resume`."""
         self._post("resume")
 
-    def stop(self, reason: str = "stopped by hand") -> None:
-        """As `Study.stop`."""
-        self._post("stop", {"reason": validation.text("reason", reason, longest=LONGEST_REASON)})
+    def _stop(self, reason: str) -> None:
+        self._post("stop", {"reason": reason})
 
-    def retire(self, arm: str, reason: str = "withdrawn") -> None:
-        """As `Study.retire`; not repeated where the answer gets lost."""
-        note = validation.text("reason", reason, longest=LONGEST_REASON)
-        self._post("retire", {"arm": self.settings.arms[self._arm(arm)], "reason": note}, once=True)
+    def _retire(self, arm: int, reason: str) -> None:
+        self._post("retire", {"arm": self.settings.arms[arm], "reason": reason}, once=True)
 
     def check(self) -> int:
-        """As `Study.check`, done by the server."""
-        return int(part(self._get("check"), "events"))
+        return int(require_part(self._get("check"), "events"))
 
     def __repr__(self) -> str:
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
-    def _answer(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
-        number = number_of(trial)
+    def _outcome(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
+        number = trial_number(trial)
         try:
-            return {"trial": number, "reward": self.settings.counted("reward", reward)}
+            return {"trial": number, "reward": self.settings.check_reward("reward", reward)}
         except InvalidValueError as refused:
-            of = f", of {trial.arm}" if isinstance(trial, Trial) else ""
-            raise InvalidRewardError(f"Trial {number}{of}: {refused}") from None
+            arm = f", of {trial.arm}" if isinstance(trial, Trial) else ""
+            raise InvalidRewardError(f"Trial {number}{arm}: {refused}") from None
 
     def _get(self, what: str) -> Any:
-        return self._transport.call("GET", f"{path_of(self.name)}/{what}")
+        return self._transport.call("GET", f"{study_path(self.name)}/{what}")
 
     def _post(self, what: str, body: Any = None, **how: Any) -> Any:
-        return self._transport.call("POST", f"{path_of(self.name)}/{what}", body, **how)
+        return self._transport.call("POST", f"{study_path(self.name)}/{what}", body, **how)
 
 
-def path_of(name: str) -> str:
-    """Where a study is on its server."""
+def study_path(name: str) -> str:
+    """Return where a study is on its server."""
     return f"/v1/studies/{quote(name, safe='')}"
 
 
-def _header(key: str) -> str:
-    """A key as it can travel: what no header holds is hashed."""
+def _header_value(key: str) -> str:
+    """Return a key as it can travel: what no header can hold is hashed."""
     return key if key.isascii() and key == key.strip() else hashlib.sha256(key.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a server said, as the library's own results and exceptions."""
+"""What a server responds, as the library's own results and exceptions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from dbcare.live.settings import Settings
 if TYPE_CHECKING:
     import httpx2
 
-Made = TypeVar("Made")
+Built = TypeVar("Built")
 
-BY_STATUS: dict[int, type[DbcareError]] = {  # where the problem names no error of the library
+MAX_QUOTED_LENGTH = 80
+BY_STATUS: dict[int, type[DbcareError]] = {  # where the problem names no exception of the library
     HTTPStatus.UNAUTHORIZED: AccessError,
     HTTPStatus.FORBIDDEN: AccessError,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: InvalidValueError,
@@ -26,84 +27,86 @@ BY_STATUS: dict[int, type[DbcareError]] = {  # where the problem names no error 
 }
 
 
-def understood(answer: httpx2.Response) -> Any:
-    """What a server answered; an error that it reports is raised as if it had happened here."""
-    if answer.is_redirect:
-        raise StorageError(
-            f"{_place(answer)} must answer itself but sends to {answer.headers.get('location', 'nowhere')!r}: "
-            "connect to that address if it is the right one."
-        )
-    if not answer.is_success:
-        raise reported(answer)
-    return None if answer.status_code == HTTPStatus.NO_CONTENT else _plain(answer)
+def read_response(response: httpx2.Response) -> Any:
+    """Return what a server responded; an error that it reports is raised as if it had happened here."""
+    if response.is_redirect:
+        target = response.headers.get("location", "nowhere")
+        raise StorageError(f"{_url(response)} redirects to {target!r}; connect there if it's correct.")
+    if not response.is_success:
+        raise read_error(response)
+    return None if response.status_code == HTTPStatus.NO_CONTENT else _parse_json(response)
 
 
-def reported(answer: httpx2.Response) -> DbcareError:
-    """The error that a problem (RFC 9457) tells of."""
+def read_error(response: httpx2.Response) -> DbcareError:
+    """Return the exception that a problem (RFC 9457) describes."""
     try:
-        problem = _plain(answer)
+        problem = _parse_json(response)
         detail = str(problem["detail"])
     except (StorageError, TypeError, KeyError):
-        return _strange(answer)
+        return _unexpected(response)
     kind = getattr(errors, str(problem.get("error")), None)
     if isinstance(kind, type) and issubclass(kind, DbcareError):
         return kind(detail)
-    by_status = BY_STATUS.get(answer.status_code)
-    return _strange(answer, detail) if by_status is None else by_status(detail)
+    by_status = BY_STATUS.get(response.status_code)
+    return _unexpected(response, detail) if by_status is None else by_status(detail)
 
 
-def part(plain: Any, name: str) -> Any:
-    """One of the things that an answer must have."""
+def require_part(plain: Any, name: str) -> Any:
+    """Return one of the things that a response must have."""
     try:
         return plain[name]
     except (KeyError, TypeError):
-        raise StorageError(f"The server must send {name!r} but sent {str(plain)[:80]!r}.") from None
+        raise _incomplete(repr(name), plain) from None
 
 
-def made(kind: type[Made], plain: Any) -> Made:
-    """A dataclass from its JSON, lists as tuples; what else a newer server says is left out."""
-    try:
-        given = {field.name: plain[field.name] for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
-        return kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in given.items()})
-    except (KeyError, TypeError):
-        raise StorageError(f"The server must send a {kind.__name__} but sent {str(plain)[:80]!r}.") from None
-
-
-def made_settings(plain: Any) -> Settings:
-    """A study's settings."""
-    try:
-        return Settings.from_dict(plain)
-    except (AttributeError, TypeError, InvalidValueError):
-        raise StorageError(f"The server must send settings but sent {str(plain)[:80]!r}.") from None
-
-
-def listed(plain: Any) -> list[Any]:
-    """What must be a list."""
+def require_list(plain: Any) -> list[Any]:
+    """Return what must be a list."""
     if not isinstance(plain, list):
-        raise StorageError(f"The server must send a list but sent {str(plain)[:80]!r}.")
+        raise _incomplete("a list", plain)
     return plain
 
 
-def made_status(plain: Any) -> Status:
-    """A status, with its arms."""
-    status = made(Status, plain)
-    return made(Status, {**plain, "arms": [made(ArmStatus, each) for each in status.arms]})
-
-
-def _plain(answer: httpx2.Response) -> Any:
+def build(kind: type[Built], plain: Any) -> Built:
+    """Build a dataclass from its JSON, lists as tuples; whatever else a newer server sends is ignored."""
     try:
-        return answer.json()
+        values = {field.name: plain[field.name] for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    except (KeyError, TypeError):
+        raise _incomplete(f"a {kind.__name__}", plain) from None
+
+
+def build_settings(plain: Any) -> Settings:
+    """Build a study's settings."""
+    try:
+        return Settings.from_dict(plain)
+    except (AttributeError, TypeError, InvalidValueError):
+        raise _incomplete("settings", plain) from None
+
+
+def build_status(plain: Any) -> Status:
+    """Build a status with its arms."""
+    status = build(Status, plain)
+    return build(Status, {**plain, "arms": [build(ArmStatus, arm) for arm in status.arms]})
+
+
+def _parse_json(response: httpx2.Response) -> Any:
+    try:
+        return response.json()
     except (ValueError, RecursionError):
-        raise _strange(answer) from None
+        raise _unexpected(response) from None
 
 
-def _strange(answer: httpx2.Response, detail: str = "") -> StorageError:
-    kind = answer.headers.get("content-type", "nothing")
+def _incomplete(expected: str, plain: Any) -> StorageError:
+    return StorageError(f"The server must send {expected} but sent {str(plain)[:MAX_QUOTED_LENGTH]!r}.")
+
+
+def _unexpected(response: httpx2.Response, detail: str = "") -> StorageError:
+    content = detail or response.headers.get("content-type", "nothing")
     return StorageError(
-        f"{_place(answer)} must answer as dbcare's server does but sent {detail or kind!r} "
-        f"with status {answer.status_code}."
+        f"{_url(response)} does not respond like a dbcare server: it sent {content!r} "
+        f"with status {response.status_code}."
     )
 
 
-def _place(answer: httpx2.Response) -> str:
-    return str(answer.request.url)
+def _url(response: httpx2.Response) -> str:
+    return str(response.request.url)

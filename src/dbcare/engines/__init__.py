@@ -1,0 +1,17 @@
+"""Engines: evaluate a policy on a bandit, by simulation or exactly.
+
+evaluate            one policy on one bandit, by the cheapest engine that applies
+evaluate_together   policies that differ only in their cap on pulls, and several risks, from one pass of runs
+evaluate_grid       the exact law of a two-arm policy over a grid of gaps
+best_sprt           the known-gap SPRT with the best threshold
+evaluation          `Evaluation`, the result; `build_evaluation` builds it, `estimates` has the statistics
+outcomes            `Outcomes`, the results of simulated runs; `threads` spreads runs over threads
+simulator           `Simulator`, a kernel bound to its arguments; `simulators` and `several_caps` build simulators
+cheapest_simulator  the choice between direct and skip
+direct              the direct engine: draws every pull
+skip                the skip engine: draws many pulls at once
+exact               the exact engine: no Monte Carlo
+control_variate     the control variate for DBCARE on more than two Gaussian arms
+draws               rewards inside compiled loops; `rng` has the random numbers
+compile             plain Python rules and loops compiled to kernels that are cached on disk
+"""

@@ -1,4 +1,4 @@
-"""From what an engine found to the answer, an `Evaluation`."""
+"""Build an `Evaluation` from the results of an engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import dbcare
-from dbcare.engines.estimates import QUANTILES, Estimate, Moments, clopper_pearson, losses_of, mean_of
+from dbcare.engines.estimates import QUANTILES, Estimate, Moments, clopper_pearson, estimate_mean, losses_by_arm
 from dbcare.engines.evaluation import ControlVariate, Evaluation, Pulls
 from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.engines.outcomes import Outcomes
@@ -18,12 +18,12 @@ from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Loss, Risk
 
 
-def from_runs(
+def build_from_runs(
     outcomes: Outcomes, moments: Moments, simulator: Simulator, policy: Policy, risk: Risk, seed: int, began: float
 ) -> Evaluation:
-    """The evaluation of simulated runs; `began` is when the work on it did."""
+    """Build the evaluation of simulated runs; `began` is the time when work on it started."""
     levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
-    pulls = mean_of(outcomes.pulls)
+    pulls = estimate_mean(outcomes.pulls)
     return Evaluation(
         risks={loss: moments.total(loss, moments.unit(risk)) for loss in Loss},
         losses={loss: moments.total(loss, 0.0) for loss in Loss},
@@ -35,7 +35,7 @@ def from_runs(
         guarantee=simulator.guarantee,
         control=_control_variate(moments, risk),
         pulls_simulated=int(outcomes.pulls.sum()),
-        **_common(policy, risk, seed, began),
+        **_common_fields(policy, risk, seed, began),
     )
 
 
@@ -44,20 +44,20 @@ def _control_variate(moments: Moments, risk: Risk) -> ControlVariate | None:
         return None
     return ControlVariate(
         checkpoint=moments.control.checkpoint,
-        known_error=float(losses_of(moments.gaps, Loss.MISIDENTIFICATION) @ moments.control.law),
+        known_error=float(losses_by_arm(moments.gaps, Loss.MISIDENTIFICATION) @ moments.control.law),
         coefficient=float(np.mean(moments.slopes(risk.loss, moments.unit(risk)))),
         disagreements=moments.disagreements,
     )
 
 
-def from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
-    """The evaluation of an exact law, as arrays of one entry."""
+def build_from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
+    """Build the evaluation of an exact law, given as arrays of one entry."""
     error, regret, pulls = float(law.error[0]), float(law.regret[0]), float(law.mean_pulls[0])
     cost = risk.single_cost
-    loss = {Loss.MISIDENTIFICATION: error, Loss.SIMPLE_REGRET: regret}
+    losses = {Loss.MISIDENTIFICATION: error, Loss.SIMPLE_REGRET: regret}
     return Evaluation(
-        risks={each: Estimate(loss[each] + cost * pulls, 0.0) for each in Loss},
-        losses={each: Estimate(loss[each], 0.0) for each in Loss},
+        risks={loss: Estimate(value + cost * pulls, 0.0) for loss, value in losses.items()},
+        losses={loss: Estimate(value, 0.0) for loss, value in losses.items()},
         error_interval=(error, error),
         pulls=Pulls(pulls, 0.0, dict(zip(QUANTILES, law.quantiles[0].tolist(), strict=True))),
         capped=float(law.capped[0]),
@@ -66,11 +66,11 @@ def from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began: float
         guarantee=f"no Monte Carlo, mass conserved to {law.mass_defect:.1g}",
         control=None,
         pulls_simulated=0,
-        **_common(policy, risk, seed, began),
+        **_common_fields(policy, risk, seed, began),
     )
 
 
-def _common(policy: Policy, risk: Risk, seed: int, began: float) -> dict[str, Any]:
+def _common_fields(policy: Policy, risk: Risk, seed: int, began: float) -> dict[str, Any]:
     return {
         "policy": repr(policy),
         "loss": risk.loss,

@@ -3,7 +3,8 @@
 Policies are plain functions that import no numba, and engines are loops with holes for such functions. `kernel` turns
 a loop and every function it calls into machine code, and keeps that on disk. Numba's own cache knows nothing of the
 functions that a loop inlines, and never recognises closures; so the loop's source is written to a file whose name
-carries a digest of all code that goes into it, and numba caches that.
+carries a digest of all code that goes into it, and numba caches that. Processes that need the same kernel at the same
+time wait for the first of them to compile it.
 """
 
 import hashlib
@@ -12,17 +13,24 @@ import os
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import UnsupportedError
 
 import dbcare
+
+try:
+    import fcntl
+except ImportError:  # on Windows, where two processes may both compile a kernel
+    fcntl = None  # type: ignore[assignment]
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
@@ -95,14 +103,58 @@ def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
     kept = keep and _keep(path, source)
-    if not kept or not any(path.parent.glob(f"__pycache__/{path.stem}.*.nbc")):
-        print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201  # the notice
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
     try:
-        return numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
+        made = numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
     except RuntimeError:  # the folder holds the source, but cannot be written
-        return numba.njit(**OPTIONS)(names[loop.__name__])
+        kept = False
+        made = numba.njit(**OPTIONS)(names[loop.__name__])
+    _announce(made, label)
+    if kept:
+        _compile_in_turn(made, path)
+    return made
+
+
+def _announce(made: Any, label: str) -> None:
+    """Tell the user when `made` is really compiled, rather than loaded from disk."""
+    compile_it = made._compiler.compile
+
+    def announced(*signature: Any) -> Any:
+        print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201  # the notice
+        return compile_it(*signature)
+
+    made._compiler.compile = announced
+
+
+def _compile_in_turn(made: Any, path: Path) -> None:
+    """Let one process at a time look on disk for a signature of `made`, compile it if it is not there, and save it.
+
+    Numba comes here once per signature and process; later calls never do. Without this, processes that start together
+    all compile, and two that save different signatures at once can leave one's code under the other's name.
+    """
+    find_or_compile = made.compile
+
+    def in_turn(signature: Any) -> Any:
+        # Numba's lock first, always: a thread that waits for a file cannot then hold up one that compiles.
+        with global_compiler_lock, _locked(path):
+            return find_or_compile(signature)
+
+    made.compile = in_turn
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes out, where files can be locked; a lock ends with the process that holds it."""
+    with ExitStack() as opened:
+        if fcntl is not None:
+            try:
+                file = opened.enter_context(path.with_suffix(".lock").open("a"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+                opened.callback(fcntl.flock, file, fcntl.LOCK_UN)  # now, even if a forked child has the file open too
+            except OSError:  # a folder that cannot be written, or a file system without locks
+                pass
+        yield
 
 
 def _keep(path: Path, source: str) -> bool:
@@ -111,9 +163,11 @@ def _keep(path: Path, source: str) -> bool:
         return True
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(source)
-        draft.replace(path)
+        with _locked(path):
+            if not path.exists():  # written again, it would be newer than the code that others compiled from it
+                draft = path.with_suffix(f".{os.getpid()}")
+                draft.write_text(source)
+                draft.replace(path)
     except OSError:
         return False
     return True

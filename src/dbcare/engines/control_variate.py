@@ -1,12 +1,12 @@
 """A control variate for the error of DBCARE with K > 2 Gaussian arms of equal sigma.
 
-Let C be the arm that leads when every arm has N0 = floor(N*(K)) + 1 pulls. Its law is a one-dimensional integral,
+Let C be the arm that leads once every arm has N0 = floor(N*(K)) + 1 pulls. Its law is a one-dimensional integral,
 
     P(C = k) = integral of phi(u) * product over j != k of Phi(u + (mean_k - mean_j) sqrt(N0) / sigma) du,
 
-and DBCARE nearly always recommends the arm that leads then. So E[loss] = E[loss(C)] + E[loss - loss(C)], of which only
-the second, small part is simulated (`summary.Moments` takes a coefficient times C where that is better). An arm dropped
-before N0 gets one extra draw for its sum at N0, made after the run has ended, so that the run does not depend on it.
+and DBCARE nearly always recommends that arm. So E[loss] = E[loss(C)] + E[loss - loss(C)], and only the second, small
+term needs simulation (`estimates.Moments` scales loss(C) by a fitted coefficient). An arm dropped before N0 gets one
+extra draw for its sum at N0, made after the run has ended, so that the run does not depend on it.
 """
 
 import math
@@ -22,14 +22,14 @@ from dbcare.policies.rounds import ALIVE, ROUND, SUMS, arms_offset
 
 
 class Watch(NamedTuple):
-    """What a loop does beside the run: after every round, and after the run."""
+    """Hooks that a loop calls after every round and after the run."""
 
     after_round: Callable[..., Any]
     after_run: Callable[..., Any]
 
 
 def note(arm_at, state, work, start, stop):
-    """Write down pulls and sum of the arms in slots `start` to `stop`."""
+    """Record the pulls and sums of the arms in slots `start` to `stop`."""
     count = arm_at - SUMS
     for slot in range(start, stop):
         arm = int(state[arm_at + slot])
@@ -38,7 +38,7 @@ def note(arm_at, state, work, start, stop):
 
 
 def note_round(checkpoint, state, work, survivors):
-    """Note the arms just dropped from `survivors`, and at the checkpoint all others."""
+    """Record the arms just dropped from `survivors`, and at the checkpoint all remaining arms."""
     if state[ROUND] <= checkpoint:
         note(arms_offset(state), state, work, int(state[ALIVE]), survivors)
         if state[ROUND] == checkpoint:
@@ -46,7 +46,7 @@ def note_round(checkpoint, state, work, survivors):
 
 
 def note_leader(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
-    """Complete every sum to `checkpoint` pulls, and note who leads."""
+    """Extend every sum to `checkpoint` pulls and record the arm that leads."""
     if state[ROUND] < checkpoint:
         note(arms_offset(state), state, work, 0, int(state[ALIVE]))
     count = len(arms.mean)
@@ -63,11 +63,11 @@ def note_leader(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
 
 
 def pass_round(checkpoint, state, work, survivors):
-    """Nothing to note."""
+    """Do nothing."""
 
 
 def pass_run(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
-    """Nothing to note."""
+    """Do nothing."""
 
 
 WATCH = Watch(note_round, note_leader)
@@ -75,19 +75,19 @@ NO_WATCH = Watch(pass_round, pass_run)
 
 
 def leader_law(arms: GaussianArms, checkpoint: int) -> npt.NDArray[np.float64]:
-    """P(C = k) for each arm k, to about 1e-12 (a sum over a grid converges spectrally for such integrands).
+    """Compute P(C = k) for each arm k to about 1e-12 (for such integrands, sums over a grid converge spectrally).
 
-    With m_k = mean_k sqrt(N0) / sigma and x = u + m_k one grid serves all arms, and equal arms are done once.
+    With m_k = mean_k sqrt(N0) / sigma and x = u + m_k one grid serves all arms; equal arms are computed once.
     """
     from scipy.special import log_ndtr  # noqa: PLC0415  # only this needs scipy
 
     scaled = (arms.mean - arms.mean.max()) * math.sqrt(checkpoint) / arms.sigma[0]
-    # An arm so far behind never leads; left in, it would only stretch the grid.
-    kinds, which, many = np.unique(np.maximum(scaled, -60.0), return_inverse=True, return_counts=True)
+    # An arm this far behind never leads; without the limit, it would only stretch the grid.
+    kinds, kind_of_arm, counts = np.unique(np.maximum(scaled, -60.0), return_inverse=True, return_counts=True)
     step = 0.0125
     grid = np.arange(kinds[0] - 12.0, kinds[-1] + 12.0, step)
-    behind = log_ndtr(grid[:, None] - kinds[None, :])
-    everyone = behind @ many
-    weight = np.exp(everyone[:, None] - behind - 0.5 * (grid[:, None] - kinds[None, :]) ** 2)
-    law: npt.NDArray[np.float64] = (step / math.sqrt(2.0 * math.pi) * weight.sum(axis=0))[which]
+    log_below = log_ndtr(grid[:, None] - kinds[None, :])
+    log_all_below = log_below @ counts
+    weight = np.exp(log_all_below[:, None] - log_below - 0.5 * (grid[:, None] - kinds[None, :]) ** 2)
+    law: npt.NDArray[np.float64] = (step / math.sqrt(2.0 * math.pi) * weight.sum(axis=0))[kind_of_arm]
     return law

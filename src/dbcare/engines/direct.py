@@ -1,8 +1,8 @@
 """The direct engine: draws every pull, for any policy and any family of rewards.
 
-Loops with holes for a policy's functions and for the drawing of a reward. `any_loop` steps a policy pull by pull;
-`round_loop` does the same for policies in rounds without asking before each pull. Both use the random numbers of a run
-in the same order, so that they agree to the bit with each other and with a run stepped by hand.
+The loops are templates that take a policy's functions and a function that draws a reward. `any_loop` steps a policy
+pull by pull; `round_loop` does the same for policies in rounds, without asking before each pull. Both consume a run's
+random numbers in the same order, so they agree to the bit with each other and with a run stepped by hand.
 """
 
 from collections.abc import Callable
@@ -28,21 +28,21 @@ from dbcare.policies.rounds import (
 )
 from dbcare.policies.rule import STOP, Rule
 
-ILLEGAL = -2  # recommended where a policy asked for, or recommended, an arm that does not exist
+ILLEGAL = -2  # stored as the recommendation if a policy asks for or recommends a nonexistent arm
 
 
 def note_pull(pulled, rewards, made, arm, reward):
-    """Write a pull down."""
+    """Record a pull."""
     pulled[made] = arm
     rewards[made] = reward
 
 
 def pass_pull(pulled, rewards, made, arm, reward):
-    """Nothing to note."""
+    """Do nothing."""
 
 
 def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callable[..., None]:
-    """The loop for any policy; a run is cut after `max_pulls`. `note` sees every pull."""
+    """Return the loop for any policy; it ends a run after `max_pulls` and calls `note` for every pull."""
     init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
     settle, draw = drawing
 
@@ -77,8 +77,8 @@ def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callabl
     return simulate_any
 
 
-def rounds_drawn(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
-    """The innermost loop of policies in rounds: draw every pull until a round's end decides something."""
+def drawing_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
+    """Return the innermost loop for policies in rounds: it draws every pull until a round's end requires a decision."""
     idle, draw = rule.idle, drawing.draw
 
     def draw_rounds(arms, tables, state, work, alive, each, completed, limit, s0, s1, s2, s3):
@@ -106,10 +106,10 @@ def rounds_drawn(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
 
 
 def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
-    """The loop for policies in rounds; `watch` sees to the control variate at `checkpoint`, where there is one."""
+    """Return the loop for policies in rounds; `watch` records the control variate at `checkpoint`, if there is one."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
     settle = drawing.settle
-    draw_rounds = rounds_drawn(rule, drawing)
+    draw_rounds = drawing_loop(rule, drawing)
     after_round, after_run = watch
 
     def simulate_rounds(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):

@@ -1,8 +1,8 @@
-"""Rewards inside compiled loops: a bandit's arms as arrays, and how to draw from them.
+"""Draw rewards inside compiled loops: a bandit's arms as arrays, and the functions that draw from them.
 
-Two kinds cover every family: Gaussian arms, and arms with finitely many outcomes, drawn by Walker's alias method from
-one uniform number. A loop first *settles* an arm in a slot, which puts what a draw needs side by side into the scratch
-array `work`, and then draws by slot.
+Two kinds cover every family: Gaussian arms, and arms with finitely many outcomes, drawn from one uniform number by
+Walker's alias method. A loop first *settles* an arm in a slot, which stores the numbers a draw needs side by side in
+the scratch array `work`; it then draws by slot.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,8 +29,9 @@ class GaussianArms(NamedTuple):
 
 
 class FiniteArms(NamedTuple):
-    """Outcomes of arm a at first[a]..first[a+1]-1: values, probabilities, and Walker's table of when to stay, else how
-    far to move.
+    """Outcomes of arm a, at first[a]..first[a+1]-1: values, probabilities and Walker's alias table.
+
+    The table holds the probability of staying at an outcome, and how far to move otherwise.
     """
 
     first: Ints
@@ -43,24 +44,24 @@ class FiniteArms(NamedTuple):
 Arms = GaussianArms | FiniteArms
 
 
-def arms_of(bandit: Bandit) -> Arms:
-    """A bandit's arms as arrays; all Gaussian, or all with finitely many outcomes."""
+def make_arms(bandit: Bandit) -> Arms:
+    """Convert a bandit's arms to arrays; all must be Gaussian, or all must have finitely many outcomes."""
     if all(isinstance(arm, Gaussian) for arm in bandit.arms):
         return GaussianArms(np.array(bandit.means), np.array([arm.sigma for arm in bandit.arms]))
-    listed = [arm.outcomes for arm in bandit.arms if isinstance(arm, Bernoulli | Categorical | Empirical)]
-    if len(listed) < len(bandit.arms):
+    laws = [arm.outcomes for arm in bandit.arms if isinstance(arm, Bernoulli | Categorical | Empirical)]
+    if len(laws) < len(bandit.arms):
         kinds = ", ".join(sorted({type(arm).__name__ for arm in bandit.arms}))
         raise EngineError(f"The arms must all be Gaussian or all have finitely many outcomes but got {kinds}.")
-    return tables_of([(np.asarray(value), np.asarray(probability)) for value, probability in listed])
+    return make_finite_arms([(np.asarray(value), np.asarray(probability)) for value, probability in laws])
 
 
-def tables_of(laws: Sequence[tuple[Floats, Floats]]) -> FiniteArms:
-    """Arms with the given values and probabilities."""
-    known: dict[bytes, tuple[Floats, Ints]] = {}  # equal arms are done once
+def make_finite_arms(laws: Sequence[tuple[Floats, Floats]]) -> FiniteArms:
+    """Build arms from values and probabilities, one pair per arm."""
+    table_by_law: dict[bytes, tuple[Floats, Ints]] = {}  # equal arms share one table
     for _, probability in laws:
-        if (key := probability.tobytes()) not in known:
-            known[key] = _walker(probability)
-    tables = [known[probability.tobytes()] for _, probability in laws]
+        if (key := probability.tobytes()) not in table_by_law:
+            table_by_law[key] = _make_alias_table(probability)
+    tables = [table_by_law[probability.tobytes()] for _, probability in laws]
     return FiniteArms(
         first=np.cumsum([0, *(len(value) for value, _ in laws)]),
         value=np.concatenate([value for value, _ in laws]),
@@ -70,7 +71,7 @@ def tables_of(laws: Sequence[tuple[Floats, Floats]]) -> FiniteArms:
     )
 
 
-def _walker(probability: Floats) -> tuple[Floats, Ints]:
+def _make_alias_table(probability: Floats) -> tuple[Floats, Ints]:
     size = len(probability)
     stay = probability * size
     alias = np.zeros(size, dtype=np.int64)
@@ -89,47 +90,47 @@ def _walker(probability: Floats) -> tuple[Floats, Ints]:
 
 @njit(**INLINE)
 def settle_gaussian(arms, work, slot, arm):
-    """Let `slot` draw from `arm`."""
+    """Make `slot` draw from `arm`."""
     work[2 * slot] = arms.mean[arm]
     work[2 * slot + 1] = arms.sigma[arm]
 
 
 @njit(**INLINE)
 def draw_gaussian(arms, work, slot, s0, s1, s2, s3):
-    """One reward of the Gaussian arm settled in `slot`, and the new state of the generator."""
+    """Draw a reward from the Gaussian arm settled in `slot`; return it and the generator's new state."""
     z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
     return work[2 * slot] + work[2 * slot + 1] * z, s0, s1, s2, s3
 
 
 @njit(**INLINE)
 def settle_finite(arms, work, slot, arm):
-    """Let `slot` draw from `arm`."""
+    """Make `slot` draw from `arm`."""
     work[2 * slot] = arms.first[arm]
     work[2 * slot + 1] = arms.first[arm + 1] - arms.first[arm]
 
 
 @njit(**INLINE)
 def draw_finite(arms, work, slot, s0, s1, s2, s3):
-    """One reward of the arm with finitely many outcomes settled in `slot`, and the new state of the generator."""
+    """Draw a reward from the finite-outcome arm settled in `slot`; return it and the generator's new state."""
     u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
     first = int(work[2 * slot])
     scaled = u * work[2 * slot + 1]
     outcome = int(scaled)
     index = first + outcome
-    # A product, not a branch, which would be mispredicted half the time.
+    # A product rather than a branch, which would be mispredicted half the time.
     index += arms.alias[index] * int(scaled - outcome >= arms.stay[index])
     return arms.value[index], s0, s1, s2, s3
 
 
 class Drawing(NamedTuple):
-    """The functions that draw from one kind of arms."""
+    """The functions that draw from one kind of arm."""
 
     settle: Callable[..., Any]
     draw: Callable[..., Any]
 
 
-def drawing_of(arms: Arms) -> Drawing:
-    """How to draw from such arms."""
+def make_drawing(arms: Arms) -> Drawing:
+    """Return the functions that draw from `arms`."""
     if isinstance(arms, GaussianArms):
         return Drawing(settle_gaussian, draw_gaussian)
     return Drawing(settle_finite, draw_finite)

@@ -1,7 +1,7 @@
-"""From the outcomes of runs to estimates with their errors, both risks from one pass.
+"""Estimate losses and risks, with standard errors, from the outcomes of runs; one pass serves both risks.
 
-A run's loss depends on the arm it recommends (and, with a control variate, on the arm that led at the checkpoint), so
-all moments follow from the pulls' sums within each such group.
+A run's loss depends only on the arm it recommends (and, with a control variate, on the arm that led at the
+checkpoint), so all moments follow from counts and sums of payments within each such group.
 """
 
 import math
@@ -29,58 +29,58 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Control:
-    """The control variate: the arm that leads at `checkpoint` pulls of each, with its law."""
+    """The control variate: the arm that leads after `checkpoint` pulls of each arm, and its law."""
 
     checkpoint: int
     law: Floats
 
 
-def losses_of(gaps: Floats, loss: Loss) -> Floats:
-    """What recommending each arm costs."""
+def losses_by_arm(gaps: Floats, loss: Loss) -> Floats:
+    """The loss of recommending each arm."""
     return (gaps > 0.0).astype(np.float64) if loss is Loss.MISIDENTIFICATION else gaps
 
 
 class Group:
-    """Counts and payments of some runs, by arm recommended and arm leading at the checkpoint (0 without a control)."""
+    """Counts and payments of some runs, by recommended arm and arm leading at the checkpoint (0 without a control)."""
 
-    def __init__(self, outcomes: Outcomes, arms: int, centre: float) -> None:
+    def __init__(self, outcomes: Outcomes, arms: int, center: float) -> None:
         self.runs = len(outcomes.pulls)
         controls = arms if len(outcomes.leader) else 1
-        self.recommended, self.leader = (each.ravel() for each in np.indices((arms, controls)))
+        self.recommended, self.leader = (index.ravel() for index in np.indices((arms, controls)))
         index = outcomes.recommended * controls
         if len(outcomes.leader):
             index += outcomes.leader
         groups = arms * controls
         self.count = np.bincount(index, minlength=groups).astype(np.float64)
-        # Deviations from a common centre, lest the difference of two large numbers lose its digits.
-        deviation = outcomes.paid - centre
+        # Use deviations from a common center, so that differences of large numbers do not lose digits.
+        deviation = outcomes.paid - center
         self.deviation = np.bincount(index, weights=deviation, minlength=groups)
         self.square = float(np.square(deviation, out=deviation).sum())
 
     def mean(self, losses: Floats, cost: float) -> float:
-        """Mean of loss + cost * (pulls - centre)."""
+        """Return the mean of loss + cost * (pulls - center)."""
         return float(self.count @ losses + cost * self.deviation.sum()) / self.runs
 
     def squares(self, losses: Floats, cost: float) -> float:
-        """Sum of its squared deviations from its mean."""
+        """Return the sum of squared deviations of loss + cost * pulls from its mean."""
         total = float(self.count @ losses**2 + 2.0 * cost * self.deviation @ losses + cost**2 * self.square)
         return max(0.0, total - self.runs * self.mean(losses, cost) ** 2)
 
     def slope(self, losses: Floats, cost: float, control: Floats) -> float:
-        """Regression of loss + cost * pulls on the control, drawn to 1 as if one run more had said so."""
+        """Regress loss + cost * pulls on the control; the slope is shrunk toward 1 by the weight of one extra run."""
         mean = float(self.count @ control) / self.runs
         shared = float(self.count @ (losses * (control - mean)) + cost * self.deviation @ (control - mean))
         own = float(self.count @ (control - mean) ** 2)
-        pull = float(control.max()) ** 2
-        return (shared + pull) / (own + pull) if pull > 0.0 else 1.0
+        weight = float(control.max()) ** 2
+        return (shared + weight) / (own + weight) if weight > 0.0 else 1.0
 
 
 class Moments:
-    """All there is to know of the outcomes for estimates of loss and risk.
+    """The moments of the outcomes that estimates of loss and risk need.
 
-    With a control variate the runs are cut in two halves, and each uses the coefficient fitted on the other: so the
-    estimate is unbiased, and no worse than the plain one. Where the policy never disagreed with the control, or all
-    losses were alike, the standard error assumes that one run differed, so that it bounds what was not seen.
+    With a control variate the runs are split into two halves, and each half uses the coefficient fitted on the other,
+    so the estimate is unbiased and no worse than the plain one. If the policy never disagreed with the control, or all
+    losses were equal, the standard error assumes that one run differed, so that it covers events not yet seen.
     """
 
     def __init__(self, outcomes: Outcomes, gaps: Floats, control: Control | None) -> None:
@@ -95,27 +95,27 @@ class Moments:
 
     @property
     def errors(self) -> int:
-        """Runs that recommended an arm below the best."""
+        """The number of runs that recommended an arm worse than the best."""
         wrong = self.gaps > 0.0
         return int(sum(part.count[wrong[part.recommended]].sum() for part in self.parts))
 
     @property
     def disagreements(self) -> int:
-        """Runs whose recommendation was not the control's arm."""
+        """The number of runs whose recommendation was not the control's arm."""
         return int(sum(part.count[part.recommended != part.leader].sum() for part in self.parts))
 
     def unit(self, risk: Risk) -> float:
-        """The cost of a unit of what the runs paid: of a pull, or 1 where they add up costs."""
+        """Return the cost per unit of payment: that of a pull, or 1 if payments already are costs."""
         return 1.0 if self.charged else risk.single_cost
 
     def total(self, loss: Loss, cost: float) -> Estimate:
-        """E[loss] + cost * E[paid]; a cost of 0 leaves the loss."""
-        by_arm = losses_of(self.gaps, loss)
+        """Estimate E[loss] + cost * E[paid]; a cost of 0 gives the loss alone."""
+        by_arm = losses_by_arm(self.gaps, loss)
         value, variance = cost * self.mean_paid, 0.0
         for part, slope in zip(self.parts, self.slopes(loss, cost), strict=True):
             losses = by_arm[part.recommended] - slope * by_arm[part.leader]
-            alike = self.control is not None or np.ptp(losses[part.count > 0.0]) == 0.0
-            least = float(np.ptp(by_arm)) ** 2 if alike else 0.0
+            all_equal = self.control is not None or np.ptp(losses[part.count > 0.0]) == 0.0
+            least = float(np.ptp(by_arm)) ** 2 if all_equal else 0.0
             known = 0.0 if self.control is None else slope * float(by_arm @ self.control.law)
             share = part.runs / self.runs
             value += share * (part.mean(losses, cost) + known)
@@ -123,17 +123,17 @@ class Moments:
         return Estimate(value, math.sqrt(variance))
 
     def slopes(self, loss: Loss, cost: float) -> list[float]:
-        """The control's coefficient for each part, fitted on the other."""
+        """Return the control's coefficient for each part, fitted on the other part."""
         if self.control is None:
             return [0.0]
         if len(self.parts) == 1:
             return [1.0]
-        by_arm = losses_of(self.gaps, loss)
+        by_arm = losses_by_arm(self.gaps, loss)
         return [part.slope(by_arm[part.recommended], cost, by_arm[part.leader]) for part in reversed(self.parts)]
 
 
-def mean_of(numbers: npt.NDArray[np.int64]) -> Estimate:
-    """Their mean, with its standard error."""
+def estimate_mean(numbers: npt.NDArray[np.int64]) -> Estimate:
+    """Estimate the mean of `numbers`, with its standard error."""
     mean = float(numbers.mean())
     return Estimate(mean, math.sqrt(_variance_of_mean(float(np.square(numbers - mean).sum()), len(numbers))))
 
@@ -143,7 +143,7 @@ def _variance_of_mean(squares: float, runs: int) -> float:
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """The exact confidence interval of a probability (Clopper and Pearson 1934)."""
+    """Return the exact confidence interval for a probability (Clopper and Pearson 1934)."""
     from scipy.special import betaincinv  # noqa: PLC0415  # only this needs scipy
 
     tail = (1.0 - level) / 2.0

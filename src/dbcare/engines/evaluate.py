@@ -10,26 +10,27 @@ import numpy as np
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
-from dbcare.engines.build_evaluation import from_law, from_runs
-from dbcare.engines.cheapest_simulator import chosen_simulator
-from dbcare.engines.draws import Arms, arms_of
+from dbcare.engines.build_evaluation import build_from_law, build_from_runs
+from dbcare.engines.cheapest_simulator import choose_simulator
+from dbcare.engines.draws import Arms, make_arms
 from dbcare.engines.estimates import Moments
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import charging_simulator, control_at, direct_simulator, skip_simulator
+from dbcare.engines.simulators import charging_simulator, direct_simulator, make_control, skip_simulator
 from dbcare.engines.threads import available_threads, fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.policies.policy import Policy
+from dbcare.policies.registry import build_policy
 from dbcare.risk import Risk
 
 ENGINES = ("auto", "direct", "skip", "exact")
-FIRST_BATCH = 4_096  # runs before the precision is looked at
-MOST_RUNS = 20_000_000  # at any precision
+FIRST_BATCH_RUNS = 4_096  # runs before the precision is checked
+MAX_RUNS = 20_000_000  # at any precision
 
 
 def evaluate(
-    policy: Policy,
+    policy: Policy | str,
     bandit: Bandit,
     risk: Risk | None = None,
     runs: int = 100_000,
@@ -38,48 +39,91 @@ def evaluate(
     threads: int | None = None,
     precision: float | None = None,
 ) -> Evaluation:
-    """Risk, error and pulls of `policy` on `bandit`.
+    """Evaluate a policy on a bandit whose truth is known: its risk, error and pulls.
 
-    `risk` defaults to the policy's own. `precision` replaces `runs`: simulate until the standard error of the risk is
-    that fraction of it. `engine` is one of auto, direct (draws every pull), skip (draws in large steps), exact (no
-    Monte Carlo). The same seed gives the same bits for any number of `threads`.
+    Parameters
+    ----------
+    policy : Policy or str
+        The policy, or the name of a registered one that needs no options (`build_policy` takes options).
+    bandit : Bandit
+        The truth.
+    risk : Risk, optional
+        What a pull costs and what a wrong choice loses. Default: the policy's own.
+    runs : int
+        Number of simulated runs, where simulation is needed.
+    seed : int
+        Random seed; the same seed gives the same bits for any number of threads.
+    engine : {"auto", "direct", "skip", "exact"}
+        Draw every pull (direct), draw in large steps (skip), compute without Monte Carlo (exact), or choose the
+        cheapest one that is exact for the question (auto).
+    threads : int, optional
+        Number of threads. Default: all CPUs.
+    precision : float, optional
+        Instead of `runs`: simulate until the standard error of the risk is this fraction of it.
+
+    Returns
+    -------
+    Evaluation
+        The figures, with their standard errors and how they were obtained.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is invalid.
+    EngineError
+        If the engine cannot answer this question; the message says which one can.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, DBCARE, Risk, evaluate
+    >>> evaluation = evaluate(DBCARE(Risk.simple_regret(1e-3), arms=2), Bandit.two_arm(0.5))
+    >>> evaluation.engine, round(evaluation.risk, 4)
+    ('exact', 0.1027)
     """
     began = time.perf_counter()
-    risk = risk_of(policy, bandit, risk)
-    runs, seed, width = settings_of(runs, seed, engine, threads)
+    if isinstance(policy, str):
+        policy = _build_by_name(policy, bandit, risk)
+    risk = choose_risk(policy, bandit, risk)
+    runs, seed, width = check_settings(runs, seed, engine, threads)
     if risk.costs_differ and engine in ("skip", "exact"):
         raise EngineError(f"The {engine} engine needs the same cost for all arms; the direct engine takes any.")
     if precision is not None:
         validation.open_unit("precision", precision)
     if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
-        return from_law(exact.law_of(policy, bandit), policy, risk, seed, began)
-    arms = arms_of(bandit)
-    total = runs if precision is None else FIRST_BATCH
-    simulator, outcomes = simulator_of(policy, arms, seed, engine, total, risk)
+        return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
+    arms = make_arms(bandit)
+    total = runs if precision is None else FIRST_BATCH_RUNS
+    simulator, outcomes = make_simulator(policy, arms, seed, engine, total, risk)
     warn_if_interpreted(simulator)
-    control = control_at(arms, simulator.checkpoint)
+    control = make_control(arms, simulator.checkpoint)
     gaps = np.array(bandit.gaps)
     while True:
-        outcomes = extended(outcomes, simulator, total, width)
+        outcomes = extend_runs(outcomes, simulator, total, width)
         moments = Moments(outcomes, gaps, control)
         reached = moments.total(risk.loss, moments.unit(risk))
         if precision is None or reached.standard_error <= precision * reached.value:
             break
-        if total >= MOST_RUNS:
+        if total >= MAX_RUNS:
             warnings.warn(
-                f"`precision` of {precision:g} needs more than {MOST_RUNS:,} runs; the standard error is "
+                f"`precision` of {precision:g} needs more than {MAX_RUNS:,} runs; the standard error is "
                 f"{reached.standard_error / reached.value:.2g} of the risk.",
                 PrecisionWarning,
                 stacklevel=2,
             )
             break
         wanted = 1.05 * total * (reached.standard_error / (precision * reached.value)) ** 2
-        total = int(min(max(wanted, 1.2 * total), 10.0 * total, MOST_RUNS))
-    return from_runs(outcomes, moments, simulator, policy, risk, seed, began)
+        total = int(min(max(wanted, 1.2 * total), 10.0 * total, MAX_RUNS))
+    return build_from_runs(outcomes, moments, simulator, policy, risk, seed, began)
 
 
-def settings_of(runs: int, seed: int, engine: str, threads: int | None) -> tuple[int, int, int]:
-    """Runs, seed and threads, checked."""
+def _build_by_name(name: str, bandit: Bandit, risk: Risk | None) -> Policy:
+    if not isinstance(bandit, Bandit) or not isinstance(risk, Risk):
+        raise InvalidValueError(f"`bandit` and `risk` are required to build {name!r} but got {bandit!r} and {risk!r}.")
+    return build_policy(name, bandit, risk)
+
+
+def check_settings(runs: int, seed: int, engine: str, threads: int | None) -> tuple[int, int, int]:
+    """Return runs, seed and threads, checked."""
     runs = validation.whole("runs", runs, at_least=1)
     seed = validation.whole("seed", seed, at_least=0)
     if seed >= 2**63:
@@ -88,8 +132,8 @@ def settings_of(runs: int, seed: int, engine: str, threads: int | None) -> tuple
     return runs, seed, validation.whole("threads", available_threads() if threads is None else threads, at_least=1)
 
 
-def risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
-    """The risk to evaluate by: `risk`, or the policy's own."""
+def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
+    """Return the risk to evaluate by: `risk`, or the policy's own."""
     for name, value, kind in (("policy", policy, Policy), ("bandit", bandit, Bandit)):
         if not isinstance(value, kind):
             raise InvalidValueError(f"`{name}` must be a {kind.__name__} but got {value!r}.")
@@ -100,7 +144,7 @@ def risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     chosen = policy.risk if risk is None else risk
     if not isinstance(chosen, Risk):
         raise InvalidValueError(
-            f"`risk` must be given for a policy that has none of its own, such as {type(policy).__name__}, "
+            f"`risk` is required for a policy that has none of its own, such as {type(policy).__name__}, "
             f"but got {chosen!r}."
         )
     chosen.costs(policy.arms)
@@ -108,30 +152,31 @@ def risk_of(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     return chosen
 
 
-def simulator_of(
+def make_simulator(
     policy: Policy, arms: Arms, seed: int, engine: str, runs: int, risk: Risk
 ) -> tuple[Simulator, Outcomes]:
-    """The simulator of that engine, and the runs that choosing it has already made."""
+    """Return the simulator of that engine, and the runs that choosing it has already made."""
     if risk.costs_differ:
         return charging_simulator(policy, arms, seed, risk.costs(policy.arms)), Outcomes.empty(0, charged=True)
     if engine == "auto":
-        return chosen_simulator(policy, arms, seed, runs)
+        return choose_simulator(policy, arms, seed, runs)
     simulator = (direct_simulator if engine == "direct" else skip_simulator)(policy, arms, seed)
     return simulator, Outcomes.empty(0, control=simulator.checkpoint > 0)
 
 
 def warn_if_interpreted(simulator: Simulator) -> None:
-    """Say to the caller's caller why this will take long, if it will."""
+    """Warn the caller's caller if this will take long, and why."""
     if simulator.interpreted:
         warnings.warn(
-            f"The policy cannot be compiled and runs interpreted, some hundred times slower: {simulator.interpreted}",
+            "The policy cannot be compiled and runs interpreted, several hundred times slower: "
+            f"{simulator.interpreted}",
             NotCompiledWarning,
             stacklevel=3,
         )
 
 
-def extended(done: Outcomes, simulator: Simulator, runs: int, threads: int) -> Outcomes:
-    """`done` continued to `runs` runs."""
+def extend_runs(done: Outcomes, simulator: Simulator, runs: int, threads: int) -> Outcomes:
+    """Continue `done` to `runs` runs."""
     known = len(done.pulls)
     outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0, charged=simulator.charged, caps=done.caps)
     outcomes.take(done)

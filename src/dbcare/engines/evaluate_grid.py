@@ -1,4 +1,4 @@
-"""`evaluate_grid`: the exact law of a two-arm policy over a whole grid of gaps."""
+"""`evaluate_grid`: the exact law of a two-arm policy over a grid of gaps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dbcare import validation
 from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact import two_arm_curve
-from dbcare.engines.exact.law import TwoArmLaw, checked_gaps
+from dbcare.engines.exact.law import TwoArmLaw, check_gaps
 from dbcare.errors import InvalidValueError
 from dbcare.policies.policy import Policy
 
@@ -22,21 +22,22 @@ def evaluate_grid(
     family: str = "gaussian",
     sigma: float = 1.0,
 ) -> TwoArmLaw:
-    """Error, regret, pulls and both risks at every gap, without Monte Carlo error.
+    """Compute error, regret, pulls and both risks at every gap, without Monte Carlo error.
 
-    Gaussian means +-gap/2 with standard deviation `sigma`, or Bernoulli means 1/2 +- gap/2. One pass serves all gaps.
-    A policy that knows the gap is given as a function of it: `lambda gap: KnownGapOracle(risk, gap)`.
+    The arms are Gaussian with means +-gap/2 and standard deviation `sigma`, or Bernoulli with means 1/2 +- gap/2. One
+    pass serves all gaps. Pass a policy that knows the gap as a function of the gap:
+    `lambda gap: KnownGapOracle(risk, gap)`.
     """
-    checked = checked_gaps(gaps, np.inf if family == "gaussian" else 1.0)
+    grid = check_gaps(gaps, np.inf if family == "gaussian" else 1.0)
     if not isinstance(policy, Policy) and not callable(policy):
         raise InvalidValueError(f"`policy` must be a Policy or a function of the gap but got {policy!r}.")
     if isinstance(policy, Policy):
-        validation.spread_within(policy.largest_spread, float(checked.max()))
+        validation.spread_within(policy.largest_spread, float(grid.max()))
         return two_arm_curve(policy, gaps, family=family, sigma=sigma, levels=QUANTILES)
-    each = [two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in checked]
+    laws = [two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in grid]
     joined = {
-        field.name: np.concatenate([getattr(law, field.name) for law in each])
+        field.name: np.concatenate([getattr(law, field.name) for law in laws])
         for field in fields(TwoArmLaw)
         if field.name not in ("levels", "mass_defect")
     }
-    return TwoArmLaw(**joined, levels=each[0].levels, mass_defect=max(law.mass_defect for law in each))
+    return TwoArmLaw(**joined, levels=laws[0].levels, mass_defect=max(law.mass_defect for law in laws))

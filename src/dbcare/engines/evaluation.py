@@ -1,18 +1,18 @@
-"""The answer to "how good is this policy here", with how it was obtained."""
+"""How good a policy is on a bandit, with how that was found out."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbcare.engines.estimates import Estimate
+from dbcare.json_values import replace_non_finite
 from dbcare.risk import Loss
 
 
 @dataclass(frozen=True)
 class Pulls:
-    """Pulls of a run: mean, its standard error, and quantiles by level."""
+    """Pulls of a run: their mean, its standard error, and quantiles by level."""
 
     mean: float
     standard_error: float
@@ -35,7 +35,40 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Risk of a policy on a bandit; every standard error is 0 where the engine is exact."""
+    """How good a policy is on a bandit, and how that was found out; print it for a table.
+
+    Parameters
+    ----------
+    policy : str
+        The policy's description.
+    loss : Loss
+        The loss that was asked for; figures for the other one are in `risks` and `losses`.
+    cost : float or tuple of float
+        Cost of a pull, in units of the loss, or one per arm.
+    risks, losses : dict
+        Expected loss with and without the cost of pulls, each with its standard error, by loss.
+    error_interval : tuple of float
+        Exact 95% interval of the error from the count of wrong runs.
+    pulls : Pulls
+        Pulls of a run.
+    capped : float
+        Share of runs that stopped with more than one arm left: at their budget, or their cap on pulls.
+    runs : int
+        Simulated runs; 0 where the engine is exact, and then every standard error is 0.
+    engine, guarantee : str
+        The engine, and what it guarantees.
+    control : ControlVariate or None
+        How a control variate was used, if one was.
+    seconds, pulls_simulated, seed, version
+        What it took, and what is needed to repeat it.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Risk, Uniform, evaluate
+    >>> evaluation = evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3))
+    >>> evaluation.pulls.mean, evaluation.standard_error
+    (20.0, 0.0)
+    """
 
     policy: str
     loss: Loss
@@ -44,7 +77,7 @@ class Evaluation:
     losses: dict[Loss, Estimate]
     error_interval: tuple[float, float]
     pulls: Pulls
-    capped: float  # share of runs that stopped with more than one arm left: at their budget or their cap on pulls
+    capped: float
     runs: int
     engine: str
     guarantee: str
@@ -56,7 +89,7 @@ class Evaluation:
 
     @property
     def risk(self) -> float:
-        """E[loss] + E[cost of all pulls], for the risk asked for."""
+        """E[loss] + E[cost of all pulls], for the loss that was asked for."""
         return self.risks[self.loss].value
 
     @property
@@ -66,12 +99,12 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Risk -+ 2 standard errors, as the paper's figures show it."""
+        """Risk minus and plus 2 standard errors, as the paper's figures show it."""
         return self.risk - 2.0 * self.standard_error, self.risk + 2.0 * self.standard_error
 
     @property
     def error(self) -> float:
-        """P(an arm below the best is recommended); `error_interval` is the exact 95% interval from the count."""
+        """P(an arm below the best is recommended)."""
         return self.losses[Loss.MISIDENTIFICATION].value
 
     @property
@@ -80,7 +113,7 @@ class Evaluation:
         return self.losses[Loss.SIMPLE_REGRET].value
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain numbers, texts, lists and dictionaries, ready for JSON; None where one is infinite."""
+        """Return all figures as plain values, ready for JSON, with None for infinite ones."""
         plain = asdict(self)
         plain["loss"] = str(self.loss)
         for name in ("risks", "losses"):
@@ -88,7 +121,7 @@ class Evaluation:
         plain["error_interval"] = list(self.error_interval)
         plain["pulls"]["quantiles"] = {str(level): value for level, value in self.pulls.quantiles.items()}
         known = {"risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
-        return {name: finite(value) for name, value in {**plain, **known}.items()}
+        return {name: replace_non_finite(value) for name, value in {**plain, **known}.items()}
 
     def __str__(self) -> str:
         other = next(loss for loss in Loss if loss is not self.loss)
@@ -115,15 +148,6 @@ class Evaluation:
     def _interval(self) -> str:
         low, high = self.error_interval
         return "" if low == high else f", 95% by count: {low:.4g} to {high:.4g}"
-
-
-def finite(value: Any) -> Any:
-    """The same with None for numbers that JSON does not have, inside dictionaries and lists too."""
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _words(loss: Loss) -> str:

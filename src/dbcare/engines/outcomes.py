@@ -1,4 +1,4 @@
-"""What each simulated run came to."""
+"""The outcomes of simulated runs."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What each run came to; by run and by cap where several caps on the pulls were followed."""
+    """The outcome of each run; arrays are indexed by run, and also by cap if several caps on pulls are followed."""
 
     recommended: npt.NDArray[np.int32]
     pulls: npt.NDArray[np.int64]
-    undecided: npt.NDArray[np.bool_]  # stopped with more than one arm left
-    leader: npt.NDArray[np.int32]  # the control variate's arm, where there is one
-    spent: npt.NDArray[np.float64]  # the cost of all pulls, where arms differ in it
+    undecided: npt.NDArray[np.bool_]  # whether the run stopped with more than one arm left
+    leader: npt.NDArray[np.int32]  # the control variate's arm; empty without one
+    spent: npt.NDArray[np.float64]  # the total cost of the pulls; empty if all arms cost the same
 
     @classmethod
     def empty(cls, runs: int, *, control: bool = False, charged: bool = False, caps: int | None = None) -> "Outcomes":
-        """Places for the results of `runs` runs, at each of so many `caps` if that is given."""
+        """Allocate outcomes for `runs` runs, at each of `caps` caps if given."""
         shape = runs if caps is None else (runs, caps)
         return cls(
             np.empty(shape, np.int32),
@@ -29,7 +29,7 @@ class Outcomes:
         )
 
     def part(self, start: int, stop: int) -> "Outcomes":
-        """The runs from `start` to `stop`, sharing memory."""
+        """Return the runs from `start` to `stop`; the arrays share memory."""
         return Outcomes(
             self.recommended[start:stop],
             self.pulls[start:stop],
@@ -40,16 +40,16 @@ class Outcomes:
 
     @property
     def paid(self) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
-        """What each run cost: pulls, or money where arms differ."""
+        """What each run paid: its number of pulls, or their total cost if the arms' costs differ."""
         return self.spent if len(self.spent) else self.pulls
 
     @property
     def caps(self) -> int | None:
-        """How many caps were followed, if several could have been."""
+        """The number of caps followed, or None if the arrays have no cap axis."""
         return self.pulls.shape[1] if self.pulls.ndim == 2 else None
 
     def at_cap(self, place: int) -> "Outcomes":
-        """The runs as they ended at one of the caps."""
+        """Return the runs as they ended at the cap with index `place`."""
         return Outcomes(
             self.recommended[:, place].copy(),
             self.pulls[:, place].copy(),
@@ -59,6 +59,6 @@ class Outcomes:
         )
 
     def take(self, done: "Outcomes") -> None:
-        """Copy finished runs to the front."""
-        for mine, theirs in zip(vars(self).values(), vars(done).values(), strict=True):
-            mine[: len(theirs)] = theirs
+        """Copy the finished runs `done` to the front."""
+        for target, source in zip(vars(self).values(), vars(done).values(), strict=True):
+            target[: len(source)] = source

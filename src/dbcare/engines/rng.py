@@ -1,8 +1,8 @@
 """Random numbers for the compiled engines: xoshiro256++ and a 256-layer ziggurat.
 
 The generator (Blackman and Vigna 2021) has four words of state, passed and returned by value so that they stay in
-registers. Each run has a stream of its own, seeded by SplitMix64 from (seed, run number): results are the same bits
-for any number of threads. Gaussians by the ziggurat method (Marsaglia and Tsang 2000): one 64-bit word and one
+registers. Each run has its own stream, seeded by SplitMix64 from (seed, run number), so results are identical to the
+bit for any number of threads. Gaussians use the ziggurat method (Marsaglia and Tsang 2000): one 64-bit word and one
 multiplication in 98.8% of all draws.
 """
 
@@ -18,7 +18,7 @@ from dbcare.policies.rule import TIE_MODULUS
 INLINE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 
 LAYERS = 256
-TAIL = 3.6541528853610088  # where the lowest of 256 layers of equal area ends
+TAIL = 3.6541528853610088  # right edge of the lowest of 256 layers of equal area
 
 
 def _layers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -33,14 +33,14 @@ def _layers() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
 
 
 EDGES, HEIGHTS = _layers()
-# Side by side, what a draw needs of its layer: the width of a unit of the random word, and the square of where the
-# inner box ends. One table and no constant besides: in a crowded loop each address would cost an instruction.
+# What a draw needs from its layer, side by side: the width of one unit of the random word, and the square of the inner
+# box's right edge. All in one table, because in a crowded loop every further address would cost an instruction.
 TABLE = np.column_stack([EDGES[:LAYERS] / 2.0**63, EDGES[1:] ** 2]).ravel()
 
 
 @njit(**INLINE)
 def next_word(s0, s1, s2, s3):
-    """The next 64 random bits, and the new state."""
+    """Return the next 64 random bits and the new state."""
     total = s0 + s3
     word = ((total << uint64(23)) | (total >> uint64(41))) + s0
     shifted = s1 << uint64(17)
@@ -55,14 +55,14 @@ def next_word(s0, s1, s2, s3):
 
 @njit(**INLINE)
 def uniform(s0, s1, s2, s3):
-    """A number strictly between 0 and 1, with 52 random bits."""
+    """Draw a number strictly between 0 and 1, with 52 random bits."""
     word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
     return (float(word >> uint64(12)) + 0.5) * 2.0**-52, s0, s1, s2, s3
 
 
 @njit(**INLINE)
 def mixed(x):
-    """SplitMix64's finaliser."""
+    """Apply SplitMix64's finalizer."""
     x = (x ^ (x >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> uint64(27))) * uint64(0x94D049BB133111EB)
     return x ^ (x >> uint64(31))
@@ -70,7 +70,7 @@ def mixed(x):
 
 @njit(**INLINE)
 def stream(seed, run):
-    """The generator of one run: SplitMix64 started at a point mixed from seed and run number."""
+    """Return the generator of one run: SplitMix64 started at a point mixed from seed and run number."""
     step = uint64(0x9E3779B97F4A7C15)
     start = mixed(mixed(uint64(seed) + step) + uint64(run) * step + step)
     return mixed(start + step), mixed(start + step * uint64(2)), mixed(start + step * uint64(3)), mixed(start)
@@ -78,7 +78,7 @@ def stream(seed, run):
 
 @njit(**INLINE)
 def begun(seed, run):
-    """The generator of one run, after the first word of its stream has given the seed of its ties."""
+    """Return a run's tie-breaking seed, taken from the first word of its stream, and the generator after that word."""
     s0, s1, s2, s3 = stream(seed, run)
     word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
     return 1 + int(word % uint64(TIE_MODULUS - 1)), s0, s1, s2, s3
@@ -86,7 +86,7 @@ def begun(seed, run):
 
 @njit(error_model="numpy")
 def beyond_layer(layer, x, s0, s1, s2, s3):
-    """The ziggurat's rare part: `x` fell outside the inner box of its layer."""
+    """Handle the ziggurat's rare case: `x` fell outside the inner box of its layer."""
     while True:
         if layer == 0:
             while True:
@@ -107,7 +107,7 @@ def beyond_layer(layer, x, s0, s1, s2, s3):
 
 @njit(**INLINE)
 def normal(s0, s1, s2, s3):
-    """A standard normal number, and the new state."""
+    """Draw a standard normal number; return it and the new state."""
     word, s0, s1, s2, s3 = next_word(s0, s1, s2, s3)
     layer = np.int64(word & uint64(LAYERS - 1))
     x = np.float64(np.int64(word)) * TABLE[2 * layer]

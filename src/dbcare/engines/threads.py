@@ -1,7 +1,7 @@
-"""Runs spread over threads, with results that do not depend on how.
+"""Spread runs over threads; the results do not depend on how they are spread.
 
-A kernel releases the interpreter's lock and writes each run's result to its place, so threads only share a counter.
-They take blocks of runs sized to about a twentieth of a second, so that Ctrl-C is obeyed at once.
+A kernel releases the interpreter's lock and writes each run's result to that run's own slot, so threads share only a
+counter. They take blocks of runs that last about a twentieth of a second, so Ctrl-C takes effect promptly.
 """
 
 import os
@@ -13,45 +13,45 @@ from dbcare.engines.outcomes import Outcomes
 
 BLOCK_SECONDS = 0.05
 
-Block = Callable[[Outcomes, int], None]  # fill all of these outcomes; the first run's number
+Block = Callable[[Outcomes, int], None]  # fills all of the given outcomes; takes the number of the first run
 
 
 def available_threads() -> int:
-    """Processors that this process may use."""
+    """Return the number of CPUs available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fill(outcomes: Outcomes, blocks: list[Block], first: int, largest_block: int = 65_536) -> None:
-    """Run `first`, `first` + 1, ... into `outcomes`, one thread for each of `blocks` (each owns its scratch memory)."""
+def fill(outcomes: Outcomes, blocks: list[Block], first: int, max_block_runs: int = 65_536) -> None:
+    """Simulate runs `first`, `first` + 1, ... into `outcomes`, one thread per block; each block owns its memory."""
     runs = len(outcomes.pulls)
     lock = threading.Lock()
     stop = threading.Event()
-    # Waited for instead of the threads: a join that Ctrl-C interrupts may take a running thread for a stopped one.
+    # Wait for this rather than joining threads: a join interrupted by Ctrl-C may take a running thread for stopped.
     finished = threading.Semaphore(0)
     failures: list[BaseException] = []
-    taken = 0
+    next_run = 0
 
     def work(block: Block) -> None:
-        nonlocal taken
+        nonlocal next_run
         size = 1
         try:
             while not stop.is_set():
                 with lock:
-                    start, taken = taken, min(runs, taken + size)
-                    end = taken
+                    start, next_run = next_run, min(runs, next_run + size)
+                    end = next_run
                 if start == end:
                     return
                 began = time.perf_counter()
                 block(outcomes.part(start, end), first + start)
                 pace = BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9)
-                size = max(1, min(int(size * min(pace, 8.0)), largest_block, (runs - taken) // len(blocks) + 1))
+                size = max(1, min(int(size * min(pace, 8.0)), max_block_runs, (runs - next_run) // len(blocks) + 1))
         except BaseException as failure:
             failures.append(failure)
             stop.set()
         finally:
             finished.release()
 
-    if len(blocks) == 1:  # in the caller's own thread, which then also counts its time
+    if len(blocks) == 1:  # stay in the caller's thread, so that its CPU time is counted there
         work(blocks[0])
         if failures:
             raise failures[0]

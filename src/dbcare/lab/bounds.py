@@ -13,6 +13,7 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.lab.curves import Floats, words
 from dbcare.lab.figures import AXIS, THEORY, Plot, PlotLine
+from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
 from dbcare.theory import breakeven, lower, upper
 
@@ -29,7 +30,7 @@ DECISIONS = (
 
 @dataclass(frozen=True)
 class Setup:
-    """Where bounds are looked at."""
+    """The setting that bounds are computed for."""
 
     cost: float = 1e-4
     sigma: float = 1.0
@@ -39,7 +40,7 @@ class Setup:
     points: int = 200
 
     def __post_init__(self) -> None:
-        validation.settle(
+        validation.set_fields(
             self,
             cost=validation.positive("cost", self.cost),
             sigma=validation.positive("sigma", self.sigma),
@@ -53,7 +54,7 @@ class Setup:
 
     @property
     def gaps(self) -> Floats:
-        """The gaps looked at, in geometric steps."""
+        """The gaps, in geometric steps."""
         return np.geomspace(self.smallest, self.largest, self.points)
 
     @property
@@ -63,48 +64,56 @@ class Setup:
         return f"Bounds on the risk, {kind}, cost {self.cost:g} a pull, sigma {self.sigma:g}"
 
 
-def bounds(setup: Setup, loss: Loss) -> dict[str, Floats]:
-    """Every bound under one loss, by what it is."""
+@dataclass(frozen=True)
+class Bound:
+    """A bound at every gap; `kind` is the policy it is about, or THEORY where it is about all."""
+
+    label: str
+    kind: str
+    values: Floats
+
+
+def compute_bounds(setup: Setup, loss: Loss) -> list[Bound]:
+    """Compute every bound under one loss."""
     gaps, cost, sigma, arms = setup.gaps, setup.cost, setup.sigma, setup.arms
     others = np.repeat(gaps[:, np.newaxis], arms - 1, axis=1)
     hardness = (arms - 1) / gaps**2
-    guess = upper.guess(loss, np.column_stack([np.zeros_like(gaps), others]))
     regret = loss is Loss.SIMPLE_REGRET
-    least = (
+    if arms == 2:
+        bounds = [
+            _upper_bound("dbcare", upper.two_arm_curve(loss, gaps, cost, sigma, bound=setup.largest)),
+            _upper_bound("known-gap-oracle", upper.oracle(loss, gaps, cost, sigma)),
+            _upper_bound("breakeven-racing", breakeven.two_arm_integral(loss, gaps, cost, sigma)),
+        ]
+    elif regret:
+        guarantee = upper.simple_regret(hardness, gaps, arms, cost, sigma, bound=setup.largest)
+        bounds = [_upper_bound("dbcare", guarantee)]
+    else:
+        bounds = [_upper_bound("dbcare", upper.misidentification(hardness, arms, cost, sigma))]
+    guess = POLICIES.entry("guess")
+    risk_of_guess = upper.guess(loss, np.column_stack([np.zeros_like(gaps), others]))
+    bounds.append(Bound(guess.label, guess.name, np.asarray(risk_of_guess, dtype=np.float64)))
+    lowest = (
         lower.simple_regret(hardness, gaps, cost, sigma) if regret else lower.misidentification(hardness, cost, sigma)
     )
-    found = {}
-    if arms == 2:
-        found["DBCARE, upper bound"] = upper.two_arm_curve(loss, gaps, cost, sigma, bound=setup.largest)
-        found["known-gap oracle, upper bound"] = upper.oracle(loss, gaps, cost, sigma)
-        found["BreakevenRacing, upper bound"] = breakeven.two_arm_integral(loss, gaps, cost, sigma)
-    elif regret:
-        found["DBCARE, upper bound"] = upper.simple_regret(hardness, gaps, arms, cost, sigma, bound=setup.largest)
-    else:
-        found["DBCARE, upper bound"] = upper.misidentification(hardness, arms, cost, sigma)
-    found["guess"] = guess
-    found["any policy, lower bound"] = least
-    return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
+    bounds.append(Bound("any policy, lower bound", THEORY, np.asarray(lowest, dtype=np.float64)))
+    return bounds
 
 
-LOOKS_OF = {
-    "DBCARE, upper bound": "dbcare",
-    "known-gap oracle, upper bound": "known-gap-oracle",
-    "BreakevenRacing, upper bound": "breakeven-racing",
-    "guess": "guess",
-    "any policy, lower bound": THEORY,
-}
+def _upper_bound(policy: str, values: object) -> Bound:
+    entry = POLICIES.entry(policy)
+    return Bound(f"{entry.label}, upper bound", entry.name, np.asarray(values, dtype=np.float64))
 
 
-def plots(setup: Setup) -> list[Plot]:
-    """One for each loss."""
+def make_plots(setup: Setup) -> list[Plot]:
+    """Return one plot per loss."""
     return [
         Plot(
             words(loss).capitalize(),
             setup.gaps,
             AXIS["gap"],
             "risk",
-            tuple(PlotLine(name, LOOKS_OF[name], values) for name, values in bounds(setup, loss).items()),
+            tuple(PlotLine(bound.label, bound.kind, bound.values) for bound in compute_bounds(setup, loss)),
         )
         for loss in Loss
     ]

@@ -16,7 +16,9 @@ from dbcare.lab.experiment import Experiment, Setting
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.look import PolicyKind
 from dbcare.policies.policy import Policy
+from dbcare.policies.registry import POLICIES
 from dbcare.rewards import Gaussian
 from dbcare.risk import Loss
 from dbcare.theory import breakeven, lower, pulls, upper
@@ -28,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 class Curve:
     """One policy along the axis: risk with its standard error, error, mean pulls and what they cost."""
 
-    policy: str  # by its name in the catalog
+    policy: str  # its registered name, or module:function
     risk: Floats
     standard_error: Floats
     error: Floats
@@ -66,8 +68,13 @@ class Panel:
         return f"{self.title}, {words(self.loss)}"
 
     def by_policy(self, *names: str) -> dict[str, Curve]:
-        """The curves of policies with these names in the catalog."""
-        return {label: curve for label, curve in self.curves.items() if curve.policy in names}
+        """Return the curves of policies with these names, each of which must be registered."""
+        policies = [POLICIES.entry(name).name for name in names]
+        return {label: curve for label, curve in self.curves.items() if curve.policy in policies}
+
+    def by_kind(self, *kinds: PolicyKind) -> dict[str, Curve]:
+        """Return the curves of policies of these kinds."""
+        return {label: curve for label, curve in self.curves.items() if POLICIES.kind(curve.policy) in kinds}
 
 
 def words(loss: Loss) -> str:
@@ -92,8 +99,15 @@ def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Poi
         )
         for label, contender in experiment.contenders.items()
     }
-    ours = next((label for label, contender in experiment.contenders.items() if contender.policy == "dbcare"), None)
-    policies = [point.policy for point in experiment.curves[loss, number, ours]] if ours else [None] * len(setting.x)
+    # The guarantees are DBCARE's: they use the sigma and bound that it was given, if it takes part.
+    policies: list[Policy | None] = next(
+        (
+            [point.policy for point in points]
+            for (own_loss, own_number, _), points in experiment.curves.items()
+            if (own_loss, own_number) == (loss, number) and isinstance(points[0].policy, DBCARE)
+        ),
+        [None] * len(setting.x),
+    )
     places = zip(setting.bandits, setting.costs, policies, strict=True)
     bounds = np.array(
         [(*_theory(loss, bandit, cost, policy), _racing(loss, bandit, cost)) for bandit, cost, policy in places]

@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,10 @@ import numpy as np
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
-from dbcare.lab.bandit_names import bandit_by_name, refuse_unknown
+from dbcare.lab.bandit_names import build_bandit
 from dbcare.lab.experiment import Contender, Experiment, Setting
 from dbcare.lab.our_claims import ALL_CLAIMS
+from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
 KEYS = ("title", "source", "decisions", "claims", "runs", "seed", "cost", "losses", "settings", "policies")
@@ -60,11 +62,9 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool
         raise InvalidValueError(f"`file` must be readable but got {path}: {failure.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
         raise InvalidValueError(f"{path.name} must be a TOML file: {failure}.") from None
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # where a policy such as `module:function` may live
     try:
-        experiment = _experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
+        with _importable(path.resolve().parent):
+            experiment = _build_experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
     except OverflowError:
         raise InvalidValueError(f"{path.name}: gaps and costs must be of a size whose squares are numbers.") from None
     except InvalidValueError as failure:
@@ -75,7 +75,17 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool
     return experiment
 
 
-def _experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Let modules next to the file be imported, where a policy such as `module:function` may live."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
     refuse_unknown("Keys of an experiment", raw, KEYS)
     settings = _tables("settings", raw.get("settings"))
     parts = [part for table in settings for part in _columns(table, raw.get("cost"), quick)]
@@ -139,7 +149,7 @@ def _columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
     name = table["bandit"]
     title = _text("title", table.get("title", str(name)))
     by_gap = gaps is not None and len(costs) == 1
-    bandits = [bandit_by_name(name, {**options, "gap": gap}) for gap in gaps or ()] or [bandit_by_name(name, options)]
+    bandits = [build_bandit(name, {**options, "gap": gap}) for gap in gaps or ()] or [build_bandit(name, options)]
     places = max(len(bandits), len(costs))
     setting = Setting(
         title=title,

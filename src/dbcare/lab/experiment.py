@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from dbcare.bandit import Bandit
-from dbcare.lab.bandit_names import Problem, policy_by_name
 from dbcare.lab.points import Point
+from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
+from dbcare.policies.registry import build_from_facts
 from dbcare.risk import Loss, Risk
 
 
@@ -50,11 +51,12 @@ class Experiment:
     decisions: tuple[str, ...] = ()  # what its source leaves open, and what was chosen
     claims: tuple[str, ...] = ()  # names in `claims.CLAIMS`
 
-    def policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
-        """The policy that `label` stands for at one place of the axis."""
+    def build_policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
+        """Build the policy that `label` stands for at one place of the axis."""
         contender = self.contenders[label]
-        problem = Problem(setting.bandits[place], Risk(loss, setting.costs[place]), setting.bound)
-        return policy_by_name(contender.policy, problem, dict(contender.options))
+        risk = Risk(loss, setting.costs[place])
+        facts = PolicyFacts.from_bandit(setting.bandits[place], risk, setting.bound)
+        return build_from_facts(contender.policy, facts, contender.options)
 
     def runs_of(self, label: str) -> int:
         """Runs at each point of a policy."""
@@ -66,7 +68,7 @@ class Experiment:
         """The points of every curve along the axis, by loss, number of the setting, and label."""
         return {
             (loss, number, label): [
-                Point(self.policy(label, setting, loss, place), bandit, cost, self.runs_of(label), self.seed)
+                Point(self.build_policy(label, setting, loss, place), bandit, cost, self.runs_of(label), self.seed)
                 for place, (bandit, cost) in enumerate(zip(setting.bandits, setting.costs, strict=True))
             ]
             for loss in self.losses

@@ -14,28 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dbcare.lab.curves import Floats, Panel
+from dbcare.policies.look import BLACK, DASHES, PALETTE, VIOLET, Look, PolicyKind
+from dbcare.policies.registry import POLICIES
 
-# Okabe and Ito's colours, told apart with any colour vision (their yellow darkened); dashes tell the kind of a policy.
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#8C7A00", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
-COLOURS = (BLUE, ORANGE, RED, SKY, GREEN, PURPLE, YELLOW)
-VIOLET = "#5E2CA5"  # kept for our own policies, which have marks as well, so that they stand apart
-FIXED_BUDGET, FIXED_CONFIDENCE, YARDSTICK = "--", "-.", ":"
-LOOKS: dict[str, tuple[str, tuple[str, ...]]] = {  # dashes, and colours to take first
-    "dbcare": ("-", (BLUE,)),
-    "breakeven": ("-", (VIOLET,)),
-    "breakeven-racing": ("-", (VIOLET,)),
-    "sequential-halving": (FIXED_BUDGET, (ORANGE, RED)),
-    "successive-rejects": (FIXED_BUDGET, (RED, ORANGE)),
-    "uniform": (FIXED_BUDGET, (YELLOW,)),
-    "racing": (FIXED_CONFIDENCE, (SKY, GREEN)),
-    "two-arm-confidence": (FIXED_CONFIDENCE, (SKY, GREEN)),
-    "known-gap-oracle": (YARDSTICK, (PURPLE,)),
-    "known-gap-sprt": (YARDSTICK, (YELLOW,)),
-    "guess": (YARDSTICK, (YELLOW,)),
-}
-MARKS = {"breakeven": "o", "breakeven-racing": "s"}
 THEORY = "theory"
 
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot with its margins, in inches
@@ -113,14 +94,14 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
 def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
     """Draw a plot; returns its lines for the legend."""
     drawn = []
-    for line, look in zip(plot.lines, _looks([line.kind for line in plot.lines]), strict=True):
+    for line, style in zip(plot.lines, _choose_styles([line.kind for line in plot.lines]), strict=True):
         drawn += axes.loglog(
-            plot.x, line.y, color=look.colour, linestyle=look.dashes, linewidth=look.width,
-            marker=MARKS.get(line.kind, "o" if len(plot.x) == 1 else ""), markevery=max(1, len(plot.x) // 8),
-            markersize=4.5, markerfacecolor="white" if line.kind == "breakeven-racing" else look.colour,
+            plot.x, line.y, color=style.color, linestyle=style.dashes, linewidth=style.width,
+            marker=style.marker or ("o" if len(plot.x) == 1 else ""), markevery=max(1, len(plot.x) // 8),
+            markersize=4.5, markerfacecolor="white" if style.hollow else style.color,
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
-            axes.fill_between(plot.x, line.low, line.high, color=look.colour, alpha=0.2, linewidth=0.0)
+            axes.fill_between(plot.x, line.low, line.high, color=style.color, alpha=0.2, linewidth=0.0)
     axes.set_title(
         plot.title, fontsize=10, y=1.0, parse_math=False
     )  # a title that looks for its place takes longer than the curves
@@ -134,25 +115,28 @@ def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
 class LineStyle(NamedTuple):
     """How a line is drawn."""
 
-    colour: str
+    color: str
     dashes: str
     width: float
+    marker: str = ""
+    hollow: bool = False
 
 
-def _looks(kinds: Sequence[str]) -> list[LineStyle]:
-    """A policy's own colour if it is free, else the next one that is; thinner than others with the same dashes."""
-    looks: list[LineStyle] = []
+def _choose_styles(kinds: Sequence[str]) -> list[LineStyle]:
+    """Give each policy its own color if it is free, else the next free one, and thinner lines to equal dashes."""
+    styles: list[LineStyle] = []
     for kind in kinds:
         if kind == THEORY:
-            looks.append(LineStyle(BLACK, "-", 1.0))
+            styles.append(LineStyle(BLACK, "-", 1.0))
             continue
-        dashes, liked = LOOKS.get(kind, ("-", ()))
-        if kind in MARKS:
-            looks.append(LineStyle(VIOLET, dashes, 1.4))
+        look = Look() if ":" in kind else POLICIES.entry(kind).look
+        dashes = DASHES.get(POLICIES.kind(kind), "-")
+        if POLICIES.kind(kind) is PolicyKind.OURS:
+            styles.append(LineStyle(VIOLET, dashes, 1.4, look.marker, look.hollow))
             continue
-        # With more policies than colours, the one least used.
-        colour = min((*liked, *COLOURS), key=[look.colour for look in looks].count)
+        # With more policies than colors, the one least used.
+        color = min((*look.colors, *PALETTE), key=[style.color for style in styles].count)
         # Where two curves coincide, the thinner one lets the other be seen.
-        alike = sum(look.dashes == dashes and look.colour != BLACK for look in looks)
-        looks.append(LineStyle(colour, dashes, max(0.8, 2.2 - 0.8 * alike)))
-    return looks
+        alike = sum(style.dashes == dashes and style.color != BLACK for style in styles)
+        styles.append(LineStyle(color, dashes, max(0.8, 2.2 - 0.8 * alike), look.marker, look.hollow))
+    return styles

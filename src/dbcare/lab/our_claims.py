@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dbcare.lab.curves import Panel
-from dbcare.lab.paper_claims import CLAIMS, OURS, Claim, Finding, dbcare_of
+from dbcare.lab.paper_claims import CLAIMS, Claim, Finding, dbcare_of
+from dbcare.policies.look import PolicyKind
 
 
 def below_dbcare(panel: Panel) -> Finding | None:
     """Neither of our policies has a larger risk than DBCARE anywhere."""
-    theirs, ours = dbcare_of(panel), panel.by_policy(*OURS)
+    theirs, ours = dbcare_of(panel), panel.by_kind(PolicyKind.OURS)
     if theirs is None or not ours:
         return None
     listed = []
@@ -37,7 +38,10 @@ def within_theorem(panel: Panel) -> Finding | None:
 
 def near_sprt(panel: Panel) -> Finding | None:
     """Neither DBCARE nor ours beat the SPRT that knows the gap; how near they come."""
-    yardstick, ours = next(iter(panel.by_policy("known-gap-sprt").values()), None), panel.by_policy(*OURS, "dbcare")
+    yardstick, ours = (
+        next(iter(panel.by_policy("known-gap-sprt").values()), None),
+        panel.by_kind(PolicyKind.OURS, PolicyKind.PAPER),
+    )
     if yardstick is None or not ours:
         return None
     listed = []

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbcare.lab.curves import Curve, Panel
+from dbcare.policies.look import PolicyKind
 from dbcare.risk import Loss
 
 FACTOR = 2.0  # "sub-optimal": this many times DBCARE's risk
 NEAR = 8.0  # "within a constant factor" of the oracle
 FLAT = 2.0  # a risk that varies by no more is called flat
 
-OURS = ("breakeven", "breakeven-racing")  # not in the paper
-YARDSTICKS = ("dbcare", "known-gap-oracle", "known-gap-sprt", "guess", *OURS)  # all others compete with DBCARE
-CONFIDENCE = ("racing", "two-arm-confidence")
-
+COMPETITORS = (PolicyKind.FIXED_BUDGET, PolicyKind.FIXED_CONFIDENCE, PolicyKind.OTHER)  # of DBCARE
 
 Finding = tuple[bool, tuple[str, ...]]  # whether a claim holds in a panel, and the figures behind it
 
@@ -71,7 +69,7 @@ def never_dominated(panel: Panel) -> Finding | None:
 def against_competitors(panel: Panel, factor: float) -> Finding | None:
     """Each competitor's risk exceeds `factor` times DBCARE's somewhere."""
     ours = dbcare_of(panel)
-    rivals = {label: curve for label, curve in panel.curves.items() if curve.policy not in YARDSTICKS}
+    rivals = panel.by_kind(*COMPETITORS)
     if ours is None or not rivals:
         return None
     ratios = {label: curve.low / ours.high for label, curve in rivals.items()}
@@ -101,7 +99,7 @@ def flat_below(panel: Panel) -> Finding | None:
     few = max(2, len(panel.x) // 4)
     variation = {
         label: float(np.max(curve.risk[:few]) / np.min(curve.risk[:few]))
-        for label, curve in panel.by_policy("dbcare", *CONFIDENCE).items()
+        for label, curve in panel.by_kind(PolicyKind.PAPER, PolicyKind.FIXED_CONFIDENCE).items()
     }
     span = f"between gaps of {panel.x[0]:.3g} and {panel.x[few - 1]:.3g}"
     listed = [f"{label}: varies by a factor of {factor:.3g} {span}" for label, factor in variation.items()]
@@ -122,7 +120,7 @@ def halving_not_monotone(panel: Panel) -> Finding | None:
 
 def confidence_worst_at_small_gaps(panel: Panel) -> Finding | None:
     """Fixed confidence has its largest risk at the smallest gap, up to noise."""
-    curves = panel.by_policy(*CONFIDENCE)
+    curves = panel.by_kind(PolicyKind.FIXED_CONFIDENCE)
     if not curves:
         return None
     listed = [
@@ -138,7 +136,7 @@ def fail_where_said(panel: Panel) -> Finding | None:
     halving = sorted(panel.by_policy("sequential-halving").items(), key=lambda each: float(each[1].pulls[0]))
     if ours is None or len(halving) < 2:
         return None
-    said = {halving[0][0]: 1, halving[-1][0]: 2} | dict.fromkeys(panel.by_policy(*CONFIDENCE), 0)
+    said = {halving[0][0]: 1, halving[-1][0]: 2} | dict.fromkeys(panel.by_kind(PolicyKind.FIXED_CONFIDENCE), 0)
     thirds = ("small", "moderate", "large")
     holds, listed = True, []
     for label, expected in said.items():

@@ -51,7 +51,7 @@ def experiment_section(
 def bounds_section(folder: Path) -> tuple[Section, list[Path]]:
     """Draw the paper's figure of bounds."""
     setup = bounds.Setup()
-    plots = bounds.plots(setup)
+    plots = bounds.make_plots(setup)
     files = draw(folder / bounds.NAME, setup.title, plots, columns=2)
     table = plots_table(plots, "gap")
     section = Section(

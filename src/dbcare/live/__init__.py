@@ -1,12 +1,15 @@
-"""Live studies: ask which arm to try, tell what came of it, for days, with many workers.
+"""Live studies: ask which arm to try, tell the rewards, for days, with many workers.
 
-settings    what a study is asked to decide, and the policy that follows
-events      what happened: trials asked, told, failed, expired; the study paused, resumed, stopped
-ledger      the state that follows from the events; `decision`, the policy's side of it; `tally`, what was counted
-book        a ledger kept in step with its store; `answers`, what an answer means
-store       where events are kept: `memory`, or a database by `sql` (with its tables, connections and troubles)
-outlook     what a study says of itself: recommendation and status; `guards`, what its data say against its settings
-rows        its trials, for data frames and files
-study       `Study`, what users hold, made by `create`
-logged      what a policy would have done with data from before; `logfile` reads them
+study           `Study`, what users hold; `stored_study`, the one in a store
+studies         create, load, list and delete studies by name
+options         the options of a study, defined once; `settings`, what they amount to, and the policy that follows
+trial           one observation to make; `leases`, how long it may take; `tell`, what an outcome means
+events          what happened; events are all that is stored
+ledger          the state that follows from the events; `decision`, the policy's side of it
+synced_ledger   a ledger kept in step with its store
+stores          where events are kept: in memory or a database, or wherever your own store keeps them
+report          recommendation, status and history; `diagnostics`, which assumptions the data contradict
+arm_statistics  running statistics of an arm's rewards
+export          the trials as rows, for data frames and files
+replay          what a policy would have done with data from before; `log_file` reads them
 """

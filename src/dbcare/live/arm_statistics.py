@@ -1,4 +1,4 @@
-"""What was counted of an arm, and how a study went, in little space however long it takes."""
+"""Statistics of an arm's rewards, and the history of a study, in little space however long it runs."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-BLOCKS = 16  # an arm's rewards are summed in at least half as many stretches of equal length
-POINTS = 200  # a history keeps at least half as many points
+MAX_BLOCKS = 16  # an arm's rewards are summed in at least half as many blocks of equal length
+MAX_POINTS = 200  # a history keeps at least half as many points
 
 
 @dataclass
 class ArmStatistics:
-    """An arm's rewards, in the order counted, and how often its trials were answered."""
+    """An arm's rewards, in the order counted, and how often its trials had an outcome."""
 
     trials: int = 0
     mean: float = 0.0
     squares: float = 0.0  # of deviations from the mean
-    answered: int = 0  # trials that gave a reward, also those behind the stop
-    interruptions: int = 0  # trials that failed, or expired without one; several in a row are one
+    answered: int = 0  # trials that gave a reward, including those after the stop
+    interruptions: int = 0  # trials that failed, or expired without a reward; several in a row count as one
     length: int = 1  # of a block
-    blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, but for the last
+    blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, except the last
 
     def add(self, reward: float) -> None:
-        """One more reward (Welford 1962)."""
+        """Add a reward (Welford 1962)."""
         if self.trials % self.length == 0:
-            if len(self.blocks) == BLOCKS:
-                self.blocks = [sum(self.blocks[place : place + 2]) for place in range(0, BLOCKS, 2)]
+            if len(self.blocks) == MAX_BLOCKS:
+                self.blocks = [sum(self.blocks[place : place + 2]) for place in range(0, MAX_BLOCKS, 2)]
                 self.length *= 2
             self.blocks.append(0.0)
         self.blocks[-1] += reward
         self.trials += 1
-        apart = reward - self.mean
-        self.mean += apart / self.trials
-        self.squares += apart * (reward - self.mean)
+        deviation = reward - self.mean
+        self.mean += deviation / self.trials
+        self.squares += deviation * (reward - self.mean)
 
     @property
     def variance(self) -> float:
-        """Of a reward; infinite before two."""
+        """Variance of a reward; infinite before there are two."""
         return self.squares / (self.trials - 1) if self.trials > 1 else math.inf
 
     def halves(self) -> tuple[tuple[int, float], tuple[int, float]] | None:
-        """Number and mean of the earlier and of the later rewards; None if there are too few blocks."""
+        """Return number and mean of the earlier and of the later rewards; None if there are too few blocks."""
         early = len(self.blocks) // 2
         if early == 0:
             return None
@@ -52,16 +52,16 @@ class ArmStatistics:
 
 @dataclass
 class History:
-    """Points of a curve, evenly thinned out as it grows."""
+    """Points of a curve, thinned out evenly as it grows."""
 
     stride: int = 1
     seen: int = 0
     points: list[list[float | None]] = field(default_factory=list)
 
     def add(self, point: Callable[[], list[float | None]]) -> None:
-        """The curve's next point, made and kept if it is its turn."""
+        """Add the curve's next point, computed and kept only if it is due."""
         if self.seen % self.stride == 0:
-            if len(self.points) == POINTS:
+            if len(self.points) == MAX_POINTS:
                 self.points = self.points[::2]
                 self.stride *= 2
             self.points.append(point())

@@ -9,11 +9,11 @@ from enum import StrEnum
 class EventKind(StrEnum):
     """What an event says."""
 
-    ASKED = "asked"  # a trial of an arm was handed out, to be told until `expires`; it then counts as `reward`, if any
-    TOLD = "told"  # its reward
-    FAILED = "failed"  # it gave none; `charged` says whether it cost its price all the same
-    EXPIRED = "expired"  # nobody told it in time; with a `reward`, that is what it counts as
-    SURPLUS = "surplus"  # its reward came after it had expired and been replaced: recorded and charged
+    ASKED = "asked"  # a trial was handed out until `expires`; then it counts as `reward`, if there is one
+    TOLD = "told"  # the trial's reward
+    FAILED = "failed"  # the trial gave no reward; `charged` says whether it cost its price anyway
+    EXPIRED = "expired"  # the lease ended; with a `reward`, that is what the trial counts as
+    SURPLUS = "surplus"  # the reward arrived after the trial had expired and been replaced: recorded and charged
     PAUSED = "paused"
     RESUMED = "resumed"
     RETIRED = "retired"  # an arm was withdrawn; `note` is the reason
@@ -22,10 +22,30 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened; `trial` is 0 where it is about the study as a whole."""
+    """One thing that happened; `trial` is 0 where it concerns the study as a whole.
+
+    Parameters
+    ----------
+    kind : EventKind
+        What happened.
+    at : float
+        When, in seconds since 1970.
+    trial : int
+        The trial's number.
+    arm : int
+        The arm's index in the settings, or -1.
+    reward, charged, expires, worker, note
+        As `EventKind` says.
+
+    Examples
+    --------
+    >>> from dbcare.live.events import Event, EventKind
+    >>> Event(EventKind.TOLD, at=0.0, trial=1, arm=0, reward=0.7).reward
+    0.7
+    """
 
     kind: EventKind
-    at: float  # seconds since 1970, UTC
+    at: float
     trial: int = 0
     arm: int = -1
     reward: float | None = None

@@ -23,22 +23,51 @@ FORMATS = (".csv", ".jsonl", ".parquet")
 
 @dataclass
 class TrialRow:
-    """One trial; times are in UTC, as ISO 8601."""
+    """One trial, as `Study.trials` lists it; times are in UTC, as ISO 8601.
+
+    Parameters
+    ----------
+    trial : int
+        Its number.
+    arm : str
+        Its arm.
+    status : str
+        "asked", "told", "failed" or "expired".
+    reward : float or None
+        The reward it counts with.
+    late : float or None
+        A reward told after the trial had expired, which is only recorded.
+    counted : bool
+        Whether its outcome has been dealt with.
+    worker : str or None
+        Who asked for it.
+    asked, expires, answered : str or None
+        When it was asked, when its lease ends, and when its outcome was told.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("rows example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.tell(study.ask(), 0.5)
+    >>> row = study.trials()[0]
+    >>> row.arm, row.status, row.reward
+    ('A', 'told', 0.5)
+    """
 
     trial: int
     arm: str
-    status: str  # asked, told, failed or expired
-    reward: float | None  # what it counts as
-    late: float | None  # told after it had expired: on record only
-    counted: bool  # whether its outcome has had its turn
+    status: str
+    reward: float | None
+    late: float | None
+    counted: bool
     worker: str | None
     asked: str
     expires: str | None
     answered: str | None
 
 
-def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[TrialRow]:
-    """One row for each trial, in the order asked; `counted` is the last trial that has had its turn."""
+def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> list[TrialRow]:
+    """Return one row per trial, in the order asked; `counted` is the last trial that has been dealt with."""
     rows: dict[int, TrialRow] = {}
     for event in events:
         if event.kind is EventKind.ASKED:
@@ -50,13 +79,13 @@ def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[T
                 late=None,
                 counted=event.trial <= counted,
                 worker=event.worker,
-                asked=_time(event.at),
-                expires=None if event.expires is None else _time(event.expires),
+                asked=_iso_time(event.at),
+                expires=None if event.expires is None else _iso_time(event.expires),
                 answered=None,
             )
         elif event.trial:
             row = rows[event.trial]
-            row.answered = _time(event.at)
+            row.answered = _iso_time(event.at)
             if event.kind is EventKind.SURPLUS:
                 row.late = event.reward
             else:
@@ -64,23 +93,23 @@ def rows_of(settings: Settings, events: Iterable[Event], counted: int) -> list[T
     return list(rows.values())
 
 
-def _time(at: float) -> str:
+def _iso_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
-def data_frame(rows: list[TrialRow]) -> Any:
-    """A data frame of pandas or polars, whichever is installed."""
+def make_data_frame(rows: list[TrialRow]) -> Any:
+    """Return a data frame of pandas or polars, whichever is installed."""
     plain = [asdict(row) for row in rows]
     for library in ("pandas", "polars"):
         try:
             return import_module(library).DataFrame(plain)
         except ModuleNotFoundError:
             continue
-    raise InvalidValueError("A data frame must come from pandas or polars but got neither: install one of them.")
+    raise InvalidValueError("Data frames require pandas or polars; install either one.")
 
 
-def csv_text(rows: list[TrialRow]) -> str:
-    """A table with a header."""
+def format_csv(rows: list[TrialRow]) -> str:
+    """Return the rows as CSV with a header."""
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, list(TrialRow.__dataclass_fields__), lineterminator="\n")
     writer.writeheader()
@@ -88,21 +117,21 @@ def csv_text(rows: list[TrialRow]) -> str:
     return file.getvalue()
 
 
-def export(rows: list[TrialRow], path: str | Path) -> Path:
-    """Write .csv, .jsonl or .parquet (which needs pandas or polars); whole or not at all."""
+def write_trials(rows: list[TrialRow], path: str | Path) -> Path:
+    """Write a .csv, .jsonl or .parquet file (the last requires pandas or polars), whole or not at all."""
     path = Path(path)
     kind = validation.one_of("path", path.suffix.lower(), FORMATS)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if kind == ".parquet":
-            frame = data_frame(rows)
+            frame = make_data_frame(rows)
             (frame.write_parquet if hasattr(frame, "write_parquet") else frame.to_parquet)(draft)
         else:
             with draft.open("w", encoding="utf-8", newline="") as file:
                 if kind == ".jsonl":
                     file.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
                 else:
-                    file.write(csv_text(rows))
+                    file.write(format_csv(rows))
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

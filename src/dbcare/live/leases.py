@@ -1,4 +1,4 @@
-"""How long a worker may keep a trial: "90s", "30m", "2h", "1d", a number of seconds, or None for ever."""
+"""How long a worker may keep a trial: "90s", "30m", "2h", "1d", a number of seconds, or None for no limit."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 
 Lease = str | float | timedelta | None
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DEFAULT_LEASE = "30m"
+SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MAX_LEASE_SECONDS = 3650 * 86400.0
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
 
 
-LONGEST = 3650 * 86400.0  # ten years; None is for ever
-WRITTEN = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
-
-
-def seconds_of(lease: Any) -> float | None:
-    """The lease in seconds."""
+def lease_seconds(lease: Any) -> float | None:
+    """Return a lease in seconds; None for no limit."""
     if lease is None:
         return None
     if isinstance(lease, str):
-        found = WRITTEN.fullmatch(lease)
-        if found is None:
+        match = DURATION.fullmatch(lease)
+        if match is None:
             raise InvalidValueError(
                 f'`lease` must be a duration such as "90s", "30m", "2h" or "1d", or seconds, but got {lease!r}.'
             )
-        given: Any = float(found[1]) * UNITS[found[2]]
+        duration: Any = float(match[1]) * SECONDS_PER_UNIT[match[2]]
     else:
-        given = lease.total_seconds() if isinstance(lease, timedelta) else lease
-    seconds = validation.positive("lease", given)
-    if seconds > LONGEST:
-        raise InvalidValueError(f"`lease` must be at most ten years, or None for ever, but got {lease!r}.")
+        duration = lease.total_seconds() if isinstance(lease, timedelta) else lease
+    seconds = validation.positive("lease", duration)
+    if seconds > MAX_LEASE_SECONDS:
+        raise InvalidValueError(f"`lease` must be at most ten years, or None for no limit, but got {lease!r}.")
     return seconds

@@ -1,7 +1,7 @@
 """The state of a study, which follows from its events.
 
-Answers count in the order in which their trials were asked, across the whole study: a trial's answer is handed to the
-policy once every earlier trial is told, failed or expired. Counting answers as they arrive would favour those that
+Rewards count in the order in which their trials were asked, across the whole study: a trial's reward is handed to the
+policy once every earlier trial is told, failed or expired. Counting rewards as they arrive would favor those that
 arrive early (a sale is known at once, no sale only after a while).
 """
 
@@ -17,53 +17,53 @@ from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 
-LATELY = 200  # trials within which a worker was seen
+RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
 RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
 
 @dataclass
 class OpenTrial:
-    """A trial that has not been counted yet: waiting for its answer, or for that of an earlier one."""
+    """A trial that has not been counted yet: waiting for its own outcome, or for that of an earlier one."""
 
     arm: int
     asked: float
     expires: float | None
     worker: str | None
-    timeout_reward: float | None  # what it counts as once it expires
+    timeout_reward: float | None  # its reward once it expires
     status: EventKind = EventKind.ASKED
     reward: float | None = None
-    asked_by_then: int = 0  # trials handed out when it was resolved
+    asked_by_then: int = 0  # trials handed out by the time it was resolved
 
     @property
-    def is_out(self) -> bool:
-        """Whether it may still bring a reward that counts."""
+    def may_count(self) -> bool:
+        """Whether it has, or may still bring, a reward that counts."""
         return self.status is EventKind.ASKED or self.reward is not None
 
 
 class Ledger:
-    """A replay of the events so far; `apply` takes the next one. `retired` arms are as if they had never been."""
+    """A replay of the events so far; `apply` takes the next one. `retired` arms count as if never in the study."""
 
     def __init__(self, settings: Settings, retired: frozenset[int] = frozenset()) -> None:
         self.settings = settings
         self.retired = retired
         self.decision = Decision(settings, retired)
         self.asked = 0  # trials handed out; their numbers are 1, 2, ...
-        self.counted = 0  # all trials up to this one are told, failed or expired, and dealt with
+        self.counted = 0  # all trials up to this one are told, failed or expired, and have been dealt with
         self.open: dict[int, OpenTrial] = {}
-        self.waiting = [0] * len(settings.arms)  # trials without an answer, by arm
-        self.tallies = [ArmStatistics() for _ in settings.arms]
+        self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
+        self.statistics = [ArmStatistics() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.spent = 0.0
-        self.workers: dict[str, int] = {}  # who asked lately, and for which trial
-        self.interrupted = False  # whether the last trial counted had no answer
+        self.workers: dict[str, int] = {}  # who asked recently, and for which trial
+        self.interrupted = False  # whether the last trial counted had no reward
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
-        self._soonest = math.inf  # no lease runs out before
+        self._soonest = math.inf  # no lease expires before
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Ledger:
-        """The ledger that follows from all events."""
+        """Return the ledger that follows from all events."""
         listed = list(events)
         ledger = cls(settings, frozenset(event.arm for event in listed if event.kind is EventKind.RETIRED))
         for event in listed:
@@ -71,7 +71,7 @@ class Ledger:
         return ledger
 
     def apply(self, event: Event) -> None:
-        """Take in what happened next; an arm that is retired must be among those the ledger was made with."""
+        """Apply the next event; an arm that is retired must be among those the ledger was made with."""
         if event.kind is EventKind.ASKED:
             self._ask(event)
         elif event.kind in RESOLVED:
@@ -90,35 +90,35 @@ class Ledger:
         self.asked = event.trial
         self.open[event.trial] = OpenTrial(event.arm, event.at, event.expires, event.worker, event.reward)
         self.waiting[event.arm] += 1
-        self.decision.sent(event.arm)
+        self.decision.add_pending(event.arm)
         self._soonest = min(self._soonest, math.inf if event.expires is None else event.expires)
         if event.worker is not None:
             self._see(event.worker)
         self._advance()
 
     def _see(self, worker: str) -> None:
-        """Remember who asks, and forget who has not asked for long."""
+        """Remember who asks, and forget who has not asked for a long time."""
         self.workers.pop(worker, None)
         self.workers[worker] = self.asked
-        while self.workers[oldest := next(iter(self.workers))] <= self.asked - LATELY:
+        while self.workers[oldest := next(iter(self.workers))] <= self.asked - RECENT_TRIALS:
             del self.workers[oldest]
 
     def _resolve(self, event: Event) -> None:
         trial = self.open[event.trial]
-        was_out = trial.is_out
+        could_count = trial.may_count
         self.waiting[trial.arm] -= trial.status is EventKind.ASKED
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
-        if trial.is_out != was_out:  # given up, or told after all
-            (self.decision.sent if trial.is_out else self.decision.back)(trial.arm)
+        if trial.may_count != could_count:  # given up, or told after all
+            (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
         if event.reward is not None or (event.kind is EventKind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
-        if event.trial <= self.counted:  # of a retired arm, for which nobody waited
+        if event.trial <= self.counted:  # of a retired arm, which nobody waited for
             del self.open[event.trial]
             self._count(trial)
         self._advance()
 
     def _advance(self) -> None:
-        """Count what is next in order; trials of retired arms are not waited for."""
+        """Count what is next in order, without waiting for trials of retired arms."""
         while (following := self.open.get(self.counted + 1)) is not None:
             if following.status is EventKind.ASKED and following.arm not in self.retired:
                 return
@@ -128,94 +128,94 @@ class Ledger:
                 self._count(following)
 
     def _count(self, trial: OpenTrial) -> None:
-        tally = self.tallies[trial.arm]
+        statistics = self.statistics[trial.arm]
         if trial.reward is None:
-            # Trials that fail are replaced by others of the same arm: an outage must not look like that arm's fault.
-            tally.interruptions += not self.interrupted
+            # Failed trials are replaced by others of the same arm: an outage must not look like that arm's fault.
+            statistics.interruptions += not self.interrupted
             self.interrupted = True
             return
         self.interrupted = False
-        tally.answered += 1
-        self.decision.back(trial.arm)
-        # Of the rewards from before an arm was retired, the others may have more than they would have asked for alone.
+        statistics.answered += 1
+        self.decision.remove_pending(trial.arm)
+        # From before an arm was retired, the others may have more rewards than they would have asked for alone.
         final = len(self.withdrawn) == len(self.retired)
-        if self.ended is not None or (final and self.decision.stopped):
-            return  # what comes after the stop is on record, and changes nothing
-        tally.add(trial.reward)
+        if self.ended is not None or (final and self.decision.has_stopped):
+            return  # what comes after the stop is recorded, and changes nothing
+        statistics.add(trial.reward)
         self.decision.count(trial.arm, trial.reward, final=final)
         self.history.add(self.standing)
 
     def standing(self) -> list[float | None]:
-        """How many rewards have been counted, what those cost, and the expected loss of stopping now."""
-        rewards = [tally.trials for tally in self.tallies]
+        """Return how many rewards have been counted, what those cost, and the expected loss of stopping now."""
+        rewards = [statistics.trials for statistics in self.statistics]
         spent = sum(trials * cost for trials, cost in zip(rewards, self.settings.costs, strict=True))
         return [sum(rewards), spent, self.expected_loss]
 
     @property
     def expected_loss(self) -> float | None:
-        """Of choosing the leader over its strongest rival, by Breakeven; None where nothing says so."""
-        losses = self.decision.losses()
+        """What choosing the leader is expected to lose to its strongest rival; None where the policy cannot say."""
+        losses = self.decision.expected_losses()
         return None if losses is None else max(losses.values())
 
     @property
     def stopped(self) -> str | None:
-        """Why nothing more will be asked, or None while it may."""
+        """Why no more trials will be handed out; None while they may be."""
         if self.ended is not None:
             return self.ended
-        if self.decision.stopped:
+        if self.decision.has_stopped:
             return self.decision.why()
         limit = self.settings.max_spend
-        waiting = any(each.arm not in self.retired for each in self.open.values())
+        waiting = any(trial.arm not in self.retired for trial in self.open.values())
         if limit is not None and not waiting and self._affordable_arm() is None:
-            amount = self.settings.amount
-            return f"another trial would exceed max_spend: {amount(self.spent)} of {amount(limit)} has been spent"
+            spent, budget = self.settings.money(self.spent), self.settings.money(limit)
+            return f"another trial would exceed max_spend: {spent} of {budget} has been spent"
         return None
 
     def _affordable_arm(self) -> int | None:
-        """The policy's next arm, if it stays within `max_spend` should all that are out be charged."""
+        """Return the policy's next arm, if it stays within `max_spend` even if all pending trials are charged."""
         arm = self.decision.next_arm()
         if arm is None or self.settings.max_spend is None:
             return arm
-        out = sum(trials * each for trials, each in zip(self.waiting, self.settings.costs, strict=True))
-        total = self.spent + out + self.settings.costs[arm]
+        pending = sum(trials * cost for trials, cost in zip(self.waiting, self.settings.costs, strict=True))
+        total = self.spent + pending + self.settings.costs[arm]
         return arm if total <= self.settings.max_spend * (1.0 + 1e-12) else None
 
     @property
     def max_ahead(self) -> int:
-        """How many trials may be asked and not counted."""
+        """How many trials may be pending."""
         if self.settings.max_ahead is not None:
             return self.settings.max_ahead
         return max(2 * len(self.workers), len(self.settings.arms))
 
     def next_arm(self) -> int | None:
-        """The arm of the next trial, or None if there is none, for now or for good."""
-        if self.paused or self.stopped is not None or sum(self.decision.out) >= self.max_ahead:
+        """Return the arm of the next trial; None if there is none, for now or for good."""
+        if self.paused or self.stopped is not None or sum(self.decision.pending) >= self.max_ahead:
             return None
         return self._affordable_arm()
 
     def overdue(self, now: float) -> list[int]:
-        """Trials whose lease has run out."""
+        """Return the trials whose lease has expired."""
         if now < self._soonest:
             return []
         leases = {
-            number: each.expires
-            for number, each in self.open.items()
-            if each.status is EventKind.ASKED and each.expires is not None
+            number: trial.expires
+            for number, trial in self.open.items()
+            if trial.status is EventKind.ASKED and trial.expires is not None
         }
         self._soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
         return [number for number, expires in leases.items() if expires <= now]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of the state, ready for JSON: a summary of the events so far."""
+        """Return the whole state, ready for JSON: a summary of the events so far."""
         return {
             "retired": sorted(self.retired),
             "withdrawn": {str(arm): reason for arm, reason in self.withdrawn.items()},
             "decision": self.decision.to_dict(),
             "asked": self.asked,
             "counted": self.counted,
-            "open": {str(number): asdict(each) for number, each in self.open.items()},
+            "open": {str(number): asdict(trial) for number, trial in self.open.items()},
             "waiting": self.waiting,
-            "tallies": [asdict(each) for each in self.tallies],
+            "tallies": [asdict(statistics) for statistics in self.statistics],
             "history": asdict(self.history),
             "spent": self.spent,
             "workers": self.workers,
@@ -226,15 +226,15 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, settings: Settings, plain: dict[str, Any]) -> Ledger:
-        """The ledger that `to_dict` described."""
+        """Return the ledger that `to_dict` described."""
         ledger = cls(settings, frozenset(plain["retired"]))
         ledger.decision.restore(plain["decision"])
         ledger.open = {
-            int(number): OpenTrial(**{**each, "status": EventKind(each["status"])})
-            for number, each in plain["open"].items()
+            int(number): OpenTrial(**{**entry, "status": EventKind(entry["status"])})
+            for number, entry in plain["open"].items()
         }
         ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
-        ledger.tallies = [ArmStatistics(**each) for each in plain["tallies"]]
+        ledger.statistics = [ArmStatistics(**entry) for entry in plain["tallies"]]
         ledger.history = History(**plain["history"])
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])

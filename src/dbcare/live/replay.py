@@ -1,8 +1,8 @@
-"""What a policy would have done with data that were collected before, such as by a test of fixed size.
+"""What a policy would have done with data that were collected before, such as in a test of fixed size.
 
 The policy asks for an arm and gets the next reward of that arm in the log, until it stops or an arm has no more. If the
-rewards of an arm are exchangeable (no trend over time, no choice of who gets which arm), that is one honest run of the
-policy: each reward it sees is as good a draw as any other.
+rewards of an arm are exchangeable (no trend over time, no selection of who gets which arm), that is one honest run of
+the policy: each reward it sees is as good a draw as any other.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
-from dbcare.live.report import Recommendation, recommendation_of
+from dbcare.live.options import ReplayOptions
+from dbcare.live.report import Recommendation, make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.studies import create_in
+from dbcare.money import Money
 from dbcare.risk import Loss
 
 
 @dataclass(frozen=True)
 class LoggedArm:
-    """An arm of the log: how many rewards there are, their mean, and how many of them the policy took."""
+    """An arm of the log: how many rewards there are, their mean, and how many of them the policy used."""
 
     name: str
     logged: int
@@ -33,14 +34,37 @@ class LoggedArm:
 
 @dataclass(frozen=True)
 class Replay:
-    """What became of it; amounts in money, or in units of the loss where there is no value."""
+    """What a policy would have done with logged data; amounts in money, or in units of the loss without a value.
+
+    Parameters
+    ----------
+    settings : Settings
+        What the policy was asked to decide.
+    arms : tuple of LoggedArm
+        The arms of the log.
+    recommendation : Recommendation
+        The policy's, where it ended.
+    best : str
+        The arm with the best mean of the whole log.
+    logged_cost : float
+        Cost of all trials in the log.
+    wanted : str or None
+        The arm it wanted more of than was logged; None if it stopped.
+
+    Examples
+    --------
+    >>> from dbcare import replay_log
+    >>> replay = replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5)
+    >>> replay.stopped, replay.recommendation.arm, replay.used < replay.logged
+    (True, 'A', True)
+    """
 
     settings: Settings
     arms: tuple[LoggedArm, ...]
-    recommendation: Recommendation  # of the policy, where it ended
-    best: str  # the arm with the best mean of the whole log
-    logged_cost: float  # of all trials in the log
-    wanted: str | None  # the arm it wanted more of than was logged; None if it stopped
+    recommendation: Recommendation
+    best: str
+    logged_cost: float
+    wanted: str | None
 
     @property
     def stopped(self) -> bool:
@@ -54,12 +78,12 @@ class Replay:
 
     @property
     def used(self) -> int:
-        """Trials that the policy took."""
+        """Trials that the policy used."""
         return sum(arm.used for arm in self.arms)
 
     @property
     def spent(self) -> float:
-        """What they cost."""
+        """What those cost."""
         return self.recommendation.spent
 
     @property
@@ -71,70 +95,90 @@ class Replay:
     def forgone(self) -> float:
         """What the policy's choice loses against the best arm, if the means of the whole log were the truth."""
         means = {arm.name: arm.mean for arm in self.arms}
-        apart = abs(means[self.best] - means[self.recommendation.arm])
-        loss = apart if self.settings.risk == Loss.SIMPLE_REGRET else float(apart > 0.0)
+        gap = abs(means[self.best] - means[self.recommendation.arm])
+        loss = gap if self.settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
         return loss * (self.settings.value or 1.0)
 
-    def amount(self, number: float) -> str:
-        """An amount in words."""
-        return self.settings.amount(number / (self.settings.value or 1.0))
+    def sentences(self) -> list[str]:
+        """Return the replay in words."""
+        choice, by_arm = self.recommendation, {arm.name: arm for arm in self.arms}
+        parts = ", ".join(f"{arm.used:,} of {arm.name}" for arm in self.arms)
+        trials = f"{self.used:,} of the {self.logged:,} logged trials ({parts})"
+        if self.wanted is None:
+            sentences = [f"It would have stopped after {trials} and chosen {choice.arm}."]
+        else:
+            logged = by_arm[self.wanted].logged
+            sentences = [
+                f"It would still be running: it wanted more of {self.wanted} than the {logged:,} trials logged. "
+                f"It had used {trials}, and would choose {choice.arm} so far."
+            ]
+        best = f"Over the whole log {self.best} is best{' too' if self.best == choice.arm else ''}"
+        sentences.append(f"{best}, with a mean of {by_arm[self.best].mean:.4g}.")
+        if self.forgone:
+            sentences.append(
+                f"{choice.arm} has {by_arm[choice.arm].mean:.4g}: if these means were the truth, choosing it would "
+                f"lose {self._money(self.forgone)}."
+            )
+        spending = f"It would have spent {self._money(self.spent)} where the log cost {self._money(self.logged_cost)}"
+        sentences.append(f"{spending}: {self._money(self.saved)} saved." if self.stopped else f"{spending}.")
+        if choice.expected_loss is not None:
+            sentences.append(f"Expected loss of that choice: {self._money(choice.expected_loss)}.")
+        sentences.append(
+            "This holds if the rewards of each arm are exchangeable over time: no trend, no seasons, no change of "
+            "audience."
+        )
+        return sentences
+
+    def _money(self, amount: float) -> Money:
+        return Money(amount, self.settings.currency)
 
     def __str__(self) -> str:
-        return "\n".join(sentences(self))
+        return "\n".join(self.sentences())
 
 
-def replay_log(
-    observations: Iterable[tuple[str, float]],
-    *,
-    price: float | Sequence[float] | None = None,
-    value: float | None = None,
-    cost: float | Sequence[float] | None = None,
-    direction: str = "maximize",
-    risk: str = "simple_regret",
-    sigma: float | None = None,
-    bounds: tuple[float, float] | None = None,
-    binary: bool = False,
-    policy: str = "breakeven",
-    unit: str = "USD",
-    seed: int = 0,
-) -> Replay:
-    """Where a policy would have stopped on `observations`, pairs of arm and reward, and what that would have saved.
+def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[ReplayOptions]) -> Replay:
+    """Replay logged data: where a policy would have stopped, and what that would have saved.
 
-    The other arguments are those of `create_study`. Prices by arm are in the order in which the arms first appear.
+    Parameters
+    ----------
+    observations : iterable of tuple
+        Arm and reward of each observation, as `read_log` returns them.
+    **options
+        Those of `create_study` that describe costs, rewards and the policy: price, value, cost, direction, risk,
+        sigma, bounds, binary, policy, unit and seed. Prices per arm are in the order in which the arms first appear.
+
+    Returns
+    -------
+    Replay
+        What would have happened; print it for sentences.
+
+    Raises
+    ------
+    InvalidValueError
+        If an option is invalid, or the log has rewards of fewer than two arms.
+
+    Examples
+    --------
+    >>> from dbcare import replay_log
+    >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
+    It would have stopped after 4 of the 100 logged trials (2 of A, 2 of B) and chosen A.
     """
     rewards: dict[str, list[float]] = {}
     for arm, reward in observations:
         rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:
-        named = ", ".join(map(repr, rewards)) or "none"
-        raise InvalidValueError(f"A log must have rewards of 2 or more arms but got those of {named}.")
-    study = create_in(
-        MemoryStore(),
-        "log",
-        list(rewards),
-        load_if_exists=False,
-        price=price,
-        value=value,
-        cost=cost,
-        direction=direction,
-        risk=risk,
-        sigma=sigma,
-        bounds=bounds,
-        binary=binary,
-        policy=policy,
-        unit=unit,
-        seed=seed,
-        max_spend=None,
-        max_ahead=None,
-        timeout_reward=None,
-    )
-    return replay(study.settings, rewards)
+        names = ", ".join(map(repr, rewards)) or "none"
+        raise InvalidValueError(f"A log must have rewards of 2 or more arms but got those of {names}.")
+    return _replay(Settings.from_options(list(rewards), **options), rewards)
 
 
-def replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Replay:
+def _replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Replay:
     """Step the policy of a study through the rewards of each arm, as its only worker."""
     log = [
-        [settings.counted(f"reward {number} of {name}", reward) for number, reward in enumerate(rewards[name], start=1)]
+        [
+            settings.check_reward(f"reward {number} of {name}", reward)
+            for number, reward in enumerate(rewards[name], start=1)
+        ]
         for name in settings.arms
     ]
     ledger = Ledger(settings)
@@ -144,44 +188,17 @@ def replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Replay
         ledger.apply(Event(EventKind.ASKED, 0.0, number, arm))
         ledger.apply(Event(EventKind.TOLD, 0.0, number, arm, log[arm][used[arm]]))
         used[arm] += 1
-    means = [math.fsum(each) / len(each) for each in log]
-    best = max(range(len(log)), key=lambda arm: settings.sign * means[arm])
-    cost = math.fsum(len(each) * price for each, price in zip(log, settings.costs, strict=True))
+    means = [math.fsum(arm_rewards) / len(arm_rewards) for arm_rewards in log]
+    best = max(range(len(log)), key=lambda index: settings.sign * means[index])
+    cost = math.fsum(len(arm_rewards) * price for arm_rewards, price in zip(log, settings.costs, strict=True))
     return Replay(
         settings=settings,
         arms=tuple(
-            LoggedArm(name, len(each), mean, taken)
-            for name, each, mean, taken in zip(settings.arms, log, means, used, strict=True)
+            LoggedArm(name, len(arm_rewards), mean, count)
+            for name, arm_rewards, mean, count in zip(settings.arms, log, means, used, strict=True)
         ),
-        recommendation=recommendation_of(ledger),
+        recommendation=make_recommendation(ledger),
         best=settings.arms[best],
         logged_cost=cost * (settings.value or 1.0),
         wanted=None if arm is None else settings.arms[arm],
     )
-
-
-def sentences(found: Replay) -> list[str]:
-    """A replay in words."""
-    choice, by_arm = found.recommendation, {arm.name: arm for arm in found.arms}
-    taken = ", ".join(f"{arm.used:,} of {arm.name}" for arm in found.arms)
-    trials = f"{found.used:,} of the {found.logged:,} logged trials ({taken})"
-    if found.wanted is None:
-        said = [f"It would have stopped after {trials} and chosen {choice.arm}."]
-    else:
-        more = by_arm[found.wanted].logged
-        said = [
-            f"It would still be going on: it wanted more of {found.wanted} than the {more:,} that were logged. "
-            f"It had taken {trials}, and would choose {choice.arm} so far."
-        ]
-    best = f"Over the whole log {found.best} is best{' too' if found.best == choice.arm else ''}"
-    said.append(f"{best}, with a mean of {by_arm[found.best].mean:.4g}.")
-    if found.forgone:
-        chosen = f"{choice.arm} has {by_arm[choice.arm].mean:.4g}"
-        said.append(f"{chosen}: if these means were the truth, choosing it would lose {found.amount(found.forgone)}.")
-    spent, cost = found.amount(found.spent), found.amount(found.logged_cost)
-    money = f"It would have spent {spent} where the log cost {cost}"
-    said.append(f"{money}: {found.amount(found.saved)} saved." if found.stopped else f"{money}.")
-    if choice.expected_loss is not None:
-        said.append(f"Expected loss of that choice: {found.amount(choice.expected_loss)}.")
-    said.append("This holds if the rewards of each arm are exchangeable over time: no trend, no season, no new public.")
-    return said

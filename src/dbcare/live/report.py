@@ -1,4 +1,4 @@
-"""What a study says of itself: its recommendation, and where it stands."""
+"""What a study says of itself: its recommendation, its status, and how it got there."""
 
 from __future__ import annotations
 
@@ -6,42 +6,101 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from dbcare.live.diagnostics import notes_of
+from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.theory.normal import tail_of
 
-LEVEL = 0.95  # of intervals, as if the number of trials had been fixed beforehand
-# A clear winner leaves the others no more than this chance in all. Among equal arms, studies by Breakeven then say that
-# there is one in about 4 of 100 cases (two arms), or fewer (more arms).
-CLEAR = 0.01
+INTERVAL_LEVEL = 0.95  # as if the number of trials had been fixed in advance
+# A clear winner leaves the others no more than this chance in all. Among equal arms, studies by Breakeven then claim
+# that there is one in about 4 of 100 cases (two arms), or fewer (more arms).
+MAX_CLEAR_DOUBT = 0.01
+RETIRED = "retired: "  # how `ArmStatus.left` begins for a retired arm
 
 
 @dataclass(frozen=True)
 class ArmStatus:
-    """What has been counted of an arm."""
+    """What has been counted of an arm.
+
+    Parameters
+    ----------
+    name : str
+        The arm's name.
+    trials : int
+        Rewards counted.
+    mean : float or None
+        Mean of those rewards; None before the first.
+    interval : tuple of float or None
+        95% confidence interval of the mean; None while nothing is known.
+    expected_loss : float or None
+        What choosing the leader is expected to lose if this arm is better, as in `Recommendation`.
+    out : int
+        Pending trials: asked and not counted yet.
+    left : str or None
+        Why the arm is no longer active: dropped by the policy, or retired.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("arm status example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.add([("A", 0.5), ("B", 0.25)])
+    >>> study.status().arms[0].mean
+    0.5
+    """
 
     name: str
     trials: int
-    mean: float | None  # None before the first reward
-    interval: tuple[float, float] | None  # of the mean, 95%; None while nothing is known of it
-    expected_loss: float | None  # of choosing the leader over it, as in `Recommendation`
-    out: int  # trials asked and not counted yet
-    left: str | None  # why it is no longer in the race: dropped by the policy, or retired
+    mean: float | None
+    interval: tuple[float, float] | None
+    expected_loss: float | None
+    out: int
+    left: str | None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether a person withdrew the arm."""
+        return self.left is not None and self.left.startswith(RETIRED)
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The arm to choose as things stand."""
+    """The arm to choose as things stand.
+
+    Parameters
+    ----------
+    arm : str
+        The arm's name.
+    mean, interval
+        Its mean and 95% confidence interval, as in `ArmStatus`.
+    expected_loss : float or None
+        What choosing it is expected to lose to its strongest rival; None where the policy has no such figure.
+    spent : float
+        What the study has cost, in money, or in units of the loss where no value was given.
+    reason : str
+        Why the study stopped, or what it is waiting for.
+    final : bool
+        Whether the study has stopped.
+    verdict : str
+        "clear winner", "too close to justify more trials" or "only one left"; "undecided" before that.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("recommendation example", arms=["A", "B"], cost=0.1, sigma=0.1)
+    >>> study.add([("A", 5.0), ("B", 1.0), ("A", 5.0), ("B", 1.0)])
+    >>> choice = study.recommendation()
+    >>> choice.arm, choice.final, choice.verdict
+    ('A', True, 'clear winner')
+    """
 
     arm: str
     mean: float | None
     interval: tuple[float, float] | None
-    expected_loss: float | None  # of choosing it over its strongest rival, in money; None where the policy has none
+    expected_loss: float | None
     spent: float
     reason: str
     final: bool
-    verdict: str  # "clear winner", "too close to be worth more", "only one left"; "undecided" if ended before that
+    verdict: str
 
     def __str__(self) -> str:
         return f"{self.arm} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
@@ -49,190 +108,266 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Status:
-    """Where a study stands: what is counted, and what is still out."""
+    """The state of a study: what is counted, and what is pending.
+
+    Parameters
+    ----------
+    name : str
+        The study's name.
+    state : str
+        "running", "paused" or "stopped".
+    arms : tuple of ArmStatus
+        One entry per arm.
+    asked, counted : int
+        Trials handed out, and trials dealt with.
+    waiting : int
+        Trials asked and not told yet.
+    held : int
+        Trials told, but held until an earlier one is told.
+    oldest : float or None
+        Seconds since the oldest of those waiting was asked.
+    spent : float
+        What the study has cost, in money, or in units of the loss where no value was given.
+    expected_loss : float or None
+        What stopping now is expected to lose, as in `Recommendation`.
+    reason : str
+        Why the study stopped, or what it is waiting for.
+    notes : tuple of str
+        One sentence per assumption that the data contradict.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("status example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> trial = study.ask()
+    >>> status = study.status()
+    >>> status.state, status.asked, status.waiting
+    ('running', 1, 1)
+    """
 
     name: str
-    state: str  # "running", "paused" or "stopped"
+    state: str
     arms: tuple[ArmStatus, ...]
     asked: int
     counted: int
-    waiting: int  # asked, not told yet
-    held: int  # told, but behind one that is not
-    oldest: float | None  # seconds since the oldest of those waiting was asked
-    spent: float  # in money, or units of the loss
-    expected_loss: float | None  # of stopping now, as in `Recommendation`
+    waiting: int
+    held: int
+    oldest: float | None
+    spent: float
+    expected_loss: float | None
     reason: str
-    notes: tuple[str, ...]  # what the data say against what was taken for granted
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Pending:
-    """A trial that has not been counted: not told yet, or told before an earlier one was."""
+    """A trial that has not been counted: not told yet, or told before an earlier one.
+
+    Parameters
+    ----------
+    trial : int
+        Its number.
+    arm : str
+        Its arm.
+    worker : str or None
+        Who asked for it.
+    age : float
+        Seconds since it was asked.
+    left : float or None
+        Seconds until its lease expires, negative once it has; None if it never does.
+    told : bool
+        Whether its reward is known.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("pending example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> trial = study.ask(worker="shop-3")
+    >>> study.pending()[0].worker
+    'shop-3'
+    """
 
     trial: int
     arm: str
     worker: str | None
-    age: float  # seconds since it was asked
-    left: float | None  # seconds until its lease runs out, below 0 if that has happened; None: never
+    age: float
+    left: float | None
     told: bool
 
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """How a study stood once so many rewards had been counted; amounts as in `Status`."""
+    """How a study stood once a number of rewards had been counted.
+
+    Parameters
+    ----------
+    rewards : int
+        Rewards counted by then.
+    spent : float
+        What those had cost, as in `Status`.
+    expected_loss : float or None
+        What stopping then was expected to lose, as in `Status`.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("history example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.add([("A", 0.5), ("B", 0.25)])
+    >>> [point.rewards for point in study.history()]
+    [1, 2]
+    """
 
     rewards: int
     spent: float
     expected_loss: float | None
 
 
-def arms_of(ledger: Ledger) -> tuple[ArmStatus, ...]:
-    """Means with intervals, by arm."""
-    quantile = NormalDist().inv_cdf(0.5 + LEVEL / 2.0)
-    losses = ledger.decision.losses() or {}
+def list_arms(ledger: Ledger) -> tuple[ArmStatus, ...]:
+    """Return the arms with their means and intervals."""
+    quantile = NormalDist().inv_cdf(0.5 + INTERVAL_LEVEL / 2.0)
+    losses = ledger.decision.expected_losses() or {}
     left = {event.arm: event.text for event in ledger.decision.dropped()} | {
-        arm: f"retired: {reason}" for arm, reason in ledger.withdrawn.items()
+        arm: f"{RETIRED}{reason}" for arm, reason in ledger.withdrawn.items()
     }
-    found = []
-    for arm, (name, tally) in enumerate(zip(ledger.settings.arms, ledger.tallies, strict=True)):
+    arms = []
+    for arm, (name, statistics) in enumerate(zip(ledger.settings.arms, ledger.statistics, strict=True)):
         margin = quantile * math.sqrt(variance_of_mean(ledger, arm))
-        interval = None if math.isinf(margin) else _within(ledger, tally.mean - margin, tally.mean + margin)
-        found.append(
+        known = not math.isinf(margin)
+        arms.append(
             ArmStatus(
                 name,
-                tally.trials,
-                tally.mean if tally.trials else None,
-                interval,
-                _money(ledger, losses.get(arm)),
-                ledger.decision.out[arm],
+                statistics.trials,
+                statistics.mean if statistics.trials else None,
+                _clip(ledger, statistics.mean - margin, statistics.mean + margin) if known else None,
+                _in_money(ledger, losses.get(arm)),
+                ledger.decision.pending[arm],
                 left.get(arm),
             )
         )
-    return tuple(found)
+    return tuple(arms)
 
 
-def _within(ledger: Ledger, low: float, high: float) -> tuple[float, float]:
-    """An interval, cut at the bounds that rewards stay within."""
+def _clip(ledger: Ledger, low: float, high: float) -> tuple[float, float]:
+    """Cut an interval at the bounds of the rewards."""
     lowest, highest = ledger.settings.bounds or (-math.inf, math.inf)
     return max(low, lowest), min(high, highest)
 
 
-def _money(ledger: Ledger, amount: float | None) -> float | None:
-    """An amount of loss in money, where there is a value."""
+def _in_money(ledger: Ledger, amount: float | None) -> float | None:
+    """Convert an amount of loss to money, where there is a value."""
     return None if amount is None else amount * (ledger.settings.value or 1.0)
 
 
-def reason_of(ledger: Ledger) -> str:
-    """Why it stopped, or what it waits for, with the arms by name."""
+def explain_state(ledger: Ledger) -> str:
+    """Explain why the study stopped, or what it is waiting for, with the arms by name."""
     return ledger.stopped or ledger.decision.why()
 
 
-def explanation_of(ledger: Ledger) -> list[str]:
-    """Every arm that left the race, and the stop, a sentence each."""
+def explain_decisions(ledger: Ledger) -> list[str]:
+    """Explain every arm that is no longer active, and the stop, in one sentence each."""
     names = ledger.settings.arms
-    said = [f"{names[event.arm]} {event.text}" for event in ledger.decision.dropped()]
-    said += [f"{names[arm]} was retired: {reason}" for arm, reason in ledger.withdrawn.items()]
-    return said if ledger.stopped is None else [*said, ledger.stopped]
+    sentences = [f"{names[event.arm]} {event.text}" for event in ledger.decision.dropped()]
+    sentences += [f"{names[arm]} was retired: {reason}" for arm, reason in ledger.withdrawn.items()]
+    return sentences if ledger.stopped is None else [*sentences, ledger.stopped]
 
 
-def recommendation_of(ledger: Ledger) -> Recommendation:
-    """The policy's choice."""
-    chosen = ledger.decision.recommended
-    arm = arms_of(ledger)[chosen]
+def make_recommendation(ledger: Ledger) -> Recommendation:
+    """Return the policy's choice."""
+    arm = list_arms(ledger)[ledger.decision.recommended]
     final = ledger.stopped is not None
     return Recommendation(
         arm.name,
         arm.mean,
         arm.interval,
-        _money(ledger, ledger.expected_loss),
+        _in_money(ledger, ledger.expected_loss),
         ledger.spent * (ledger.settings.value or 1.0),
-        reason_of(ledger),
+        explain_state(ledger),
         final,
-        verdict_of(ledger) if final else "undecided",
+        _verdict(ledger) if final else "undecided",
     )
 
 
-def verdict_of(ledger: Ledger) -> str:
-    """What a study that has stopped has found out."""
-    if len(ledger.decision.racing) == 1:
+def _verdict(ledger: Ledger) -> str:
+    """Say what a study that has stopped has found out."""
+    if len(ledger.decision.active) == 1:
         return "only one left"
-    if doubt(ledger, ledger.decision.recommended) <= CLEAR:
+    if doubt(ledger, ledger.decision.recommended) <= MAX_CLEAR_DOUBT:
         return "clear winner"
-    return "too close to be worth more" if ledger.decision.stopped else "undecided"
+    return "too close to justify more trials" if ledger.decision.has_stopped else "undecided"
 
 
 def doubt(ledger: Ledger, chosen: int) -> float:
-    """The chances that each other arm is better, added up, as if the numbers of trials had been fixed beforehand."""
-    best = ledger.tallies[chosen]
+    """Add up the chances that each other arm is better, as if the numbers of trials had been fixed in advance."""
+    best = ledger.statistics[chosen]
     total = 0.0
-    for arm in ledger.decision.racing:
+    for arm in ledger.decision.active:
         if arm != chosen:
             variance = variance_of_mean(ledger, chosen) + variance_of_mean(ledger, arm)
-            ahead = ledger.settings.sign * (best.mean - ledger.tallies[arm].mean)
-            total += tail_of(ahead / math.sqrt(variance)) if 0.0 < variance < math.inf else 0.5
+            lead = ledger.settings.sign * (best.mean - ledger.statistics[arm].mean)
+            total += tail_of(lead / math.sqrt(variance)) if 0.0 < variance < math.inf else 0.5
     return total
 
 
 def variance_of_mean(ledger: Ledger, arm: int) -> float:
-    """Of an arm's mean; infinite where nothing is known.
+    """Return the variance of an arm's mean; infinite where nothing is known.
 
-    From the rewards, but no less than by a stated sigma; for rewards within bounds with the squares of four more, two
-    at either end, so that a few that happen to be alike are not taken for certain.
+    From the rewards, but no less than a stated sigma implies; for rewards within bounds with four more added, two at
+    each end, so that a few equal rewards are not taken for certainty.
     """
-    tally, settings = ledger.tallies[arm], ledger.settings
-    if tally.trials == 0:
+    statistics, settings = ledger.statistics[arm], ledger.settings
+    if statistics.trials == 0:
         return math.inf
     if settings.sigma is not None:
-        spread = max(settings.sigma**2, tally.variance if tally.trials > 1 else 0.0)
+        variance = max(settings.sigma**2, statistics.variance if statistics.trials > 1 else 0.0)
     elif settings.bounds is not None:
         width = settings.bounds[1] - settings.bounds[0]
-        spread = (tally.squares + width**2) / (tally.trials + 1)
+        variance = (statistics.squares + width**2) / (statistics.trials + 1)
     else:
-        spread = tally.variance
-    return spread / tally.trials
+        variance = statistics.variance
+    return variance / statistics.trials
 
 
-def status_of(name: str, ledger: Ledger, now: float) -> Status:
-    """All of it at a glance."""
-    waiting = [each for each in ledger.open.values() if each.status is EventKind.ASKED]
+def make_status(name: str, ledger: Ledger, now: float) -> Status:
+    """Return the state of the study."""
+    waiting = [trial for trial in ledger.open.values() if trial.status is EventKind.ASKED]
     state = "stopped" if ledger.stopped is not None else "paused" if ledger.paused else "running"
     return Status(
         name=name,
         state=state,
-        arms=arms_of(ledger),
+        arms=list_arms(ledger),
         asked=ledger.asked,
         counted=ledger.counted,
         waiting=len(waiting),
         held=len(ledger.open) - len(waiting),
-        oldest=max((now - each.asked for each in waiting), default=None),
+        oldest=max((now - trial.asked for trial in waiting), default=None),
         spent=ledger.spent * (ledger.settings.value or 1.0),
-        expected_loss=_money(ledger, ledger.expected_loss),
-        reason=reason_of(ledger),
-        notes=notes_of(ledger),
+        expected_loss=_in_money(ledger, ledger.expected_loss),
+        reason=explain_state(ledger),
+        notes=list_contradictions(ledger),
     )
 
 
-def pending_of(ledger: Ledger, now: float) -> list[Pending]:
-    """Trials that have not been counted, in the order asked."""
+def list_pending(ledger: Ledger, now: float) -> list[Pending]:
+    """Return the trials that have not been counted, in the order asked."""
     return [
         Pending(
             number,
-            ledger.settings.arms[each.arm],
-            each.worker,
-            now - each.asked,
-            None if each.expires is None else each.expires - now,
-            each.status is not EventKind.ASKED,
+            ledger.settings.arms[trial.arm],
+            trial.worker,
+            now - trial.asked,
+            None if trial.expires is None else trial.expires - now,
+            trial.status is not EventKind.ASKED,
         )
-        for number, each in sorted(ledger.open.items())
+        for number, trial in sorted(ledger.open.items())
     ]
 
 
-def history_of(ledger: Ledger) -> list[HistoryPoint]:
-    """How spending and expected loss went, in 100 to 200 points of a longer study, the last of them now."""
+def list_history(ledger: Ledger) -> list[HistoryPoint]:
+    """Return spend and expected loss over time: 100 to 200 points of a longer study, the last of them now."""
     points = ledger.history.points
     if points and points[-1] != ledger.standing():
         points = [*points, ledger.standing()]
     return [
-        HistoryPoint(int(rewards or 0), _money(ledger, spent) or 0.0, _money(ledger, loss))
+        HistoryPoint(int(rewards or 0), _in_money(ledger, spent) or 0.0, _in_money(ledger, loss))
         for rewards, spent, loss in points
     ]

@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.breakeven_racing import BreakevenRacing
-from dbcare.policies.dbcare import DBCARE
+from dbcare.live.options import DIRECTIONS, StudyOptions
+from dbcare.money import Money
+from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.risk import Loss, Risk
 
-POLICIES = ("breakeven", "breakeven-racing", "dbcare")
 BINARY = (0.0, 1.0)
-DIRECTIONS = ("maximize", "minimize")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All that makes a study; two studies with equal settings ask alike for the same answers.
+    """Everything that defines a study; studies with equal settings ask for the same trials given the same rewards.
 
-    `cost` is in units of the loss, one for all arms or one for each; with a `value`, amounts are shown in money.
-    Rewards are known by `sigma`, or by the `bounds` they stay within, or are `binary`: 0 or 1.
+    `cost` is in units of the loss, one for all arms or one per arm; with a `value`, amounts are shown in money.
+    Rewards are described by `sigma`, by the `bounds` of their range, or as `binary`: 0 or 1.
     """
 
     arms: tuple[str, ...]
@@ -37,14 +36,14 @@ class Settings:
     sigma: float | None = None
     bounds: tuple[float, float] | None = None
     binary: bool = False
-    policy: str = "breakeven"
-    max_spend: float | None = None  # as `cost`
-    max_ahead: int | None = None  # trials asked and not counted; None: twice the workers seen, at least one round
-    timeout_reward: float | None = None  # what an expired trial counts as; None: it is replaced
+    policy: str = DEFAULT_POLICY
+    max_spend: float | None = None  # in units of the loss, as `cost`
+    max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
+    timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
     seed: int = 0
 
     def __post_init__(self) -> None:
-        validation.one_of("policy", self.policy, POLICIES)
+        POLICIES.entry(self.policy, live=True)
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
         validation.text("unit", self.unit)
@@ -52,21 +51,38 @@ class Settings:
             raise InvalidValueError(f"`binary` must be True or False but got {self.binary!r}.")
         if self.binary and (self.sigma is not None or self.bounds not in (None, BINARY)):
             raise InvalidValueError(
-                f"`binary` must stand without sigma and bounds but got sigma={self.sigma} and bounds={self.bounds}."
+                f"`binary` cannot be combined with sigma or bounds but got sigma={self.sigma} and bounds={self.bounds}."
             )
-        validation.settle(
+        validation.set_fields(
             self,
-            arms=_names(self.arms),
+            arms=_check_names(self.arms),
             cost=self._risk.cost,
-            bounds=BINARY if self.binary else _interval(self.bounds),
+            bounds=BINARY if self.binary else _check_interval(self.bounds),
             sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
             max_ahead=None if self.max_ahead is None else validation.whole("max_ahead", self.max_ahead, at_least=1),
             seed=validation.whole("seed", self.seed, at_least=0),
         )
         if self.timeout_reward is not None:
-            validation.settle(self, timeout_reward=self.counted("timeout_reward", self.timeout_reward))
-        _ = self.made  # refuses what the policy refuses
+            validation.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
+        _ = self.built_policy  # raises what the policy raises
+
+    @classmethod
+    def from_options(cls, arms: Any, **options: Unpack[StudyOptions]) -> Settings:
+        """Return the settings that options describe: prices and limits in money become costs."""
+        given: dict[str, Any] = dict(options)
+        loss = Loss(validation.one_of("risk", given.pop("risk", cls.risk), list(Loss)))
+        make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
+        risk = make(given.pop("cost", None), price=given.pop("price", None), value=given.pop("value", None))
+        limit = given.pop("max_spend", None)
+        return cls(
+            arms=tuple(arms) if isinstance(arms, list) else arms,
+            cost=risk.cost,
+            value=risk.value,
+            risk=str(loss),
+            max_spend=None if limit is None else validation.positive("max_spend", limit) / (risk.value or 1.0),
+            **given,
+        )
 
     @property
     def _risk(self) -> Risk:
@@ -77,46 +93,50 @@ class Settings:
         """1 where more is better, -1 where less is: policies always maximize."""
         return 1.0 if self.direction == "maximize" else -1.0
 
-    @cached_property
-    def made(self) -> Policy:
-        """The policy that decides."""
-        return self.policy_among(range(len(self.arms)))
+    @property
+    def policy_entry(self) -> PolicyEntry:
+        """The policy's entry in the registry."""
+        return POLICIES.entry(self.policy, live=True)
 
-    def policy_among(self, arms: Sequence[int]) -> Policy:
-        """The policy that decides between some of the arms."""
+    @cached_property
+    def built_policy(self) -> Policy:
+        """The policy that decides among all arms."""
+        return self.build_policy(range(len(self.arms)))
+
+    def build_policy(self, arms: Sequence[int]) -> Policy:
+        """Build the policy that decides among some of the arms."""
         cost = self.cost if isinstance(self.cost, float) else tuple(self.costs[arm] for arm in arms)
-        risk = Risk(Loss(self.risk), cost, self.value)
         width = None if self.bounds is None else self.bounds[1] - self.bounds[0]
-        sigma = self.spread
-        if self.policy == "breakeven":
-            return Breakeven(risk, len(arms), sigma, bound=width)
-        if self.policy == "breakeven-racing":
-            return BreakevenRacing(risk, len(arms), sigma)  # type: ignore[arg-type]  # None is refused with a word
-        return DBCARE(risk, len(arms), sigma, bound=1.0 if width is None else width)  # type: ignore[arg-type]  # as above
+        facts = PolicyFacts(Risk(Loss(self.risk), cost, self.value), len(arms), self.spread, width)
+        return self.policy_entry.build(facts)
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation that the policy goes by: `sigma`, or half of the range; None if it has to learn it."""
+        """The standard deviation that the policy assumes: `sigma`, or half the range; None if it must learn it."""
         if self.sigma is None and self.bounds is not None:
             return (self.bounds[1] - self.bounds[0]) / 2.0
         return self.sigma
 
     @cached_property
     def costs(self) -> tuple[float, ...]:
-        """The cost of a trial of each arm."""
+        """The cost of a trial of each arm, in units of the loss."""
         return self._risk.costs(len(self.arms))
 
-    def amount(self, number: float) -> str:
-        """An amount of loss or cost in words: in money where there is a value."""
-        return self._risk.amount(number) + (f" {self.unit}" if self.value is not None else "")
+    @property
+    def currency(self) -> str | None:
+        """The currency of amounts; None where they are in units of the loss."""
+        return None if self.value is None else self.unit
 
-    def counted(self, name: str, reward: Any) -> float:
-        """A reward as it was given, if it can be one."""
+    def money(self, amount: float) -> Money:
+        """Return an amount in units of the loss as people read it."""
+        return self._risk.money(amount, self.unit)
+
+    def check_reward(self, name: str, reward: Any) -> float:
+        """Return a reward as a number, if this study accepts it."""
         number = float(reward) if isinstance(reward, bool) else validation.real(name, reward)
-        if abs(number) > self.made.largest_reward:
-            raise InvalidRewardError(
-                f"`{name}` must be at most {self.made.largest_reward:g} in size but got {number:g}."
-            )
+        largest = self.built_policy.largest_reward
+        if abs(number) > largest:
+            raise InvalidRewardError(f"`{name}` must be at most {largest:g} in absolute value but got {number:g}.")
         if self.binary and number not in BINARY:
             raise InvalidRewardError(f"`{name}` must be 0 or 1 but got {number:g}.")
         if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
@@ -125,19 +145,19 @@ class Settings:
         return number
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts and lists, ready for JSON."""
+        """Return plain numbers, texts and lists, ready for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Settings:
-        """The settings that `to_dict` described."""
-        given: dict[str, Any] = {
+        """Return the settings that `to_dict` described."""
+        values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
         }
-        return cls(**given)
+        return cls(**values)
 
     def differences(self, other: Settings) -> list[str]:
-        """What differs, each as "price: 1 here, 2 stored"."""
+        """List what differs, each as "price: 1 given, 2 stored"."""
         return [
             f"{field.name}: {getattr(self, field.name)!r} given, {getattr(other, field.name)!r} stored"
             for field in fields(self)
@@ -145,7 +165,7 @@ class Settings:
         ]
 
 
-def _names(arms: Any) -> tuple[str, ...]:
+def _check_names(arms: Any) -> tuple[str, ...]:
     if isinstance(arms, str) or not isinstance(arms, Sequence):
         raise InvalidValueError(f"`arms` must be a sequence of names but got {arms!r}.")
     for arm in arms:
@@ -155,12 +175,12 @@ def _names(arms: Any) -> tuple[str, ...]:
     return tuple(arms)
 
 
-def _interval(bounds: Any) -> tuple[float, float] | None:
+def _check_interval(bounds: Any) -> tuple[float, float] | None:
     if bounds is None:
         return None
     if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
         raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {bounds!r}.")
-    low, high = (validation.real("bounds", each) for each in bounds)
+    low, high = (validation.real("bounds", end) for end in bounds)
     if not low < high:
         raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {low:g} and {high:g}.")
     return low, high

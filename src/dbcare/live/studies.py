@@ -1,22 +1,20 @@
-"""Studies by name: make one, find it again, list them, remove one."""
+"""Studies by name: create one, load it again, list them, delete one."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
+from typing import Any, Unpack, cast
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError, StudyExistsError, StudyMismatchError
+from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
-from dbcare.live.stored_study import Study
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.risk import Loss, Risk
-
-VARIABLE = "DBCARE_STORAGE"
+from dbcare.live.stores.open import open_store
+from dbcare.live.study import Study
+from dbcare.options import read_options
 
 
 def create_study(
@@ -26,119 +24,201 @@ def create_study(
     price: float | Sequence[float] | None = None,
     value: float | None = None,
     cost: float | Sequence[float] | None = None,
-    direction: str = "maximize",
-    risk: str = "simple_regret",
+    direction: str = Settings.direction,
+    risk: str = Settings.risk,
     sigma: float | None = None,
     bounds: tuple[float, float] | None = None,
-    binary: bool = False,
-    policy: str = "breakeven",
-    storage: str | None = None,
+    binary: bool = Settings.binary,
+    policy: str = Settings.policy,
+    storage: str | Store | None = None,
     load_if_exists: bool = False,
     max_spend: float | None = None,
     max_ahead: int | None = None,
     timeout_reward: float | None = None,
-    unit: str = "USD",
-    seed: int = 0,
+    unit: str = Settings.unit,
+    seed: int = Settings.seed,
 ) -> Study:
-    """A new study: which of `arms` is best, when a trial has a `price` and a unit of reward a `value` in money.
+    """Create a study: which of `arms` is best, when every trial costs money.
 
-    Or give the `cost`, price / value. `risk` says what a wrong choice loses: its gap in means ("simple_regret"), or the
-    same whatever the gap ("misidentification"; `value` is then what a wrong choice costs). Rewards have the standard
-    deviation `sigma`, or stay within `bounds`, or are `binary`: 0 or 1. `max_spend`, in money if there is a value, ends
-    the study early. A trial whose lease runs out is replaced, or counts as `timeout_reward`.
+    Parameters
+    ----------
+    name : str
+        The study's name, without slashes.
+    arms : sequence of str
+        Names of the options to choose from, at least two.
+    price : float or sequence of float, optional
+        Price of a trial, or one per arm.
+    value : float, optional
+        What one unit of reward is worth in the same currency; with the risk "misidentification", what a wrong choice
+        costs.
+    cost : float or sequence of float, optional
+        price / value, instead of both.
+    direction : {"maximize", "minimize"}
+        Whether rewards are good or bad.
+    risk : {"simple_regret", "misidentification"}
+        What a wrong choice loses: its gap in means, or the same whatever the gap.
+    sigma : float, optional
+        Standard deviation of a reward.
+    bounds : tuple of float, optional
+        Range of possible rewards, the lower end first.
+    binary : bool
+        Whether rewards are 0 or 1. Rewards are described by one of `sigma`, `bounds` and `binary`.
+    policy : str
+        Name of a registered policy that runs live.
+    storage : str or Store, optional
+        Where to keep the study: an address such as "sqlite:///ads.db" or "postgresql://me@host/studies", or a store of
+        your own. Default: the environment variable DBCARE_STORAGE, or else the memory of this process.
+    load_if_exists : bool
+        Whether to load a study of that name if it exists with the same settings.
+    max_spend : float, optional
+        Stop the study before it spends more than this: in money, or in units of the loss without a `value`.
+    max_ahead : int, optional
+        Maximum number of pending trials. Default: twice the number of workers, but at least one per arm.
+    timeout_reward : float, optional
+        Reward to record when a trial's lease expires. Default: the trial is replaced.
+    unit : str
+        Currency of all amounts.
+    seed : int
+        Random seed for breaking ties.
 
-    `storage` is an address such as sqlite:///ads.db or postgresql+psycopg://...; without one the variable
-    DBCARE_STORAGE, or else this process's memory. With `load_if_exists` a stored study of the same settings is loaded.
+    Returns
+    -------
+    Study
+        The study, ready for `ask` and `tell`.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is invalid.
+    StudyExistsError
+        If a study of that name exists and `load_if_exists` is False.
+    StudyMismatchError
+        If it exists with different settings.
+    StorageError
+        If the storage cannot be used.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("create example", arms=["A", "B"], price=0.4, value=20_000, sigma=0.5)
+    >>> study.ask().arm
+    'A'
     """
-    options: dict[str, Any] = {
-        "price": price,
-        "value": value,
-        "cost": cost,
-        "direction": direction,
-        "risk": risk,
-        "sigma": sigma,
-        "bounds": bounds,
-        "binary": binary,
-        "policy": policy,
-        "max_spend": max_spend,
-        "max_ahead": max_ahead,
-        "timeout_reward": timeout_reward,
-        "unit": unit,
-        "seed": seed,
-    }
-    return create_in(store_of(storage), name, arms, load_if_exists=load_if_exists, **options)
+    arguments = locals()
+    options = cast(StudyOptions, {name: arguments[name] for name in read_options(StudyOptions)})
+    return create_in(open_store(storage), name, arms, load_if_exists=load_if_exists, **options)
 
 
-def create_in(store: Store, name: str, arms: Sequence[str], *, load_if_exists: bool, **options: Any) -> Study:
-    """As `create_study`, in a store that is open; all its options must be given."""
-    settings = _settings(arms, **options)
+def create_in(
+    store: Store, name: str, arms: Any, *, load_if_exists: bool = False, **options: Unpack[StudyOptions]
+) -> StoredStudy:
+    """Create a study as `create_study` does, in an open store."""
+    settings = Settings.from_options(arms, **options)
     try:
-        store.create(checked_name(name), settings.to_dict(), time.time())
+        store.create(check_name(name), settings.to_dict(), time.time())
     except StudyExistsError:
         if not load_if_exists:
             raise
-        study = Study(store, name)
-        if differing := settings.differences(study.settings):
+        study = StoredStudy(store, name)
+        if differences := settings.differences(study.settings):
             raise StudyMismatchError(
-                f"{name!r} must have the settings it was made with, but got {'; '.join(differing)}."
+                f"Study {name!r} exists with different settings: {'; '.join(differences)}."
             ) from None
         return study
-    return Study(store, name)
+    return StoredStudy(store, name)
 
 
-def _settings(arms: Any, *, price: Any, value: Any, cost: Any, risk: str, max_spend: Any, **others: Any) -> Settings:
-    """Settings as users say them: in money."""
-    make = Risk.simple_regret if _loss(risk) is Loss.SIMPLE_REGRET else Risk.misidentification
-    made = make(cost, price=price, value=value)
-    return Settings(
-        arms=tuple(arms) if isinstance(arms, list) else arms,
-        cost=made.cost,
-        value=made.value,
-        risk=str(made.loss),
-        max_spend=None if max_spend is None else validation.positive("max_spend", max_spend) / (made.value or 1.0),
-        **others,
-    )
+def load_study(name: str, storage: str | Store | None = None) -> Study:
+    """Load a study.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    storage : str or Store, optional
+        Where it is kept, as in `create_study`.
+
+    Returns
+    -------
+    Study
+        The study.
+
+    Raises
+    ------
+    StudyNotFoundError
+        If there is no such study.
+    StorageError
+        If the storage cannot be used.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("load example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> dbcare.load_study("load example").settings == study.settings
+    True
+    """
+    return StoredStudy(open_store(storage), check_name(name))
 
 
-def load_study(name: str, storage: str | None = None) -> Study:
-    """A study that is stored."""
-    return Study(store_of(storage), checked_name(name))
+def delete_study(name: str, storage: str | Store | None = None) -> None:
+    """Delete a study and everything that happened in it.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    storage : str or Store, optional
+        Where it is kept, as in `create_study`.
+
+    Raises
+    ------
+    StudyNotFoundError
+        If there is no such study.
+    StorageError
+        If the storage cannot be used.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("delete example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> dbcare.delete_study("delete example")
+    >>> "delete example" in dbcare.list_studies()
+    False
+    """
+    open_store(storage).delete(check_name(name))
 
 
-def delete_study(name: str, storage: str | None = None) -> None:
-    """Remove a study and everything that happened in it."""
-    store_of(storage).delete(checked_name(name))
+def list_studies(storage: str | Store | None = None) -> list[str]:
+    """List the names of all studies, oldest first.
+
+    Parameters
+    ----------
+    storage : str or Store, optional
+        Where they are kept, as in `create_study`.
+
+    Returns
+    -------
+    list of str
+        Their names.
+
+    Raises
+    ------
+    StorageError
+        If the storage cannot be used.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("list example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> "list example" in dbcare.list_studies()
+    True
+    """
+    return open_store(storage).names()
 
 
-def list_studies(storage: str | None = None) -> list[str]:
-    """The names of all studies, the oldest first."""
-    return store_of(storage).names()
-
-
-def checked_name(name: object) -> str:
-    """A study's name, if it can be one: it is part of addresses and of files."""
+def check_name(name: object) -> str:
+    """Return a study's name, if it is valid: it becomes part of URLs and file names."""
     checked = validation.text("name", name)
     if "/" in checked or checked in (".", ".."):
-        raise InvalidValueError(f"`name` must have no slash, and not be . or .., but got {checked!r}.")
+        raise InvalidValueError(f"`name` must not contain a slash, or be . or .., but got {checked!r}.")
     return checked
-
-
-def store_of(storage: str | None) -> Store:
-    """The store at an address; the same address is the same store."""
-    address = os.environ.get(VARIABLE) if storage is None else storage
-    if address is not None and not isinstance(address, str):
-        raise InvalidValueError(f"`storage` must be an address such as sqlite:///ads.db but got {address!r}.")
-    return _opened(address)
-
-
-@cache
-def _opened(address: str | None) -> Store:
-    if address is None:
-        return MemoryStore()
-    from dbcare.live.stores.sql.store import SqlStore  # noqa: PLC0415  # only databases need SQLAlchemy
-
-    return SqlStore(address)
-
-
-def _loss(risk: Any) -> Loss:
-    return Loss(validation.one_of("risk", risk, list(Loss)))

@@ -1,4 +1,4 @@
-"""A study's ledger, kept in step with its store: what others have written is read, what happens here is written."""
+"""A study's ledger kept in step with its store: what others wrote is read, what happens here is written."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 
-SUMMARY_EVERY = 500  # events; opening a study replays about as many at most
+EVENTS_PER_SUMMARY = 500  # opening a study replays at most about as many
 
 
 class Transaction:
-    """A session, with the ledger as of now; events that are noted are stored when the turn ends, all or none."""
+    """A session with the ledger as of now; recorded events are stored when the transaction ends, all or none."""
 
     def __init__(self, session: StoreSession, ledger: Ledger) -> None:
         self.session = session
         self.ledger = ledger
-        self.noted: list[Event] = []
+        self.recorded: list[Event] = []
 
-    def note(self, event: Event) -> None:
-        """Something that happened just now."""
-        self.noted.append(event)
+    def record(self, event: Event) -> None:
+        """Record something that happened just now."""
+        self.recorded.append(event)
         self.ledger.apply(event)
 
-    def of_trial(self, trial: int) -> list[Event]:
-        """All that happened to a trial."""
-        return self.session.of_trial(trial) + [event for event in self.noted if event.trial == trial]
+    def events_of_trial(self, trial: int) -> list[Event]:
+        """Return everything that happened to a trial."""
+        return self.session.events_of_trial(trial) + [event for event in self.recorded if event.trial == trial]
 
     @property
-    def retires(self) -> bool:
+    def retires_an_arm(self) -> bool:
         """Whether an arm is withdrawn in it."""
-        return any(event.kind is EventKind.RETIRED for event in self.noted)
+        return any(event.kind is EventKind.RETIRED for event in self.recorded)
 
     def write(self) -> PlacedEvent | None:
-        """Store what was noted; the last event with its position, if there was one."""
-        return (self.session.append(self.noted)[-1], self.noted[-1]) if self.noted else None
+        """Store what was recorded; return the last event with its position, if there was one."""
+        return (self.session.append(self.recorded)[-1], self.recorded[-1]) if self.recorded else None
 
 
 class SyncedLedger:
-    """Turns on one study, one after the other, from any thread."""
+    """Transactions on one study, one after the other, from any thread."""
 
     def __init__(self, store: Store, name: str, settings: Settings) -> None:
         self.name = name
@@ -53,72 +53,70 @@ class SyncedLedger:
         self._identity = store.identity(name)
         self._ledger: Ledger | None = None
         self._last: tuple[int, Event | None] = (0, None)  # the last event in the ledger, as far as it is known
-        self._summarised = 0  # of the last event in the stored summary
+        self._summarized = 0  # position of the last event in the stored summary
 
     @contextmanager
-    def turn(self, *, write: bool) -> Iterator[Transaction]:
-        """Look at the study or, with `write`, have it to oneself and note what happens."""
-        turn = None
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
+        """Look at the study or, with `write`, have it to oneself and record what happens."""
+        transaction = None
         with self._lock:
             try:
                 with self._store.session(self.name, write=write) as session:
-                    self._expect_the_same(session)
-                    turn = Transaction(session, self._caught_up(session))
-                    yield turn
-                    placed = turn.write()
+                    self._check_identity(session)
+                    transaction = Transaction(session, self._catch_up(session))
+                    yield transaction
+                    placed = transaction.write()
                     if placed is not None:
                         self._last = placed
-                        if turn.retires:  # without that arm all is different from the beginning
-                            self._ledger = Ledger.replay(self.settings, (event for _, event in session.since(0)))
-                            self._summarised = -SUMMARY_EVERY
-                        self._summarise(session)
+                        if transaction.retires_an_arm:  # without that arm everything differs from the beginning
+                            events = (event for _, event in session.events_after(0))
+                            self._ledger = Ledger.replay(self.settings, events)
+                            self._summarized = -EVENTS_PER_SUMMARY
+                        self._save_summary(session)
             except BaseException:
-                if turn is None or turn.noted:
-                    self._ledger = None  # it may be ahead of what is stored: begin again from there
+                if transaction is None or transaction.recorded:
+                    self._ledger = None  # it may be ahead of what is stored: start again from there
                 raise
 
-    def _expect_the_same(self, session: StoreSession) -> None:
+    def _check_identity(self, session: StoreSession) -> None:
         if session.identity != self._identity:
-            raise StudyNotFoundError(
-                f"{self.name!r} must be the study that was opened, but that was deleted and another one made: "
-                "load it again."
-            )
+            raise StudyNotFoundError(f"Study {self.name!r} was deleted and re-created; load it again.")
 
-    def _caught_up(self, session: StoreSession) -> Ledger:
+    def _catch_up(self, session: StoreSession) -> Ledger:
         if self._ledger is None:
             self._open(session)
-        elif not self._follow(session):  # an older backup may have been put in its place
+        elif not self._follow(session):  # the database may have been replaced by an older backup
             self._ledger = None
             self._open(session)
         assert self._ledger is not None
         return self._ledger
 
     def _open(self, session: StoreSession) -> None:
-        """From the stored summary if it fits, else from all events."""
+        """Restore the ledger from the stored summary if it fits, else from all events."""
         summary = session.summary()
         if summary is not None:
             try:
                 self._ledger = Ledger.from_dict(self.settings, summary[1])
             except (InvalidValueError, LookupError, TypeError, ValueError):
-                self._ledger = None  # made by another version: it is only there to save time
-            self._last, self._summarised = (summary[0], None), summary[0]
+                self._ledger = None  # written by another version: it only saves time
+            self._last, self._summarized = (summary[0], None), summary[0]
             if self._ledger is not None and self._follow(session):
                 return
-        placed = session.since(0)
+        placed = session.events_after(0)
         self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
-        self._last, self._summarised = placed[-1] if placed else (0, None), 0
+        self._last, self._summarized = placed[-1] if placed else (0, None), 0
 
     def _follow(self, session: StoreSession) -> bool:
-        """Take in what is new; False if what was known is not what is stored."""
+        """Apply what is new; return False if what was known is not what is stored."""
         assert self._ledger is not None
         position, known = self._last
-        placed = session.since(max(0, position - 1))
+        placed = session.events_after(max(0, position - 1))
         if position:
             if not placed or placed[0][0] != position or (known is not None and placed[0][1] != known):
                 return False
             del placed[0]
         if any(event.kind is EventKind.RETIRED for _, event in placed):
-            placed = session.since(0)
+            placed = session.events_after(0)
             self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
         else:
             for _, event in placed:
@@ -127,24 +125,24 @@ class SyncedLedger:
             self._last = placed[-1]
         return True
 
-    def _summarise(self, session: StoreSession) -> None:
+    def _save_summary(self, session: StoreSession) -> None:
         assert self._ledger is not None
-        if self._last[0] - self._summarised >= SUMMARY_EVERY:
+        if self._last[0] - self._summarized >= EVENTS_PER_SUMMARY:
             session.save_summary(self._last[0], self._ledger.to_dict())
-            self._summarised = self._last[0]
+            self._summarized = self._last[0]
 
     def check(self) -> int:
-        """Replay all events and compare with the stored summary; an error says what differs. The number of events."""
+        """Replay all events and compare with the stored summary; return their number, or raise what differs."""
         with self._store.session(self.name, write=False) as session:
-            summary, placed = session.summary(), session.since(0)
+            summary, placed = session.summary(), session.events_after(0)
         expected = max(len(placed), 0 if summary is None else summary[0])
         if [position for position, _ in placed] != list(range(1, expected + 1)):
-            raise StorageError(f"{self.name!r} must have events 1 to {expected} but lacks some of them.")
+            raise StorageError(f"Study {self.name!r} must have events 1 to {expected} but some are missing.")
         if summary is not None:
             replayed = Ledger.replay(self.settings, (event for position, event in placed if position <= summary[0]))
             plain = replayed.to_dict()
             if differing := [key for key in plain if plain[key] != summary[1].get(key)]:
                 raise StorageError(
-                    f"The summary of {self.name!r} must follow from its events but has another {differing[0]}."
+                    f"The summary of study {self.name!r} does not follow from its events: {differing[0]} differs."
                 )
         return len(placed)

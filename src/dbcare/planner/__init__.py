@@ -1,1 +1,8 @@
-"""The planner: before any data, what experimenting would cost and bring, against the gap between the arms."""
+"""The planner: what experimenting would cost and bring before any data, depending on the gap between the arms.
+
+plan           `plan`, and the `Plan` it returns
+options        the options of a plan, defined once
+setting        what is planned: arms, costs, and how rewards vary
+strategies     the ways to decide that a plan compares
+presentation   a plan as a table and in sentences; `figure`, as a figure
+"""

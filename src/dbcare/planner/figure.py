@@ -1,61 +1,47 @@
-"""A plan as a figure: total loss against the gap, both on logarithmic axes, a line for each policy."""
+"""A plan as a figure: total loss against the gap, both on logarithmic axes, one line per policy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from dbcare.lab.figures import AXIS, BLACK, BLUE, RED, VIOLET
-from dbcare.planner.presentation import LABELS, title
+from dbcare.planner.presentation import title
+from dbcare.planner.strategies import find_strategy
+from dbcare.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from dbcare.planner.plan import Plan
 
 
-class Look(NamedTuple):
-    """How a line is drawn; dashes and markers tell the policies apart without colour."""
-
-    colour: str
-    dashes: str
-    marker: str
-
-
-LOOKS = {
-    "breakeven": Look(VIOLET, "-", "o"),
-    "dbcare": Look(BLUE, "--", "s"),
-    "fixed-size-test": Look(RED, "-.", "^"),
-    "decide-now": Look(BLACK, ":", "x"),
-}
-
-
 def draw(plan: Plan, path: Path) -> Path:
-    """Write the figure, with bands of +- 2 standard errors, in the format that the file's name ends in."""
+    """Write the figure, with bands of +- 2 standard errors, in the format given by the file's extension."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": "dbcare", "font.size": 10}):
         figure = Figure(figsize=(7.2, 4.8), layout="constrained")
         axes = figure.add_subplot()
         for name in plan.policies:
-            look = LOOKS[name]
-            outlooks = plan.of(name)
-            loss = np.array([each.total_loss for each in outlooks])
-            margin = 2.0 * np.array([each.standard_error for each in outlooks])
-            axes.loglog(
-                plan.gaps, loss, color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=5,
-                linewidth=1.8, label=LABELS[name], zorder=3 if name == "breakeven" else 2,
+            strategy, outlooks = find_strategy(name), plan.of(name)
+            color = next(iter(strategy.look.colors), None)
+            loss = np.array([outlook.total_loss for outlook in outlooks])
+            margin = 2.0 * np.array([outlook.standard_error for outlook in outlooks])
+            (line,) = axes.loglog(
+                plan.gaps, loss, color=color, linestyle=strategy.dashes, marker=strategy.look.marker, markersize=5,
+                markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8, label=strategy.label,
+                zorder=3 if name == DEFAULT_POLICY else 2,
             )  # fmt: skip
             # The spend is known far better than the chance of a rare error, and no total is below it.
-            low = np.maximum(loss - margin, np.minimum(loss, [each.spend for each in outlooks]))
-            axes.fill_between(plan.gaps, low, loss + margin, color=look.colour, alpha=0.15, linewidth=0.0)
-        axes.set_xlabel(AXIS["gap"] + " of the best arm to the others")
+            low = np.maximum(loss - margin, np.minimum(loss, [outlook.spend for outlook in outlooks]))
+            axes.fill_between(plan.gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
+        axes.set_xlabel("gap \N{GREEK CAPITAL LETTER DELTA} between the best arm and the others")
         in_money = plan.setting.risk.value is not None
         axes.set_ylabel("expected total loss, in money" if in_money else "expected total loss, in units of the loss")
-        if _apart(plan.gaps):
+        if _have_room(plan.gaps):
             axes.set_xticks(plan.gaps, [f"{gap:g}" for gap in plan.gaps])
             axes.xaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,g}"))
@@ -66,12 +52,12 @@ def draw(plan: Plan, path: Path) -> Path:
     return path
 
 
-def _apart(gaps: Sequence[float]) -> bool:
-    """Whether each gap can have its number below the axis without touching the next."""
+def _have_room(gaps: Sequence[float]) -> bool:
+    """Return whether each gap can have its number below the axis without touching the next."""
     steps = np.diff(np.log(gaps))
     return bool(np.all(steps >= steps.sum() / 14.0))
 
 
 def _undated(path: Path) -> dict[str, None]:
-    """So that the same plan gives the same file."""
+    """Return metadata without a date, so that the same plan gives the same file."""
     return {"Date" if path.suffix.lower() == ".svg" else "CreationDate": None}

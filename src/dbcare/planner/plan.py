@@ -1,4 +1,4 @@
-"""`plan`: what each way to decide would cost before any data, against the gap between the best arm and the others."""
+"""`plan`: what each way to decide would cost before any data, by the gap between the best arm and the others."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from dbcare.engines.evaluate import evaluate
 from dbcare.engines.evaluation import Evaluation
 from dbcare.errors import InvalidValueError
 from dbcare.planner import presentation
-from dbcare.planner.setting import POLICIES, PlanSetting
-from dbcare.policies.breakeven import Breakeven
+from dbcare.planner.setting import PlanSetting
+from dbcare.planner.strategies import default_names, find_obstacle, find_strategy, strategy_names
 from dbcare.policies.policy import Policy
+from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 
 PILOT_RUNS = 16
-WORK = 6e6  # pulls of few arms that are simulated in all if the number of runs is not given: about a second
-FEWEST_RUNS, MOST_RUNS = 200, 20_000
+TARGET_PULLS = 6e6  # simulated in all if the number of runs is not given: about a second with few arms
+MIN_RUNS, MAX_RUNS = 200, 20_000
 FIGURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """One policy at one gap; amounts in money, or in units of the loss where no `value` was given."""
+    """One policy at one gap; amounts in money, or in units of the loss without a `value`."""
 
     name: str
     gap: float
@@ -49,7 +50,7 @@ class Outlook:
 
     @property
     def chance_wrong(self) -> float:
-        """Probability of choosing an arm below the best."""
+        """Probability of choosing an arm other than the best."""
         return self.evaluation.error
 
     @property
@@ -59,11 +60,11 @@ class Outlook:
 
     @property
     def standard_error(self) -> float:
-        """Of the total loss; 0 where it is exact."""
+        """Standard error of the total loss; 0 where it is exact."""
         return self.unit * self.evaluation.standard_error
 
     def record(self) -> dict[str, float | str]:
-        """The figures by name, as one row of a table."""
+        """Return the figures by name, as one row of a table."""
         evaluation = self.evaluation
         return {
             "gap": self.gap,
@@ -82,30 +83,54 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Plan:
-    """A table of outlooks, by gap and policy; print it, or take `records`, `to_dict`, `advice` and `plot`."""
+    """What each way to decide would cost, by gap and policy.
+
+    Print it for a table with advice, or use `records`, `to_dict`, `advice` and `plot`.
+
+    Parameters
+    ----------
+    setting : PlanSetting
+        What was planned for.
+    gaps : tuple of float
+        The gaps between the best arm and the others, ascending.
+    outlooks : tuple of Outlook
+        One entry per gap and policy.
+    left_out : dict
+        Policies that cannot take part, and why.
+    runs, seed : int
+        Those of the simulations.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> plan = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, runs=200)
+    >>> plan.policies
+    ('breakeven', 'dbcare', 'fixed-size-test', 'decide-now')
+    """
 
     setting: PlanSetting
     gaps: tuple[float, ...]
     outlooks: tuple[Outlook, ...]
-    left_out: dict[str, str]  # policies that cannot take part, and why
+    left_out: dict[str, str]
     runs: int
     seed: int
 
     @property
     def policies(self) -> tuple[str, ...]:
         """Names of the policies that are compared."""
-        return tuple(dict.fromkeys(each.name for each in self.outlooks))
+        return tuple(dict.fromkeys(outlook.name for outlook in self.outlooks))
 
     def of(self, policy: str) -> tuple[Outlook, ...]:
-        """The outlooks of one policy, by gap."""
+        """Return the outlooks of one policy, by gap."""
         validation.one_of("policy", policy, self.policies)
-        return tuple(each for each in self.outlooks if each.name == policy)
+        return tuple(outlook for outlook in self.outlooks if outlook.name == policy)
 
     @property
     def max_spend(self) -> float | None:
-        """What a run of Breakeven never spends more than, whatever the truth; None if it is not compared."""
-        policy = next((each.policy for each in self.outlooks if isinstance(each.policy, Breakeven)), None)
-        return None if policy is None else self.setting.unit * policy.max_spend
+        """What a run of the default policy never exceeds, whatever the truth; None if it is not compared."""
+        if DEFAULT_POLICY not in self.policies:
+            return None
+        return self.setting.unit * self.of(DEFAULT_POLICY)[0].policy.max_spend
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -113,11 +138,11 @@ class Plan:
         return presentation.advice(self)
 
     def records(self) -> list[dict[str, float | str]]:
-        """The table as rows, ready for a data frame."""
-        return [each.record() for each in self.outlooks]
+        """Return the table as rows, ready for a data frame."""
+        return [outlook.record() for outlook in self.outlooks]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers, texts, lists and dictionaries, ready for JSON."""
+        """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON."""
         setting = self.setting
         costs = setting.risk.costs(setting.arms)
         return {
@@ -129,7 +154,7 @@ class Plan:
             "sigma": setting.sigma,
             "baseline": setting.baseline,
             "bound": setting.bound,
-            "sigma_of_breakeven": setting.sigma_of_breakeven,
+            "sigma_of_breakeven": setting.likely_sigma,
             "runs": self.runs,
             "seed": self.seed,
             "max_spend": self.max_spend,
@@ -139,18 +164,18 @@ class Plan:
         }
 
     def plot(self, path: str | Path) -> Path:
-        """Draw total loss against the gap into a .png, .svg or .pdf file; needs the extra `lab`."""
-        checked = figure_file(path)
+        """Draw total loss against the gap into a .png, .svg or .pdf file; requires the extra `lab`."""
+        checked = check_figure_path(path)
         from dbcare.planner.figure import draw  # noqa: PLC0415  # matplotlib is an extra
 
         return draw(self, checked)
 
     def __str__(self) -> str:
-        return presentation.text(self)
+        return presentation.format_plan(self)
 
 
-def figure_file(path: str | Path) -> Path:
-    """A file that a figure can be drawn into."""
+def check_figure_path(path: str | Path) -> Path:
+    """Return a path that a figure can be drawn into."""
     validation.one_of("plot", Path(path).suffix.lower(), FIGURES)
     return Path(path)
 
@@ -171,28 +196,70 @@ def plan(
     seed: int = 0,
     threads: int | None = None,
 ) -> Plan:
-    """What experimenting would cost and bring, before any data: a row for each gap and policy.
+    """Plan an experiment: what it would cost and bring before any data, for each gap and policy.
 
-    A pull has a `price`, one for all arms or one for each, and a unit of loss a `value` in money; or give the `cost`,
-    price / value. The loss is a unit of reward ("simple_regret") or a wrong choice ("misidentification"). Rewards are
-    Gaussian with standard deviation `sigma`, or 0 or 1 with the rate `baseline` for all arms but the best. `bound` is
-    the largest possible difference of two means, if there is one.
+    Parameters
+    ----------
+    arms : int
+        Number of options to choose from.
+    price : float or sequence of float, optional
+        Price of an observation, or one per arm.
+    value : float, optional
+        What one unit of reward is worth in the same currency; with the risk "misidentification", what a wrong choice
+        costs.
+    cost : float or sequence of float, optional
+        price / value, instead of both.
+    sigma : float, optional
+        Standard deviation of Gaussian rewards.
+    baseline : float, optional
+        For rewards of 0 or 1: the rate of all arms but the best, instead of `sigma`.
+    risk : {"simple_regret", "misidentification"}
+        What a wrong choice loses: its gap in means, or the same whatever the gap.
+    bound : float, optional
+        The largest possible difference of two means, if there is one.
+    gaps : float or iterable of float, optional
+        Gaps between the best arm and the others. Default: a range of plausible ones.
+    policies : str or iterable of str, optional
+        Compare only these: registered policies that run live, "fixed-size-test" (two-sided 5%, 80% power at the gap of
+        the row, which nobody knows) and "decide-now" (choose at random without data).
+    runs : int, optional
+        Runs per estimate. Default: as many as fit in about a second, the same number on every machine.
+    seed : int
+        Random seed of the runs.
+    threads : int, optional
+        Number of threads. Default: all CPUs.
 
-    The policies: breakeven, dbcare, fixed-size-test (two-sided 5%, 80% power at the gap of the row, which nobody knows)
-    and decide-now (choose at random without data). Figures are those of `evaluate` with `runs` runs and `seed`; if
-    `runs` is not given, as many as take about a second, a number that is the same on every machine.
+    Returns
+    -------
+    Plan
+        A table of outlooks; print it.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> plan = dbcare.plan(arms=2, cost=0.9, sigma=1.0, bound=1.0, gaps=0.5, runs=200)
+    >>> print(plan.advice[0][:43])
+    Experimenting is not worth it at all: decid
     """
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     setting = PlanSetting(arms, make(cost, price=price, value=value), sigma, baseline, bound)
-    listed = setting.default_gaps if gaps is None else _gaps(setting, gaps)
-    names, left_out = _names(setting, policies)
-    entries = [(name, gap, *POLICIES[name](setting, gap, listed[-1])) for gap in listed for name in names]
+    checked = setting.default_gaps if gaps is None else _check_gaps(setting, gaps)
+    names, left_out = _choose_strategies(setting, policies)
+    strategies = [find_strategy(name) for name in names]
+    entries = [
+        (strategy.name, gap, *strategy.build(setting, gap, checked[-1])) for gap in checked for strategy in strategies
+    ]
     if runs is None:
-        runs = _affordable_runs(setting, listed, seed, threads) if "breakeven" in names else MOST_RUNS
+        runs = _affordable_runs(setting, checked, seed, threads) if DEFAULT_POLICY in names else MAX_RUNS
     else:
         runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-    found = [
+    outlooks = [
         Outlook(
             name,
             gap,
@@ -202,52 +269,48 @@ def plan(
         )
         for name, gap, policy, own_risk in entries
     ]
-    return Plan(setting, listed, tuple(found), left_out, int(runs), int(seed))
+    return Plan(setting, checked, tuple(outlooks), left_out, int(runs), int(seed))
 
 
-def _gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
+def _check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
     if isinstance(gaps, numbers.Real | str):
-        return (setting.checked_gap("gaps", gaps),)
+        return (setting.check_gap("gaps", gaps),)
     if not isinstance(gaps, Iterable):
         raise InvalidValueError(f"`gaps` must be a number or several but got {gaps!r}.")
-    checked = {setting.checked_gap(f"gaps[{place}]", gap) for place, gap in enumerate(gaps)}
+    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(gaps)}
     if not checked:
         raise InvalidValueError("`gaps` must be at least one number but got none.")
     return tuple(sorted(checked))
 
 
-def _names(setting: PlanSetting, policies: Any) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Names of the policies that take part, in the table's order, and those left out."""
-    cannot = {}
-    if setting.risk.costs_differ:
-        cannot["dbcare"] = "it needs the same price for all arms"
-    else:
-        try:
-            setting.dbcare(largest=1.0)
-        except InvalidValueError:
-            cannot["dbcare"] = "an observation costs so little that its tables would be too long"
-    if policies is None:
-        return tuple(name for name in POLICIES if name not in cannot), cannot
+def _choose_strategies(setting: PlanSetting, policies: Any) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of those that take part, in the table's order, and why others are left out."""
+    wanted = default_names() if policies is None else _check_names(policies)
+    obstacles = {name: find_obstacle(find_strategy(name), setting) for name in wanted}
+    left_out = {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None}
+    if left_out and policies is not None:
+        name, obstacle = next(iter(left_out.items()))
+        raise InvalidValueError(f"`policies` must not include {name} here: {obstacle}.")
+    return tuple(name for name in wanted if name not in left_out), left_out
+
+
+def _check_names(policies: Any) -> list[str]:
     if not isinstance(policies, Iterable):
         raise InvalidValueError(f"`policies` must be names of policies but got {policies!r}.")
-    asked = [
-        validation.one_of("policies", name, POLICIES)
-        for name in ([policies] if isinstance(policies, str) else policies)
-    ]
-    if not asked:
+    wanted = [find_strategy(name).name for name in ([policies] if isinstance(policies, str) else policies)]
+    if not wanted:
         raise InvalidValueError("`policies` must be at least one name but got none.")
-    for name in asked:
-        if name in cannot:
-            raise InvalidValueError(f"`policies` must not have {name}, as {cannot[name]}, but got {', '.join(asked)}.")
-    return tuple(name for name in POLICIES if name in asked), {}
+    return [name for name in strategy_names() if name in wanted]
 
 
 def _affordable_runs(setting: PlanSetting, gaps: Sequence[float], seed: int, threads: int | None) -> int:
-    """Runs of Breakeven at all gaps that are about WORK, by a short pilot; a pull takes longer with many arms."""
-    policy = setting.breakeven()
+    """Return how many runs of the default policy at all gaps make about TARGET_PULLS, by a short pilot.
+
+    A pull takes longer with many arms.
+    """
+    policy, risk = find_strategy(DEFAULT_POLICY).build(setting, gaps[0], gaps[-1])
     pulls = sum(
-        evaluate(policy, setting.bandit(gap), setting.risk, PILOT_RUNS, seed, threads=threads).pulls.mean
-        for gap in gaps
+        evaluate(policy, setting.bandit(gap), risk, PILOT_RUNS, seed, threads=threads).pulls.mean for gap in gaps
     )
-    affordable = WORK / (max(1.0, pulls) * (1.0 + setting.arms / 20.0))
-    return int(min(MOST_RUNS, max(FEWEST_RUNS, round(affordable, -2))))
+    affordable = TARGET_PULLS / (max(1.0, pulls) * (1.0 + setting.arms / 20.0))
+    return int(min(MAX_RUNS, max(MIN_RUNS, round(affordable, -2))))

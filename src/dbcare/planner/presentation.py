@@ -1,4 +1,4 @@
-"""A plan in words: the table, and sentences on what follows from it."""
+"""A plan as a table, and in sentences on what follows from it."""
 
 from __future__ import annotations
 
@@ -13,67 +13,62 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from dbcare.policies.breakeven import Breakeven
-from dbcare.risk import Loss, money
+from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
+from dbcare.risk import Loss
 
 if TYPE_CHECKING:
     from dbcare.planner.plan import Outlook, Plan
 
-LABELS = {
-    "breakeven": "Breakeven",
-    "dbcare": "DBCARE",
-    "fixed-size-test": "fixed-size test",
-    "decide-now": "decide now",
-}
-WIDTH = 80
+DEFAULT_WIDTH = 80
 
 
-def text(plan: Plan) -> str:
-    """The same as plain text."""
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+def format_plan(plan: Plan) -> str:
+    """Return title, table and sentences as plain text."""
+    console = Console(file=io.StringIO(), width=DEFAULT_WIDTH, color_system=None)
     with console.capture() as captured:
         show(plan, console)
     return "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines())
 
 
 def show(plan: Plan, console: Console) -> None:
-    """PlanSetting, table and sentences on a console; a table wider than that is not cut."""
-    made = table(plan)
-    made.width = Measurement.get(console, console.options.update(max_width=10 * WIDTH), made).maximum
+    """Print title, table and sentences to a console; a table wider than that is not cut."""
+    table = make_table(plan)
+    table.width = Measurement.get(console, console.options.update(max_width=10 * DEFAULT_WIDTH), table).maximum
     console.print(title(plan), markup=False, highlight=False)
-    console.print(made, soft_wrap=made.width > console.width)
+    console.print(table, soft_wrap=table.width > console.width)
     for sentence in (*plan.advice, "", *notes(plan)):
         lines = textwrap.fill(sentence, max(20, console.width - 1), initial_indent="- ", subsequent_indent="  ")
         console.print(lines if sentence else "", markup=False, highlight=False, soft_wrap=True)
 
 
-def table(plan: Plan) -> Table:
-    """A section for each gap, a line for each policy; a star at the lowest total loss."""
-    made = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def make_table(plan: Plan) -> Table:
+    """Return a section per gap with a line per policy; a star marks the lowest total loss."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for header in ("gap", "policy", "observations", "spend", "wrong", "total loss", "\N{PLUS-MINUS SIGN}", ""):
-        made.add_column(header, justify="left" if header in ("policy", "") else "right", no_wrap=True)
-    in_money = plan.setting.risk.value is not None
+        table.add_column(header, justify="left" if header in ("policy", "") else "right", no_wrap=True)
     for gap in plan.gaps:
-        here = [each for each in plan.outlooks if each.gap == gap]
-        least = min(here, key=lambda each: each.total_loss)
-        for place, each in enumerate(here):
-            made.add_row(
+        outlooks = [outlook for outlook in plan.outlooks if outlook.gap == gap]
+        best = min(outlooks, key=lambda outlook: outlook.total_loss)
+        for place, outlook in enumerate(outlooks):
+            is_best = outlook is best and len(outlooks) > 1
+            table.add_row(
                 f"{gap:g}" if place == 0 else "",
-                LABELS[each.name],
-                f"{each.observations:,.0f}",
-                amount(each.spend, in_money=in_money),
-                chance(each),
-                amount(each.total_loss, in_money=in_money),
-                _margin(each, in_money=in_money),
-                "*" if each is least and len(here) > 1 else "",
-                style="bold" if each is least and len(here) > 1 else None,
-                end_section=place == len(here) - 1,
+                find_strategy(outlook.name).label,
+                f"{outlook.observations:,.0f}",
+                str(plan.setting.money(outlook.spend)),
+                format_chance(outlook),
+                str(plan.setting.money(outlook.total_loss)),
+                _margin(plan, outlook),
+                "*" if is_best else "",
+                style="bold" if is_best else None,
+                end_section=place == len(outlooks) - 1,
             )
-    return made
+    return table
 
 
 def title(plan: Plan) -> str:
-    """The setting in a line."""
+    """Return the setting in one line."""
     setting = plan.setting
     costs = sorted(set(setting.risk.costs(setting.arms)))
     price = " to ".join(f"{setting.unit * cost:,g}" for cost in (costs[0], costs[-1])[: len(costs)])
@@ -87,23 +82,23 @@ def title(plan: Plan) -> str:
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
-    """Whether to experiment, what it saves against the fixed-size test, and the most that is spent."""
-    if "breakeven" not in plan.policies:
+    """Say whether to experiment, what that saves against the fixed-size test, and the most that is spent."""
+    if DEFAULT_POLICY not in plan.policies:
         return ()
-    ours = plan.of("breakeven")
-    said = []
-    if "decide-now" in plan.policies:
-        said.append(worth_it(plan, ours, plan.of("decide-now")))
-    if "fixed-size-test" in plan.policies and plan.max_spend:
-        said.append(against_test(plan, ours, plan.of("fixed-size-test")))
-    return (*said, spending(plan, ours))
+    ours = plan.of(DEFAULT_POLICY)
+    sentences = []
+    if DECIDE_NOW.name in plan.policies:
+        sentences.append(judge_worth(plan, ours, plan.of(DECIDE_NOW.name)))
+    if FIXED_SIZE_TEST.name in plan.policies and plan.max_spend:
+        sentences.append(compare_with_test(plan, ours, plan.of(FIXED_SIZE_TEST.name)))
+    return (*sentences, describe_spending(plan, ours))
 
 
-def worth_it(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) -> str:
-    """At which gaps Breakeven beats a choice without data, by more than two standard errors."""
+def judge_worth(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) -> str:
+    """Say at which gaps the default policy beats a choice without data, by more than two standard errors."""
     setting = plan.setting
-    one_each = _amount(plan, setting.unit * math.fsum(setting.risk.costs(setting.arms)))
-    if isinstance(ours[0].policy, Breakeven) and ours[0].policy.guesses:
+    one_each = setting.money(setting.unit * math.fsum(setting.risk.costs(setting.arms)))
+    if ours[0].policy.max_pulls == 0:
         return (
             f"Experimenting is not worth it at all: decide now. One observation of each arm would cost {one_each}, "
             "and a choice without data loses no more."
@@ -112,12 +107,13 @@ def worth_it(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) ->
     costs = [_clearly_less(other, one) for one, other in zip(ours, guesses, strict=True)]
     if all(costs):
         extra = _most_saved(plan, guesses, ours)
-        said = "Experimenting is not worth it at any of these gaps: decide now."
-        return f"{said} Breakeven would lose up to {extra} more."
+        return (
+            f"Experimenting is not worth it at any of these gaps: decide now. {_label()} would lose up to {extra} more."
+        )
     groups = []
     if any(pays):
         gain = _most_saved(plan, ours, guesses)
-        groups.append(f"Experimenting pays {_where(plan, pays)}: Breakeven loses up to {gain} less than deciding now.")
+        groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than deciding now.")
     if any(costs):
         extra = _most_saved(plan, guesses, ours)
         groups.append(f"It does not {_where(plan, costs)}, and loses at most {extra} more.")
@@ -127,92 +123,91 @@ def worth_it(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) ->
     return " ".join(groups)
 
 
-def against_test(plan: Plan, ours: Sequence[Outlook], tests: Sequence[Outlook]) -> str:
-    """How the total losses of Breakeven and of the test compare."""
+def compare_with_test(plan: Plan, ours: Sequence[Outlook], tests: Sequence[Outlook]) -> str:
+    """Compare the total losses of the default policy and of the test."""
     better = [_clearly_less(one, other) for one, other in zip(ours, tests, strict=True)]
     worse = [_clearly_less(other, one) for one, other in zip(ours, tests, strict=True)]
     shares = [1.0 - one.total_loss / other.total_loss for one, other in zip(ours, tests, strict=True)]
     if not any(better) and not any(worse):
-        return "Breakeven and the fixed-size test lose about the same."
-    said = []
+        return f"{_label()} and the fixed-size test lose about the same."
+    sentences = []
     if any(better):
         won = [share for share, is_better in zip(shares, better, strict=True) if is_better]
-        low, high = percent(min(won)), percent(max(won))
+        low, high = format_percent(min(won)), format_percent(max(won))
         share = low if low == high else f"{low} to {high}"
-        said.append(
-            f"Breakeven loses {share} less than the fixed-size test {_where(plan, better)}, "
+        sentences.append(
+            f"{_label()} loses {share} less than the fixed-size test {_where(plan, better)}, "
             f"which is up to {_most_saved(plan, ours, tests)}."
         )
     if any(worse):
-        said.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, tests, ours)}.")
-    return " ".join(said)
+        sentences.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, tests, ours)}.")
+    return " ".join(sentences)
 
 
-def spending(plan: Plan, ours: Sequence[Outlook]) -> str:
-    """The guarantee, and what nearly all runs stay below."""
+def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
+    """State the guarantee, and what nearly all runs stay below."""
     assert plan.max_spend is not None
     if plan.max_spend == 0.0:
-        return "Breakeven spends nothing."
-    most = max(each.evaluation.pulls.quantiles[0.95] for each in ours)
+        return f"{_label()} spends nothing."
+    most = max(outlook.evaluation.pulls.quantiles[0.95] for outlook in ours)
     usual = f"makes at most {most:,.0f} observations"
     if not plan.setting.risk.costs_differ:
-        usual = f"spends at most {_amount(plan, most * plan.setting.unit * plan.setting.risk.single_cost)}"
+        cost = plan.setting.unit * plan.setting.risk.single_cost
+        usual = f"spends at most {plan.setting.money(most * cost)}"
     return (
-        f"Breakeven never spends more than {_amount(plan, plan.max_spend)}, whatever the truth is; "
-        f"at the gaps above it {usual} in 95% of all runs."
+        f"{_label()} never spends more than {plan.setting.money(plan.max_spend)}, whatever the truth; "
+        f"at the gaps above it {usual} in 95% of runs."
     )
 
 
 def notes(plan: Plan) -> list[str]:
-    """What the figures rest on."""
+    """Return what the figures rest on."""
     setting = plan.setting
     others = "the other" if setting.arms == 2 else f"each of the {setting.arms - 1} others"
-    said = [f"In each section one arm is better than {others} by the gap."]
+    sentences = [f"In each section one arm is better than {others} by the gap."]
     if setting.baseline is not None:
-        said[0] = f"In each section one arm has the rate {setting.baseline:g} + gap, {others} {setting.baseline:g}."
-    if "fixed-size-test" in plan.policies:
-        said.append(
+        sentences[0] = (
+            f"In each section one arm has the rate {setting.baseline:g} + gap, {others} {setting.baseline:g}."
+        )
+    if FIXED_SIZE_TEST.name in plan.policies:
+        sentences.append(
             "The fixed-size test is designed for the gap of its section, as if it were known: two-sided 5%, 80% power "
             "for two arms; then the best mean is chosen."
         )
-    said += [f"{LABELS[name]} is left out: {why}." for name, why in plan.left_out.items()]
+    sentences += [f"{find_strategy(name).label} is left out: {why}." for name, why in plan.left_out.items()]
     unit = "" if setting.risk.value is not None else " Amounts are in units of the loss."
-    said.append(
+    sentences.append(
         f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{unit} Figures that are not "
         f"exact come from {plan.runs:,} runs each, seed {plan.seed}; \N{PLUS-MINUS SIGN} is two standard "
         "errors of the total loss."
     )
-    return said
+    return sentences
 
 
-def amount(number: float, *, in_money: bool) -> str:
-    """An amount of money, or a number to three digits."""
-    return money(number) if in_money else f"{number:.3g}"
-
-
-def chance(outlook: Outlook) -> str:
-    """The chance of a wrong choice; where no run chose wrong, below the limit that so many runs allow."""
+def format_chance(outlook: Outlook) -> str:
+    """Return the chance of a wrong choice; where no run chose wrong, the limit that so many runs allow."""
     high = outlook.evaluation.error_interval[1]
-    return f"<{percent(high).lstrip('<')}" if outlook.chance_wrong == 0.0 < high else percent(outlook.chance_wrong)
+    if outlook.chance_wrong == 0.0 < high:
+        return f"<{format_percent(high).lstrip('<')}"
+    return format_percent(outlook.chance_wrong)
 
 
-def percent(share: float) -> str:
-    """A share in percent; one that rounds to nothing or all is said to be near it."""
+def format_percent(share: float) -> str:
+    """Return a share in percent; one that rounds to nothing or all is said to be near it."""
     if share < 0.0005:
         return "<0.1%"
     return ">99.9%" if 0.9995 <= share < 1.0 else f"{100.0 * share:.1f}%"
 
 
-def _margin(outlook: Outlook, *, in_money: bool) -> str:
-    """Two standard errors of the total loss."""
+def _margin(plan: Plan, outlook: Outlook) -> str:
+    """Return two standard errors of the total loss."""
     if outlook.standard_error == 0.0:
         return "exact"
-    margin = 2.0 * outlook.standard_error
-    return amount(margin, in_money=True) if in_money else f"{margin:.2g}"
+    return str(plan.setting.money(2.0 * outlook.standard_error))
 
 
-def _amount(plan: Plan, number: float) -> str:
-    return amount(number, in_money=plan.setting.risk.value is not None)
+def _label() -> str:
+    return POLICIES[DEFAULT_POLICY].label
 
 
 def _clearly_less(one: Outlook, other: Outlook) -> bool:
@@ -220,12 +215,13 @@ def _clearly_less(one: Outlook, other: Outlook) -> bool:
 
 
 def _most_saved(plan: Plan, ours: Sequence[Outlook], others: Sequence[Outlook]) -> str:
-    return _amount(plan, max(other.total_loss - one.total_loss for one, other in zip(ours, others, strict=True)))
+    most = max(other.total_loss - one.total_loss for one, other in zip(ours, others, strict=True))
+    return str(plan.setting.money(most))
 
 
 def _where(plan: Plan, holds: Sequence[bool]) -> str:
-    """The gaps where something holds, in words."""
-    places = [place for place, each in enumerate(holds) if each]
+    """Return the gaps where something holds, in words."""
+    places = [place for place, held in enumerate(holds) if held]
     gaps = [f"{plan.gaps[place]:g}" for place in places]
     if len(places) == len(holds):
         return "at every gap above" if len(gaps) > 1 else f"at a gap of {gaps[0]}"

@@ -1,39 +1,38 @@
-"""What is planned: how many arms, what a pull costs, how rewards vary, and which policies there are to choose from.
+"""What is planned: how many arms, what a pull costs, and how rewards vary.
 
 At gap D one arm is better than all others by D: means D and 0 for Gaussian rewards of standard deviation sigma, rates
-p + D and p for rewards 0 or 1 with the baseline p.
+p + D and p for rewards of 0 or 1 with the baseline p.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
 from dbcare import validation
 from dbcare.bandit import Bandit
-from dbcare.errors import GuessingIsBestWarning, InvalidValueError
-from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import Guess, Uniform
-from dbcare.policies.policy import Policy
+from dbcare.errors import InvalidValueError
+from dbcare.money import Money
+from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.registry import PolicyEntry
 from dbcare.risk import Risk
 
 LEVEL, POWER = 0.05, 0.80  # of the fixed-size test: two-sided level, power at its gap
 Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf(POWER)
-LONGEST_TEST = 10**10  # pulls of an arm
-EASY = 2.0  # standard deviations: a gap that a handful of pulls shows
-STEPS = (1, 2, 5)  # of the default gaps in a power of ten
+MAX_TEST_PULLS = 10**10  # of each arm
+EASY_GAP = 2.0  # in standard deviations: a handful of pulls shows it
+GAP_STEPS = (1, 2, 5)  # of the default gaps within a power of ten
+BINARY_SIGMA = 0.5  # the sub-Gaussian sigma of rewards of 0 or 1
 
 
 @dataclass(frozen=True)
 class PlanSetting:
-    """Exactly one of `sigma` (Gaussian rewards) and `baseline` (rewards 0 or 1) is given.
+    """A problem to plan for; exactly one of `sigma` (Gaussian rewards) and `baseline` (rewards of 0 or 1) is given.
 
-    `bound` is the largest possible difference of two means, 1 for rewards 0 or 1.
+    `bound` is the largest possible difference of two means, 1 for rewards of 0 or 1.
     """
 
     arms: int
@@ -45,11 +44,10 @@ class PlanSetting:
     def __post_init__(self) -> None:
         if (self.sigma is None) == (self.baseline is None):
             raise InvalidValueError(
-                "Exactly one of `sigma` and `baseline` must be given "
-                f"but got sigma={self.sigma}, baseline={self.baseline}."
+                f"Pass exactly one of `sigma` and `baseline` but got sigma={self.sigma}, baseline={self.baseline}."
             )
         bound = self.bound if self.baseline is None or self.bound is not None else 1.0
-        validation.settle(
+        validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
             sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
@@ -63,14 +61,18 @@ class PlanSetting:
         """What one unit of loss is worth: the `value` in money, or 1 where there is none."""
         return 1.0 if self.risk.value is None else self.risk.value
 
+    def money(self, amount: float) -> Money:
+        """Return an amount of a plan, which is in money where there is a value, as people read it."""
+        return Money(amount, None if self.risk.value is None else "")
+
     @property
     def deviation(self) -> float:
         """Standard deviation of the rewards of all arms but the best."""
         return _deviation(self.baseline) if self.sigma is None else self.sigma
 
     @property
-    def sigma_of_breakeven(self) -> float:
-        """The sigma that Breakeven is given: the stated one, or for rewards 0 or 1 that of a rate three times as high.
+    def likely_sigma(self) -> float:
+        """The sigma for policies that correct it: the stated one, or for rewards of 0 or 1 that of a tripled rate.
 
         The bound 1/2 is never too small, but makes Breakeven spend up to 3 times too much where rates are low; the
         baseline's own deviation is too small where the best arm is far better. With sqrt(q (1 - q)) at
@@ -83,6 +85,11 @@ class PlanSetting:
         return _deviation(max(self.baseline, min(0.5, 3.0 * self.baseline)))
 
     @property
+    def subgaussian_sigma(self) -> float:
+        """The sigma for policies that rely on it: the stated one, or 1/2 for rewards of 0 or 1."""
+        return self.deviation if self.baseline is None else BINARY_SIGMA
+
+    @property
     def largest_gap(self) -> float:
         """What no gap exceeds: the `bound`, and the distance of the baseline to 1."""
         bound = math.inf if self.bound is None else self.bound
@@ -90,18 +97,18 @@ class PlanSetting:
 
     @property
     def default_gaps(self) -> tuple[float, ...]:
-        """1, 2 and 5 times powers of ten, from a hundredth of the standard deviation on.
+        """1, 2 and 5 times powers of ten, starting at a hundredth of the standard deviation.
 
-        Up to the largest gap for rewards 0 or 1; Gaussian rewards end at two standard deviations if no `bound` does it.
+        Up to the largest gap for rewards of 0 or 1; for Gaussian rewards up to two standard deviations, or the `bound`.
         """
-        largest = self.largest_gap if self.sigma is None else min(self.largest_gap, EASY * self.sigma)
-        smallest = min(self.deviation, largest / EASY) / 100.0
+        largest = self.largest_gap if self.sigma is None else min(self.largest_gap, EASY_GAP * self.sigma)
+        smallest = min(self.deviation, largest / EASY_GAP) / 100.0
         powers = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)) + 1)
-        series = [float(f"{step}e{power}") for power in powers for step in STEPS]
+        series = [float(f"{step}e{power}") for power in powers for step in GAP_STEPS]
         return tuple(gap for gap in series if smallest * (1 - 1e-9) <= gap <= largest * (1 + 1e-9))
 
-    def checked_gap(self, name: str, gap: Any) -> float:
-        """A gap within the range."""
+    def check_gap(self, name: str, gap: Any) -> float:
+        """Return a gap, if it is within the range."""
         number = validation.positive(name, gap)
         if number > self.largest_gap * (1.0 + 1e-12):
             limit = f"`bound` is {self.bound:g}"
@@ -111,13 +118,13 @@ class PlanSetting:
         return number
 
     def bandit(self, gap: float) -> Bandit:
-        """One arm better than all others by `gap`."""
+        """Return a bandit one of whose arms is better than all others by `gap`."""
         if self.baseline is None:
             return Bandit.one_sparse(self.arms, gap, self.deviation)
         return Bandit.bernoulli([min(1.0, self.baseline + gap)] + [self.baseline] * (self.arms - 1))
 
     def test_pulls(self, gap: float) -> int:
-        """Pulls of each arm with which a two-sided 5% test of two arms that differ by `gap` has 80% power.
+        """Return the pulls of each arm that give a two-sided 5% test of two arms `gap` apart a power of 80%.
 
         Gaussian: 2 sigma^2 (z_.975 + z_.80)^2 / gap^2. Rates p and q = p + gap, with their mean r:
         (z_.975 sqrt(2 r (1-r)) + z_.80 sqrt(p (1-p) + q (1-q)))^2 / gap^2 (Fleiss, Levin and Paik 2003, section 4.2,
@@ -127,44 +134,29 @@ class PlanSetting:
             spread = math.sqrt(2.0) * self.deviation * (Z_LEVEL + Z_POWER)
         else:
             best = min(1.0, self.baseline + gap)
-            apart = math.hypot(_deviation(self.baseline), _deviation(best))
-            spread = Z_LEVEL * math.sqrt(2.0) * _deviation((self.baseline + best) / 2.0) + Z_POWER * apart
+            difference = math.hypot(_deviation(self.baseline), _deviation(best))
+            spread = Z_LEVEL * math.sqrt(2.0) * _deviation((self.baseline + best) / 2.0) + Z_POWER * difference
         pulls = (spread / gap) ** 2
-        if pulls > LONGEST_TEST:
+        if pulls > MAX_TEST_PULLS:
             raise InvalidValueError(
-                f"`gaps` must allow a fixed-size test of at most {LONGEST_TEST:.0e} observations an arm "
+                f"`gaps` must allow a fixed-size test of at most {MAX_TEST_PULLS:.0e} observations per arm "
                 f"but got {gap:g}, which needs {pulls:.1e}; `policies` can leave the test out."
             )
         return max(1, math.ceil(pulls))
 
-    def breakeven(self) -> Breakeven:
-        """With its guard against a wrong sigma."""
-        return Breakeven(self.risk, self.arms, self.sigma_of_breakeven, bound=self.bound)
-
-    def dbcare(self, largest: float) -> DBCARE:
-        """With a sub-Gaussian sigma, 1/2 for rewards 0 or 1; its `bound`, if not stated, covers the `largest` gap."""
-        sigma = self.deviation if self.baseline is None else 0.5
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", GuessingIsBestWarning)  # what the plan itself will say
-            return DBCARE(self.risk, self.arms, sigma, bound=max(1.0, largest) if self.bound is None else self.bound)
+    def facts(self, entry: PolicyEntry, largest: float) -> PolicyFacts:
+        """Return what a policy is told here; a `bound` that it needs and nobody stated covers the `largest` gap."""
+        sigma = self.likely_sigma if entry.learns_spread else self.subgaussian_sigma
+        bound = self.bound
+        parameter = inspect.signature(entry.factory).parameters.get("bound")
+        if bound is None and parameter is not None and parameter.default is not None:
+            bound = max(1.0, largest)
+        return PolicyFacts(self.risk, self.arms, sigma, bound)
 
     @property
     def equal_shares(self) -> Risk:
-        """The same risk at the mean cost of a pull: the same to policies that pull all arms equally often."""
+        """The same risk at the mean cost of a pull: no difference to policies that pull all arms equally often."""
         return replace(self.risk, cost=math.fsum(self.risk.costs(self.arms)) / self.arms)
-
-
-Maker = Callable[[PlanSetting, float, float], tuple[Policy, Risk]]
-
-POLICIES: dict[str, Maker] = {  # from a setting, the gap and the largest gap of the table
-    "breakeven": lambda setting, _gap, _largest: (setting.breakeven(), setting.risk),
-    "dbcare": lambda setting, _gap, largest: (setting.dbcare(largest), setting.risk),
-    "fixed-size-test": lambda setting, gap, _largest: (
-        Uniform(setting.arms, setting.test_pulls(gap)),
-        setting.equal_shares,
-    ),
-    "decide-now": lambda setting, _gap, _largest: (Guess(setting.arms), setting.equal_shares),
-}
 
 
 def _deviation(rate: float | None) -> float:

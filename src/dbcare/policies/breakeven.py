@@ -12,6 +12,7 @@ from dbcare.policies import breakeven_losses as losses
 from dbcare.policies import breakeven_rule as rule_of
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import State
+from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Loss, Risk, required
 from dbcare.theory import normal
 
@@ -45,6 +46,8 @@ class Breakeven(Policy):
     sigma_guard: bool = True
     bound: float | None = None
     rule = rule_of.RULE
+    learns_spread = True
+    breaks_even = True
 
     def __post_init__(self) -> None:
         required(self.risk)
@@ -52,7 +55,7 @@ class Breakeven(Policy):
             raise InvalidValueError("`bound` must be given for simple regret where sigma is unknown but got None.")
         if not isinstance(self.sigma_guard, bool):
             raise InvalidValueError(f"`sigma_guard` must be True or False but got {self.sigma_guard!r}.")
-        validation.settle(
+        validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
             sigma=None if self.sigma is None else _of_a_size("sigma", self.sigma),
@@ -140,23 +143,32 @@ class Breakeven(Policy):
             series=losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
         )
 
-    def why_stopped(self, state: State) -> str:
-        if self.guesses:
-            everything = self.risk.amount(sum(self.risk.costs(self.arms)))
-            return f"one pull of each arm would cost {everything}, and a guess loses no more"
-        return self._balance(state)
-
-    def progress(self, state: State) -> str:
+    def expected_losses(self, state: State) -> list[float] | None:
         if state[rule_of.SEEN] < self.arms:
-            return f"{int(state[rule_of.SEEN])} of {self.arms} arms pulled"
-        return f"arm {int(state[rule_of.LEADER])} leads; {self._balance(state)}"
+            return None
+        first = rule_of.section(self.tables, rule_of.LOSS)
+        return [float(state[first + arm]) for arm in range(self.arms)]
 
-    def _balance(self, state: State) -> str:
+    def reopen(self, state: State) -> None:
+        state[rule_of.STOPPED] = 0.0
+
+    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
+        if self.guesses:
+            everything = self.risk.money(sum(self.risk.costs(self.arms)))
+            return f"one {wording.noun} of each arm would cost {everything}, and a guess loses no more"
+        return self._balance(state, wording)
+
+    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
+        if state[rule_of.SEEN] < self.arms:
+            return f"{int(state[rule_of.SEEN])} of {self.arms} arms tried"
+        return f"{wording.arm(int(state[rule_of.LEADER]))} leads; {self._balance(state, wording)}"
+
+    def _balance(self, state: State, wording: Wording) -> str:
         rival = int(state[rule_of.RIVAL])
         loss = state[rule_of.section(self.tables, rule_of.LOSS) + rival]
         return (
-            f"the strongest rival, arm {rival}, has an expected loss of {self.risk.amount(loss)}, "
-            f"and {self.risk.amount(state[rule_of.SPENT])} has been spent"
+            f"the strongest rival, {wording.arm(rival)}, has an expected loss of {self.risk.money(loss)}, "
+            f"and {self.risk.money(state[rule_of.SPENT])} has been spent"
         )
 
 

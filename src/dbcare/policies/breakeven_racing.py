@@ -29,7 +29,7 @@ class BreakevenRacing(EliminationPolicy):
 
     def __post_init__(self) -> None:
         required(self.risk)
-        validation.settle(
+        validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
             sigma=validation.known_sigma(self.sigma),

@@ -16,6 +16,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies.policy import RoundPolicy
 from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, arms_offset, drop, round_rule
 from dbcare.policies.rule import State
+from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
 # A table of 400 MB; beyond it the cost or the cap is surely a slip.
 LONGEST_TABLE = 50_000_000
@@ -114,17 +115,19 @@ class EliminationPolicy(RoundPolicy):
         radius = self.radius(epoch, int(before[ALIVE]))
         return f"dropped at epoch {epoch}: its mean is {behind:.4g} below the best, the radius is {radius:.4g}"
 
-    def why_stopped(self, state: State) -> str:
+    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         survivors = int(state[ALIVE])
         if survivors == 1:
-            return f"arm {int(state[arms_offset(state)])} alone is left"
+            return f"{wording.arm(int(state[arms_offset(state)]))} alone is left"
         if state[PULLS] + survivors > self.tables.max_pulls:
-            return f"{survivors} arms are left and another epoch would exceed the cap of {self.max_pulls} pulls"
+            return (
+                f"{survivors} arms are left and another epoch would exceed the cap of {wording.count(self.max_pulls)}"
+            )
         return self.why_limited(state, survivors)
 
     def why_limited(self, state: State, survivors: int) -> str:
-        """In one clause, what the limit on epochs means."""
+        """Explain in one clause what the limit on epochs means."""
         return f"{survivors} arms are left and epoch {int(state[ROUND])} is the last allowed"
 
-    def progress(self, state: State) -> str:
+    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         return f"epoch {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"

@@ -18,7 +18,7 @@ class Uniform(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.settle(
+        validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
             pulls=validation.whole("pulls", self.pulls, at_least=1),
@@ -44,7 +44,7 @@ class KnownGapOracle(SchedulePolicy):
 
     def __post_init__(self) -> None:
         required(self.risk)
-        validation.settle(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
+        validation.set_fields(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
         self.risk.costs(2)
         _ = self.risk.single_cost  # refuses costs that differ
 
@@ -66,7 +66,7 @@ class Guess(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.settle(self, arms=validation.whole("arms", self.arms, at_least=2))
+        validation.set_fields(self, arms=validation.whole("arms", self.arms, at_least=2))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

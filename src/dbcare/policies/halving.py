@@ -26,8 +26,8 @@ class SequentialHalving(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.settle(self, arms=validation.whole("arms", self.arms, at_least=2))
-        validation.settle(self, budget=validation.whole("budget", self.budget, at_least=0))
+        validation.set_fields(self, arms=validation.whole("arms", self.arms, at_least=2))
+        validation.set_fields(self, budget=validation.whole("budget", self.budget, at_least=0))
         validation.one_of("ranking", self.ranking, RANKINGS)
         least = self.arms * self.rounds
         if self.budget < least:
@@ -71,7 +71,7 @@ class SuccessiveRejects(SchedulePolicy):
     def __post_init__(self) -> None:
         arms = validation.whole("arms", self.arms, at_least=2)
         # Below K + 1 the first phase would have no pull in it.
-        validation.settle(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
+        validation.set_fields(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

@@ -32,7 +32,7 @@ class KnownGapSPRT(EliminationPolicy):
     def __post_init__(self) -> None:
         required(self.risk)
         guess = self.threshold == math.inf
-        validation.settle(
+        validation.set_fields(
             self,
             gap=validation.positive("gap", self.gap),
             sigma=validation.known_sigma(self.sigma),

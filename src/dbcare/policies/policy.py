@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,15 +15,46 @@ from dbcare.policies import rounds
 from dbcare.policies.rounds import ALIVE, ROUND, RoundRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
+from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Risk
 
 
 class Policy(ABC):
-    """A decision rule with its tables; those that ship are values: equal fields make equal policies."""
+    """A decision rule with its tables, and what people want to know of a run.
+
+    The policies that ship are values: equal fields make equal policies. A policy of your own defines `rule`, `tables`,
+    `state_size` and `max_pulls`; live studies work better if it also defines the hooks that it can (`expected_losses`,
+    `upcoming`, `reopen`) and sentences of its own (`why_stopped`, `progress`, `events`).
+
+    Attributes
+    ----------
+    arms : int
+        Number of arms.
+    rule : Rule
+        The functions that decide.
+    risk : Risk or None
+        The risk that the policy was made for, if it was made for one.
+    learns_spread : bool
+        Whether the rule corrects a sigma that the rewards contradict.
+    breaks_even : bool
+        Whether the rule stops once the largest expected loss is no more than the spend.
+
+    Examples
+    --------
+    >>> from dbcare import Breakeven, Risk
+    >>> policy = Breakeven(Risk.simple_regret(0.01), arms=2)
+    >>> run = policy.start(seed=1)
+    >>> while (arm := run.ask()) is not None:
+    ...     run.tell([0.9, 0.1][arm])
+    >>> run.recommendation()
+    0
+    """
 
     arms: int
     rule: Rule
-    risk: Risk | None  # the risk the policy was made for, if it was made for one
+    risk: Risk | None
+    learns_spread: ClassVar[bool] = False
+    breaks_even: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -37,7 +69,12 @@ class Policy(ABC):
     @property
     @abstractmethod
     def max_pulls(self) -> int:
-        """The most pulls the policy can ever make."""
+        """The most pulls that a run can make."""
+
+    @property
+    def max_spend(self) -> float:
+        """Upper bound on a run's spend, in units of the loss; infinite without a risk."""
+        return math.inf if self.risk is None else self.max_pulls * max(self.risk.costs(self.arms))
 
     @property
     def largest_spread(self) -> float:
@@ -46,28 +83,50 @@ class Policy(ABC):
 
     @property
     def largest_reward(self) -> float:
-        """The largest size of a reward that the rule can reckon with."""
+        """Largest absolute reward that the rule supports."""
         return math.inf
 
     def start(self, seed: int = 0) -> Run:
-        """A new run, stepped by hand; `seed` breaks ties."""
+        """Start a run that is stepped by hand; `seed` breaks ties."""
         generator = np.random.default_rng(validation.whole("seed", seed, at_least=0))
         return Run.fresh(self, int(generator.integers(1, TIE_MODULUS)))
 
     def resume(self, snapshot: dict[str, Any]) -> Run:
-        """The run that `Run.snapshot` described."""
+        """Return the run that `Run.snapshot` described."""
         return Run.restored(self, snapshot)
 
+    def expected_losses(self, state: State) -> Sequence[float] | None:
+        """Return what choosing the leader is expected to lose to each arm, 0 for the leader itself.
+
+        In units of the loss; None where the policy has no such figures, or not yet.
+        """
+        return None
+
+    def upcoming(self, state: State) -> list[int] | None:
+        """Return the arms that will be pulled next whatever their rewards, in order; None where one is asked at a time.
+
+        A live study hands these out together. A rule with `send` needs no list: it is asked again after each.
+        """
+        return None
+
+    def reopen(self, state: State) -> None:
+        """Let a run that has stopped count more rewards, and decide anew after each.
+
+        Called for rules with `send` when a study replays its rewards without an arm that was retired: the others may
+        have more rewards than they would have asked for alone. A rule that keeps no mark of its stop needs nothing.
+        """
+        return
+
     def events(self, before: State, after: State) -> list[RunEvent]:
-        """What one reward changed that a person would want to know, such as an arm dropped."""
+        """Return what one reward changed that a person would want to know, such as an arm being dropped."""
         return []
 
-    def why_stopped(self, state: State) -> str:
-        """In one clause, why no more is pulled."""
-        return "the policy asks for no more pulls"
+    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
+        """Explain in one clause why the run stopped."""
+        return f"the policy asks for no more {wording.noun}s"
 
-    def progress(self, state: State) -> str:
-        """In one clause, how far a run has come."""
+    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
+        """Explain in one clause how far a run has come."""
         return "running"
 
 
@@ -80,7 +139,11 @@ class RoundPolicy(Policy):
     def state_size(self) -> int:
         return rounds.state_size(self.arms)
 
-    def progress(self, state: State) -> str:
+    def upcoming(self, state: State) -> list[int]:
+        """Return the rest of the round; nobody knows what comes after it."""
+        return rounds.upcoming(state)
+
+    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         return f"round {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"
 
     def events(self, before: State, after: State) -> list[RunEvent]:
@@ -93,7 +156,7 @@ class RoundPolicy(Policy):
 
     @abstractmethod
     def why_dropped(self, before: State, after: State, slot: int) -> str:
-        """In one clause with its numbers, why the arm now at `slot` was dropped."""
+        """Explain in one clause, with its numbers, why the arm now at `slot` was dropped."""
 
 
 class CustomPolicy(Policy):

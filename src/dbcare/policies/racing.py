@@ -1,6 +1,7 @@
 """Fixed confidence: elimination without a budget, for K arms, and the sharper rule for two."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,9 +28,9 @@ class ConfidencePolicy(EliminationPolicy):
 
     risk = None
 
+    @abstractmethod
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """b(n) at each of the epochs; the same whatever `max_pulls` is, as runs at several caps are made at once."""
-        raise NotImplementedError
+        """Return b(n) at each epoch; it must not depend on `max_pulls`, as runs at several caps are made at once."""
 
     @cached_property
     def tables(self) -> EliminationTables:
@@ -57,7 +58,7 @@ class Racing(ConfidencePolicy):
 
     def __post_init__(self) -> None:
         arms = validation.whole("arms", self.arms, at_least=2)
-        validation.settle(
+        validation.set_fields(
             self,
             arms=arms,
             delta=validation.open_unit("delta", self.delta),
@@ -104,7 +105,7 @@ class TwoArmConfidence(ConfidencePolicy):
 
     def __post_init__(self) -> None:
         validation.one_of("rate", self.rate, RATES)
-        validation.settle(
+        validation.set_fields(
             self,
             delta=validation.open_unit("delta", self.delta),
             sigma=validation.known_sigma(self.sigma),

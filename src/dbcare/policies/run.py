@@ -17,6 +17,7 @@ import numpy as np
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
 from dbcare.policies.rule import STOP
+from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
 if TYPE_CHECKING:
     from dbcare.policies.policy import Policy
@@ -29,8 +30,12 @@ class RunEvent:
     arm: int
     text: str
 
+    def sentence(self, wording: Wording = DEFAULT_WORDING) -> str:
+        """Return the event with the arm's name."""
+        return f"{wording.arm(self.arm)} {self.text}"
+
     def __str__(self) -> str:
-        return f"arm {self.arm} {self.text}"
+        return self.sentence()
 
 
 class Run:
@@ -100,13 +105,14 @@ class Run:
         """The arm to choose if nothing more is pulled."""
         return int(self.policy.rule.recommend(self.state, self.policy.tables))
 
-    def why(self) -> str:
-        """In one sentence, why the run stopped or what it is waiting for."""
+    def why(self, wording: Wording = DEFAULT_WORDING) -> str:
+        """Explain in one sentence why the run stopped or what it is waiting for."""
         asked = self.ask()
         if asked is not None:
-            return f"waiting for pull {self.pulls + 1}, of arm {asked} ({self.policy.progress(self.state)})"
-        reason = f"stopped after {self.pulls} pulls: {self.policy.why_stopped(self.state)}"
-        return f"{reason}; {self.events[-1]}" if self.events else reason
+            progress = self.policy.progress(self.state, wording)
+            return f"waiting for {wording.noun} {self.pulls + 1}, of {wording.arm(asked)} ({progress})"
+        reason = f"stopped after {wording.count(self.pulls)}: {self.policy.why_stopped(self.state, wording)}"
+        return f"{reason}; {self.events[-1].sentence(wording)}" if self.events else reason
 
     def _finite(self, reward: Any, arm: int) -> float:
         if isinstance(reward, numbers.Real | np.bool_):

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dbcare.policies.policy import RoundPolicy
 from dbcare.policies.rounds import ALIVE, COUNT, EACH, ROUND, SUMS, drop_worst, round_rule
 from dbcare.policies.rule import State
+from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
 
 class ScheduleTables(NamedTuple):
@@ -81,5 +82,7 @@ class SchedulePolicy(RoundPolicy):
         ended, kept = int(before[ROUND]) + 1, int(after[ALIVE])
         return f"dropped at the end of round {ended}: it is not among the {kept} best of {int(before[ALIVE])}"
 
-    def why_stopped(self, state: State) -> str:
-        return "all pulls planned in advance are made" if self.max_pulls else "it chooses without a pull"
+    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
+        if not self.max_pulls:
+            return f"it chooses without a {wording.noun}"
+        return f"all {wording.noun}s planned in advance have been made"

@@ -1,4 +1,4 @@
-"""The service put together: one application over one database. It keeps nothing that others could not know."""
+"""The service: one application over one store. It holds no state that another instance cannot rebuild."""
 
 from __future__ import annotations
 
@@ -7,34 +7,42 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
 from dbcare.errors import StudyNotFoundError
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.stores.base import Store
+from dbcare.live.stores.open import open_store
 from dbcare.server import problems
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import AccessRecords, open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import Sessions
-from dbcare.server.api import planning, schemas, studies
-from dbcare.server.api.openapi import described
+from dbcare.server.api import planning, schemas
+from dbcare.server.api.openapi import build_openapi
+from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
 from dbcare.server.limits import Limits
 from dbcare.server.metrics import Measured, Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
 
-RATE = 2000.0  # requests a second from one address
-ABOUT = """Which option to try next, what came of it, and when to stop: live studies over HTTP.
+REQUESTS_PER_SECOND = 2000.0  # from one address
+PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
+ABOUT = """Which option to try next, and when to stop: live studies over HTTP.
 
 Every route needs a key with a role (viewer, worker or admin), sent as `Authorization: Bearer ...`. Errors are problem
 details (RFC 9457).
 """
 
 
-def make_app(storage: str, rate: float = RATE) -> FastAPI:
-    """An ASGI application for the studies at an address; several may serve the same database."""
-    store = SqlStore(storage)
-    gate = Gate(Keys(store), Sessions(store))
-    catalogue, metrics = OpenStudies(store), Metrics()
-    refusals = {code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)}
+def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: AccessRecords | None = None) -> FastAPI:
+    """Return an ASGI application for the studies in a store; several may serve the same database.
+
+    `storage` is an address or a store, as in `create_study`; `records` is where keys and sessions are kept, by default
+    in the store's database, or in memory where it has none.
+    """
+    store = open_store(storage)
+    kept = open_records(store) if records is None else records
+    gate = Gate(Keys(kept), Sessions(kept))
+    studies, metrics = OpenStudies(store), Metrics()
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
@@ -42,16 +50,16 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
         openapi_url="/v1/openapi.json",
-        responses=refusals,  # type: ignore[arg-type]  # keys may be numbers
+        responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
-    app.include_router(studies.routes(gate, catalogue, metrics))
-    app.include_router(planning.routes(gate))
-    app.include_router(pages.routes(gate, catalogue))
+    app.include_router(StudyRoutes(gate, studies, metrics).build())
+    app.include_router(planning.make_routes(gate))
+    app.include_router(pages.make_routes(gate, studies))
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])
     def health() -> schemas.Health:
-        """Whether the database answers; open to all."""
+        """Check that the database responds; open to everyone."""
         store.names()
         return schemas.Health(status="ok", version=dbcare.__version__)
 
@@ -62,17 +70,17 @@ def make_app(storage: str, rate: float = RATE) -> FastAPI:
         response_class=PlainTextResponse,
     )
     def prometheus() -> PlainTextResponse:
-        """Figures of this process, for Prometheus."""
+        """Return the figures of this process, for Prometheus."""
         return PlainTextResponse(metrics.text())
 
     problems.install(app)
 
     @app.exception_handler(StudyNotFoundError)
-    def gone(request: Request, error: StudyNotFoundError) -> JSONResponse:
-        catalogue.forget(request.path_params.get("name", ""))  # it may have been made anew
-        return problems.of_the_library(error)
+    def forget_study(request: Request, error: StudyNotFoundError) -> JSONResponse:
+        studies.forget(request.path_params.get("name", ""))  # it may have been re-created
+        return problems.report_error(error)
 
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the way that FastAPI documents
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # the way that FastAPI documents
     app.add_middleware(Limits, rate=rate)
     app.add_middleware(Measured, metrics=metrics)
     app.add_middleware(SecurityHeaders)

@@ -1,4 +1,4 @@
-"""What every answer tells a browser: load nothing from elsewhere, be framed by nobody, guess no types."""
+"""What every response tells a browser: load nothing from elsewhere, be framed by nobody, guess no types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not say that our forms come from us
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would hide that our forms come from us
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -30,7 +30,7 @@ ALWAYS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.ite
 
 
 class SecurityHeaders:
-    """Adds them to every answer; nothing is cached unless the route says so."""
+    """Adds the headers to every response; nothing is cached unless the route says so."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

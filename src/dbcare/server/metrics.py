@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests and their times by route, and trials."""
+"""Metrics for Prometheus: requests and their durations by route, and trials."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Metrics:
-    """The figures of this process."""
+    """The metrics of this process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.seconds = Histogram(
-            "dbcare_request_seconds", "Time to answer", ["method", "route"], registry=self.registry
+            "dbcare_request_seconds", "Time to respond", ["method", "route"], registry=self.registry
         )
-        self.answers = Counter(
-            "dbcare_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
+        self.requests = Counter(
+            "dbcare_requests", "Requests responded to", ["method", "route", "status"], registry=self.registry
         )
         self.trials = Counter("dbcare_trials", "Trials, by what was done", ["what"], registry=self.registry)
 
     def text(self) -> bytes:
-        """All of it, in Prometheus' own format."""
+        """Return all metrics in Prometheus' own format."""
         return generate_latest(self.registry)
 
 
 class Measured:
-    """Counts and times every request, by the route's pattern, not by its address: names of studies are nobody's."""
+    """Counts and times every request by the route's pattern, not by its path, so that names of studies stay private."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
@@ -40,16 +40,16 @@ class Measured:
         began = time.perf_counter()
         status = 500
 
-        async def watched(message: Message) -> None:
+        async def watch(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self.app(scope, receive, watched)
+            await self.app(scope, receive, watch)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self.metrics.answers.labels(scope["method"], route, status).inc()
-            if not route.endswith("/events"):  # they last as long as somebody looks
+            self.metrics.requests.labels(scope["method"], route, status).inc()
+            if not route.endswith("/events"):  # streams last as long as somebody looks
                 self.metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""Studies that are open in this process: opening one reads it, using it again only what is new."""
+"""Studies that are open in this process: opening one reads all of it, using it again only what is new."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from dbcare.errors import StudyNotFoundError
-from dbcare.live.stored_study import Study
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import checked_name
+from dbcare.live.stored_study import StoredStudy
+from dbcare.live.stores.base import Store
+from dbcare.live.studies import check_name
+from dbcare.live.study import Study
 
-MOST_OPEN = 1000
-WRITERS = 8  # threads for asks and tells, where the database takes several at a time
-FRESH = 0.25  # seconds for which a study that was seen under its name is not looked up again
+MAX_OPEN_STUDIES = 1000
+FRESH_SECONDS = 0.25  # for which a study that was seen under its name is not looked up again
 
-Seen = TypeVar("Seen")
+Viewed = TypeVar("Viewed")
 
 
 @dataclass
@@ -28,41 +28,40 @@ class OpenedStudy:
 
     identity: int
     study: Study
-    looked_at: float
+    seen: float
 
 
 class OpenStudies:
-    """Studies by name; one that was deleted and made anew is another one.
+    """Studies by name; one that was deleted and re-created is another one.
 
-    That is looked up now and then; in between a `Study` notices by itself, refuses to go on, and is forgotten.
+    That is looked up now and then; in between, a `StoredStudy` notices by itself, refuses to go on, and is forgotten.
     """
 
-    def __init__(self, store: SqlStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        # SQLite has one writer at a time anyway: more threads would only get in each other's way.
-        self.writers = ThreadPoolExecutor(1 if store.url.get_backend_name() == "sqlite" else WRITERS, "writer")
+        self.writers = ThreadPoolExecutor(store.max_writers, "writer")
         self._lock = threading.Lock()
         self._open: OrderedDict[str, OpenedStudy] = OrderedDict()
 
-    def opened(self, name: str) -> Study | None:
-        """The study of that name, if it was seen just now; never waits."""
+    def find(self, name: str) -> Study | None:
+        """Return the study of that name if it was seen just now; never waits."""
         opened = self._open.get(name)
-        return opened.study if opened is not None and time.monotonic() - opened.looked_at < FRESH else None
+        return opened.study if opened is not None and time.monotonic() - opened.seen < FRESH_SECONDS else None
 
-    def study(self, name: str) -> Study:
-        """The study of that name."""
-        if (seen := self.opened(name)) is not None:
-            return seen
+    def get(self, name: str) -> Study:
+        """Return the study of that name."""
+        if (recent := self.find(name)) is not None:
+            return recent
         now = time.monotonic()
-        identity = self.store.identity(checked_name(name))
+        identity = self.store.identity(check_name(name))
         with self._lock:
             opened = self._open.pop(name, None)
         if opened is None or opened.identity != identity:
-            opened = OpenedStudy(identity, Study(self.store, name), now)
-        opened.looked_at = now
+            opened = OpenedStudy(identity, StoredStudy(self.store, name), now)
+        opened.seen = now
         with self._lock:
             self._open[name] = opened
-            while len(self._open) > MOST_OPEN:
+            while len(self._open) > MAX_OPEN_STUDIES:
                 self._open.popitem(last=False)
         return opened.study
 
@@ -71,12 +70,12 @@ class OpenStudies:
         with self._lock:
             self._open.pop(name, None)
 
-    def each(self, look: Callable[[Study], Seen]) -> list[Seen]:
-        """What `look` makes of every study, the oldest first; those that vanish meanwhile are left out."""
-        found = []
+    def view_all(self, view: Callable[[Study], Viewed]) -> list[Viewed]:
+        """Return a view of every study, oldest first; those that vanish meanwhile are left out."""
+        views = []
         for name in self.store.names():
             try:
-                found.append(look(self.study(name)))
+                views.append(view(self.get(name)))
             except StudyNotFoundError:
                 self.forget(name)
-        return found
+        return views

@@ -12,40 +12,46 @@ from starlette.concurrency import run_in_threadpool
 
 from dbcare.server.problems import RefusalError
 
-EVERY = 0.5  # seconds between looks
-MOST = 200  # streams of one process: each takes some of its time
-STILL_THERE = 30  # looks without news after which a comment says that all is well
+POLL_SECONDS = 0.5
+MAX_STREAMS = 200  # per process: each takes some of its time
+POLLS_PER_COMMENT = 30  # without news, after which a comment keeps the connection alive
 
 
-_open: set[object] = set()
+class Streams:
+    """The streams of one service."""
+
+    def __init__(self) -> None:
+        self._open: set[object] = set()
+
+    def stream(self, request: Request, look: Callable[[], str | None]) -> StreamingResponse:
+        """Send what `look` returns, in one line, when it is new; end when it returns None."""
+        if len(self._open) >= MAX_STREAMS:
+            raise RefusalError(
+                HTTPStatus.SERVICE_UNAVAILABLE, f"Too many live pages: at most {MAX_STREAMS} can be kept up to date."
+            )
+
+        async def events() -> AsyncIterator[str]:
+            self._open.add(look)
+            try:
+                async for event in _news(request, look):
+                    yield event
+            finally:
+                self._open.discard(look)
+
+        return StreamingResponse(events(), media_type="text/event-stream")
 
 
-def stream(request: Request, look: Callable[[], str | None]) -> StreamingResponse:
-    """Send what `look` gives, in one line, when it is new; end when it gives None."""
-    if len(_open) >= MOST:
-        raise RefusalError(HTTPStatus.SERVICE_UNAVAILABLE, f"At most {MOST} pages may be kept up to date at a time.")
-
-    async def events() -> AsyncIterator[str]:
-        _open.add(look)
-        try:
-            async for each in news():
-                yield each
-        finally:
-            _open.discard(look)
-
-    async def news() -> AsyncIterator[str]:
-        sent, quiet = "", 0
-        while not await request.is_disconnected():
-            now = await run_in_threadpool(look)
-            if now is None:
-                yield "event: gone\ndata: \n\n"
-                return
-            quiet = 0 if now != sent else quiet + 1
-            if now != sent:
-                sent = now
-                yield f"data: {now}\n\n"
-            elif quiet % STILL_THERE == 0:
-                yield ": still here\n\n"
-            await asyncio.sleep(EVERY)
-
-    return StreamingResponse(events(), media_type="text/event-stream")
+async def _news(request: Request, look: Callable[[], str | None]) -> AsyncIterator[str]:
+    sent, quiet = "", 0
+    while not await request.is_disconnected():
+        now = await run_in_threadpool(look)
+        if now is None:
+            yield "event: gone\ndata: \n\n"
+            return
+        quiet = 0 if now != sent else quiet + 1
+        if now != sent:
+            sent = now
+            yield f"data: {now}\n\n"
+        elif quiet % POLLS_PER_COMMENT == 0:
+            yield ": still here\n\n"
+        await asyncio.sleep(POLL_SECONDS)

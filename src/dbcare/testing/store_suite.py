@@ -74,13 +74,13 @@ class StoreSuite:
         assert store.names() == ["one", "two"]
         assert store.settings("one") == SETTINGS
         with store.session("one", write=False) as session:
-            placed = session.since(0)
+            placed = session.events_after(0)
             assert [event for _, event in placed] == EVENTS
             assert [position for position, _ in placed] == sorted({position for position, _ in placed})
-            assert [event for _, event in session.since(placed[1][0])] == EVENTS[2:]
-            assert session.of_trial(2) == EVENTS[2:4]
+            assert [event for _, event in session.events_after(placed[1][0])] == EVENTS[2:]
+            assert session.events_of_trial(2) == EVENTS[2:4]
         with store.session("two", write=False) as session:
-            assert session.since(0) == []
+            assert session.events_after(0) == []
 
     def test_names_are_unique_and_must_exist(self) -> None:
         """Creating twice, and using what is not there, are errors that change nothing."""
@@ -102,10 +102,10 @@ class StoreSuite:
             session.append(
                 [Event(EventKind.ASKED, 1.0, 1, 0, note="key"), Event(EventKind.ASKED, 1.0, 2, 1, note="key")]
             )
-            assert session.noted("key") == [event for _, event in session.since(0)]
-            assert session.noted("enough") == []
+            assert session.events_with_note("key") == [event for _, event in session.events_after(0)]
+            assert session.events_with_note("enough") == []
         with store.session("one", write=False) as session:
-            assert session.noted("enough") == EVENTS[-1:]
+            assert session.events_with_note("enough") == EVENTS[-1:]
 
     def test_a_study_made_anew_is_another_one(self) -> None:
         """Though it has the name of one that was deleted."""
@@ -124,7 +124,7 @@ class StoreSuite:
             given = session.append(EVENTS[:2])
             given += session.append(EVENTS[2:3])
         with store.session("two", write=False) as session:
-            assert [position for position, _ in session.since(0)] == given
+            assert [position for position, _ in session.events_after(0)] == given
 
     def test_numbers_and_texts_are_kept_as_they_are(self) -> None:
         """To the last bit, from the smallest number to the largest; only the sign of zero may be lost."""
@@ -134,7 +134,7 @@ class StoreSuite:
         with store.session("two", write=True) as session:
             session.append(listed)
         with store.session("two", write=False) as session:
-            kept = [event for _, event in session.since(0)]
+            kept = [event for _, event in session.events_after(0)]
             assert kept == listed
             assert [type(event.reward) for event in kept] == [float] * len(listed)
             assert [event.charged for event in kept] == [True] * len(listed)
@@ -145,14 +145,14 @@ class StoreSuite:
         listed = [Event(EventKind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
         with store.session("two", write=True) as session:
             assert session.append([]) == []
-            assert session.since(0) == []
+            assert session.events_after(0) == []
             given = session.append(listed)
             assert session.append([]) == []
         with store.session("two", write=False) as session:
-            assert session.since(0) == list(zip(given, listed, strict=True))
-            assert session.since(given[-2]) == [(given[-1], listed[-1])]
-            assert session.since(given[-1]) == []
-            assert session.of_trial(4321) == [listed[4320]]
+            assert session.events_after(0) == list(zip(given, listed, strict=True))
+            assert session.events_after(given[-2]) == [(given[-1], listed[-1])]
+            assert session.events_after(given[-1]) == []
+            assert session.events_of_trial(4321) == [listed[4320]]
         with store.session("two", write=True) as session:
             assert session.append(EVENTS[:1]) > [given[-1]]
 
@@ -164,7 +164,7 @@ class StoreSuite:
             session.append(EVENTS[:1])
         store.close()
         with store.session("one", write=False) as session:
-            assert [event for _, event in session.since(0)] == [*EVENTS, EVENTS[0]]
+            assert [event for _, event in session.events_after(0)] == [*EVENTS, EVENTS[0]]
 
     def test_stores_on_the_same_place_see_each_other(self) -> None:
         """Studies, events and summaries, as soon as a session has ended."""
@@ -176,11 +176,11 @@ class StoreSuite:
             first = session.append(EVENTS[:1])
             session.save_summary(first[0], {"a": 1})
         with store.session("two", write=True) as session:
-            assert session.since(0) == [(first[0], EVENTS[0])]
+            assert session.events_after(0) == [(first[0], EVENTS[0])]
             assert session.summary() == (first[0], {"a": 1})
             second = session.append(EVENTS[1:2])
         with other.session("two", write=False) as session:
-            assert session.since(first[0]) == [(second[0], EVENTS[1])]
+            assert session.events_after(first[0]) == [(second[0], EVENTS[1])]
         store.delete("two")
         assert StudyNotFoundError is _raised_by(lambda: other.settings("two"))
         other.close()
@@ -191,14 +191,14 @@ class StoreSuite:
         if other is None:
             return
         with store.session("one", write=False) as reader:
-            before = reader.since(0)
+            before = reader.events_after(0)
             with other.session("one", write=True) as writer:
                 given = writer.append(EVENTS[:1])
                 writer.save_summary(given[0], {"a": 1})
-            assert reader.since(0) == before
+            assert reader.events_after(0) == before
             assert reader.summary() is None
         with store.session("one", write=False) as reader:
-            assert reader.since(0) == [*before, (given[0], EVENTS[0])]
+            assert reader.events_after(0) == [*before, (given[0], EVENTS[0])]
         other.close()
 
     def test_an_exception_undoes_a_session(self) -> None:
@@ -212,7 +212,7 @@ class StoreSuite:
         except KeyboardInterrupt:
             pass
         with store.session("one", write=False) as session:
-            assert len(session.since(0)) == len(EVENTS)
+            assert len(session.events_after(0)) == len(EVENTS)
             assert session.summary() is None
 
     def test_a_summary_replaces_the_one_before(self) -> None:
@@ -235,7 +235,7 @@ class StoreSuite:
         assert store.names() == ["two"]
         store.create("one", SETTINGS, 5.0)
         with store.session("one", write=False) as session:
-            assert session.since(0) == []
+            assert session.events_after(0) == []
             assert session.summary() is None
 
     def test_sessions_for_writing_take_turns(self) -> None:
@@ -246,7 +246,7 @@ class StoreSuite:
         def work(own: Store) -> None:
             for _ in range(10):
                 with own.session("two", write=True) as session:
-                    known = len(session.since(0))
+                    known = len(session.events_after(0))
                     session.append([Event(EventKind.ASKED, 0.0, known + 1, 0)])
 
         threads = [threading.Thread(target=work, args=(own,)) for own in [store, other] * 4]
@@ -255,5 +255,5 @@ class StoreSuite:
         for thread in threads:
             thread.join()
         with store.session("two", write=False) as session:
-            assert [event.trial for _, event in session.since(0)] == list(range(1, 81))
+            assert [event.trial for _, event in session.events_after(0)] == list(range(1, 81))
         other.close()

@@ -1,4 +1,4 @@
-"""The theory of the paper as functions: budgets, confidence, pull bounds, lower and upper bounds on the risk.
+"""The paper's theory as functions: budgets, confidence, bounds on pulls, lower and upper bounds on the risk.
 
 Statement of the paper (Harding & Kandasamy, NeurIPS 2025)         function
 -----------------------------------------------------------------  ------------------------------------
@@ -15,17 +15,18 @@ Corollaries of Theorems 2 and 4 (Sections 2.1, 2.2), two arms      upper.two_arm
 Propositions 1 and 2 (Sections 2.1, 2.2), the oracle's pulls       budgets.oracle_pulls
     the oracle's bounds                                            upper.oracle, upper.oracle_minimax
 N* and delta of Theorems 2 and 4 and their corollaries             budgets.epoch_budget, .confidence
-Algorithm 1, the last epoch and the most pulls                     budgets.last_epoch, pulls.most_pulls
+Algorithm 1, the last epoch and the maximum number of pulls        budgets.last_epoch, pulls.most_pulls
 Lemma 4 (Appendix D), total number of pulls                        pulls.expected_pulls
 Guessing without data, the figure of bounds (Section 2)            upper.guess, upper.two_arm_guess
 
-Of our own: bounds for BreakevenRacing in `breakeven`, the normal losses it weighs in `normal`.
+Our own additions: bounds for BreakevenRacing in `breakeven`, the normal losses that it weighs in `normal`, and the same
+losses for an estimated standard deviation in `student`.
 
-The LaTeX source numbers nothing by hand: theorems, propositions and lemmas are counted in their order, the
-corollaries are called after their theorems.
+The paper's LaTeX source numbers nothing by hand: theorems, propositions and lemmas are counted in order of appearance,
+and corollaries are named after their theorems.
 
 Import the modules by name: `from dbcare.theory import lower, upper`. Arguments broadcast as in NumPy;
 scalars give scalars. Units: `gap`, `sigma` and `bound` are in units of reward, `complexity` in 1/reward^2,
-`cost` in units of the loss a pull (a probability for misidentification, reward for simple regret). Every
+`cost` in units of the loss per pull (a probability for misidentification, reward for simple regret). Every
 risk is in units of the loss.
 """

@@ -1,4 +1,4 @@
-"""Checks of arguments that may be arrays: the counterpart of `dbcare.validation`, with the same messages."""
+"""Check arguments that may be arrays: the counterpart of `dbcare.validation`, with the same messages."""
 
 from typing import Any, TypeAlias
 
@@ -15,26 +15,26 @@ IntOrInts: TypeAlias = np.int64 | NDArray[np.int64]
 
 
 def loss(value: Any) -> Loss:
-    """A loss, given as such or by its name."""
+    """Return the loss, given as a `Loss` or by name."""
     return Loss(validation.one_of("loss", value, list(Loss)))
 
 
 def positive(name: str, value: ArrayLike, *, infinite: bool = False) -> Floats:
-    """Numbers above zero, finite unless `infinite` allows otherwise."""
+    """Check that all numbers are above zero, and finite unless `infinite`."""
     numbers = _real(name, value, infinite)
     _require(numbers > 0.0, name, "be positive", numbers)
     return numbers
 
 
 def non_negative(name: str, value: ArrayLike) -> Floats:
-    """Finite numbers, zero or above."""
+    """Check that all numbers are finite and at least zero."""
     numbers = _real(name, value, infinite=False)
     _require(numbers >= 0.0, name, "not be negative", numbers)
     return numbers
 
 
 def whole(name: str, value: ArrayLike, *, at_least: int) -> Floats:
-    """Whole numbers no smaller than `at_least`, as floats: they enter formulas."""
+    """Check that all numbers are whole and at least `at_least`; return floats, for use in formulas."""
     numbers = _real(name, value, infinite=False)
     _require(numbers == np.floor(numbers), name, "be a whole number", numbers)
     _require(numbers >= at_least, name, f"be at least {at_least}", numbers.astype(np.int64))
@@ -43,12 +43,12 @@ def whole(name: str, value: ArrayLike, *, at_least: int) -> Floats:
 
 def _real(name: str, value: ArrayLike, infinite: bool) -> Floats:
     try:
-        given = np.asarray(value)
+        array = np.asarray(value)
     except ValueError:  # rows of unequal length
-        given = np.asarray(None)
-    if given.dtype.kind not in "iuf":
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
         raise InvalidValueError(f"`{name}` must be a real number but got {value!r}.")
-    numbers = given.astype(np.float64)
+    numbers = array.astype(np.float64)
     _require(~np.isnan(numbers) if infinite else np.isfinite(numbers), name, "be finite", numbers)
     return numbers
 

@@ -1,14 +1,15 @@
-"""Upper bounds for `BreakevenRacing`: ours, for Gaussian arms; the docs' page on Breakeven has the proof for two arms.
+"""Our upper bounds for `BreakevenRacing` on Gaussian arms; docs/explanation/breakeven.md has the proof for two arms.
 
 Two arms, in the scale-free variable theta = Delta sqrt(n / (2 sigma^2)). Misidentification: rho = 4 sigma^2 c / Delta^2
-and Q(z) = rho theta^2 on the boundary; simple regret: kappa = rho / Delta and Psi(z) = kappa theta^3. The chance of a
-wrong crossing is at most rho J, by the tangent bound on first-passage densities, and the cost at most rho T + 2c:
+and Q(z) = rho theta^2 on the boundary; simple regret: kappa = rho / Delta and Psi(z) = kappa theta^3. The probability
+of a wrong crossing is at most rho J, by the tangent bound on first-passage densities, and the cost is at most
+rho T + 2c:
 
     J(rho)     = integral of (z phi/Q + 2) theta exp(-z theta - theta^2/2) d theta      over Q(z) <= 1/e
     J_S(kappa) = integral of (z + 3W)(phi/Psi) theta^2 exp(-z theta - theta^2/2) d theta, W = Psi/Q, over z >= 0
     T, T_S     = integral of Phi(z - theta) d(theta^2)                                   over the same ranges
 
-They are computed as integrals over z, whose nodes and normal losses serve every rho and kappa.
+They are computed as integrals over z, whose nodes and normal losses are the same for every rho and kappa.
 """
 
 import math
@@ -23,12 +24,12 @@ from dbcare.risk import Loss
 from dbcare.theory import arguments, lower, normal
 from dbcare.theory.arguments import FloatOrFloats, Floats
 
-LARGEST_Z = 36.0  # where Q and Psi are about to underflow
-PANELS, NODES = 240, 16  # of Gauss-Legendre quadrature in z; integrands are smooth on a scale of 1/z
+MAX_Z = 36.0  # where Q and Psi are about to underflow
+PANELS, NODES = 240, 16  # Gauss-Legendre quadrature in z; integrands are smooth on a scale of 1/z
 
 
-class Ruler(NamedTuple):
-    """Nodes z with their weights, and the normal losses there."""
+class Quadrature(NamedTuple):
+    """Nodes z, their weights, and the normal losses there."""
 
     z: Floats
     weight: Floats
@@ -38,46 +39,46 @@ class Ruler(NamedTuple):
 
 
 @cache
-def _ruler(start: float) -> Ruler:
-    edges = np.linspace(start, LARGEST_Z, PANELS + 1)
+def _quadrature(start: float) -> Quadrature:
+    edges = np.linspace(start, MAX_Z, PANELS + 1)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = np.diff(edges)[:, np.newaxis] / 2.0
     z = ((edges[:-1] + edges[1:])[:, np.newaxis] / 2.0 + half * nodes).ravel()
     density = normal.PSI_AT_0 * np.exp(-0.5 * z * z)
-    return Ruler(z, (half * weights).ravel(), density, normal.upper_tail(z), normal.expected_excess(z))
+    return Quadrature(z, (half * weights).ravel(), density, normal.upper_tail(z), normal.expected_excess(z))
 
 
 def two_arm(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the risk for two arms, with the constants of the oracle that knows the gap.
+    """Bound the risk for two arms, with the constants of the oracle that knows the gap.
 
     misidentification   32 lower + 2 c
     simple regret       32 lower + 2 c if Delta >= (sigma^2 c)^(1/3), else 2 lower + 0.861 (sigma^2 c)^(1/3) + 2 c
 
-    `lower` is `lower.two_arm`. In units of the loss; no factor ln(1/c), unlike DBCARE's `upper.two_arm`.
+    `lower` is `lower.two_arm`. In units of the loss; there is no factor ln(1/c), unlike in DBCARE's `upper.two_arm`.
     """
     gap = arguments.non_negative("gap", gap)
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
-    least = lower.two_arm(loss, gap, cost, sigma)
+    lower_bound = lower.two_arm(loss, gap, cost, sigma)
     if arguments.loss(loss) is Loss.MISIDENTIFICATION:
-        return 32.0 * least + 2.0 * cost
+        return 32.0 * lower_bound + 2.0 * cost
     scale = np.cbrt(sigma**2 * cost)
-    return np.where(gap >= scale, 32.0 * least, 2.0 * least + 0.861 * scale) + 2.0 * cost
+    return np.where(gap >= scale, 32.0 * lower_bound, 2.0 * lower_bound + 0.861 * scale) + 2.0 * cost
 
 
 def two_arm_minimax(cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the simple-regret risk for two arms of any gap: 1.635 (sigma^2 c)^(1/3) + 2 c, 6.09 times H*_SR."""
+    """Bound the simple-regret risk for two arms with any gap: 1.635 (sigma^2 c)^(1/3) + 2 c, or 6.09 H*_SR + 2 c."""
     cost = arguments.positive("cost", cost)
     return 1.635 * np.cbrt(arguments.positive("sigma", sigma) ** 2 * cost) + 2.0 * cost
 
 
 def two_arm_integral(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """The sharper bound for two arms from which `two_arm` is derived.
+    """Compute the sharper bound for two arms from which `two_arm` is derived.
 
     misidentification   min(1/2, rho J + Q(1/sqrt(e rho))) + min(rho T, 1/e) + 2 c
     simple regret       Delta (min(1/2, kappa J_S + Q((Psi(0)/kappa)^(1/3))) + kappa T_S) + 2 c
 
-    In units of the loss, for gaps above 0.
+    In units of the loss; for gaps above 0.
     """
     gap = arguments.positive("gap", gap)
     cost = arguments.positive("cost", cost)
@@ -94,10 +95,10 @@ def two_arm_integral(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLi
 
 
 def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
-    """J and T at rho, or J_S and T_S at kappa."""
+    """Compute J and T at rho, or J_S and T_S at kappa."""
     hardness = np.asarray(hardness, dtype=np.float64)[..., np.newaxis]
     error = loss is Loss.MISIDENTIFICATION
-    z, weight, density, tail, excess = _ruler(float(normal.upper_tail_inverse(1.0 / math.e)) if error else 0.0)
+    z, weight, density, tail, excess = _quadrature(float(normal.upper_tail_inverse(1.0 / math.e)) if error else 0.0)
     if error:
         theta = np.sqrt(tail / hardness)
         crossing = (z * density / tail + 2.0) * density / (2.0 * hardness)
@@ -111,30 +112,30 @@ def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def misidentification(complexity: ArrayLike, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the misidentification risk for K arms of complexity H, for c K <= 0.13.
+    """Bound the misidentification risk for K arms of complexity H, for c K <= 0.13.
 
     119 (1 + ln(K-1)) lower + (1 + e) c K if sigma^2 c H <= 1, else 5.48 lower + c K
 
-    `lower` is `lower.misidentification`; no factor ln(1/c), unlike DBCARE's `upper.misidentification`.
+    `lower` is `lower.misidentification`; there is no factor ln(1/c), unlike in DBCARE's `upper.misidentification`.
     """
     complexity = arguments.positive("complexity", complexity, infinite=True)
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
-    _few_enough(cost * arms)
-    least = lower.misidentification(complexity, cost, sigma)
-    easy = 119.0 * (1.0 + np.log(arms - 1.0)) * least + (1.0 + math.e) * cost * arms
-    return np.where(sigma**2 * cost * complexity <= 1.0, easy, 5.48 * least + cost * arms)
+    _check_spending(cost * arms)
+    lower_bound = lower.misidentification(complexity, cost, sigma)
+    easy = 119.0 * (1.0 + np.log(arms - 1.0)) * lower_bound + (1.0 + math.e) * cost * arms
+    return np.where(sigma**2 * cost * complexity <= 1.0, easy, 5.48 * lower_bound + cost * arms)
 
 
 def simple_regret_minimax(arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the simple-regret risk on any instance of K arms: (14 + 6 ln K) ((K-1) sigma^2 c)^(1/3) + c K."""
+    """Bound the simple-regret risk on any instance of K arms: (14 + 6 ln K) ((K-1) sigma^2 c)^(1/3) + c K."""
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
     return (14.0 + 6.0 * np.log(arms)) * np.cbrt((arms - 1.0) * sigma**2 * cost) + cost * arms
 
 
-def _few_enough(spending: Floats) -> None:
+def _check_spending(spending: Floats) -> None:
     if np.any(spending > 0.13):
         raise InvalidValueError(f"`cost` times `arms` must be at most 0.13 but got {float(np.max(spending)):g}.")

@@ -1,4 +1,4 @@
-"""How long DBCARE and the oracle sample: epoch budgets N*, confidence delta, the oracle's pulls."""
+"""How long DBCARE and the oracle sample: epoch budgets N*, the confidence delta, and the oracle's pulls."""
 
 import math
 
@@ -14,13 +14,13 @@ PRESETS = ("paper", "theorem", "corrected")
 
 
 def epoch_budget(loss: Loss, survivors: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """N*(k): how many epochs DBCARE may begin to count on while k arms survive.
+    """Compute N*(k), DBCARE's epoch budget while k arms survive.
 
     misidentification   N*(k) = 1 / (k e c)
     simple regret       N*(k) = (3 / 2e) (sigma / ((k-1) c))^(2/3)
 
     Theorems 2 and 4; for k = 2 it is the most that the oracle pulls each arm for any gap, before rounding up.
-    In epochs, a real number; Algorithm 1 stops after `last_epoch`.
+    In epochs, as a real number; Algorithm 1 stops after `last_epoch`.
     """
     survivors = arguments.whole("survivors", survivors, at_least=2)
     cost = arguments.positive("cost", cost)
@@ -32,9 +32,9 @@ def epoch_budget(loss: Loss, survivors: ArrayLike, cost: ArrayLike, sigma: Array
 
 
 def last_epoch(loss: Loss, survivors: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
-    """floor(N*(k)) + 1: the last epoch that DBCARE runs while k arms survive.
+    """Compute floor(N*(k)) + 1, the last epoch that DBCARE runs while k arms survive.
 
-    Algorithm 1 tests n <= N*(k) before it counts the epoch up. In epochs; never falls as arms are dropped.
+    Algorithm 1 tests n <= N*(k) before it increments the epoch. In epochs; never decreases as arms are dropped.
     """
     return np.floor(epoch_budget(loss, survivors, cost, sigma)).astype(np.int64) + 1
 
@@ -48,7 +48,7 @@ def confidence(
     *,
     preset: str = "paper",
 ) -> FloatOrFloats:
-    """delta: the chance of a wrong elimination that DBCARE's radius is made for.
+    """Compute delta, the probability of a wrong elimination that DBCARE's radius is designed for.
 
     delta = c / (w + x), with w = 1 for misidentification, w = B for simple regret, and x
 
@@ -57,11 +57,12 @@ def confidence(
     simple regret       2 c N*(2)     e K^(1/3) ln K N*(2)       c e K^(1/3) ln K N*(2)
 
     Two arms: corollaries of Theorems 2 and 4. K arms: the theorems. Corrected: what their proofs need, namely
-    delta (w + c E[pulls]) <= c by Lemma 4; the print lacks a c (simple regret, which only makes it more
+    delta (w + c E[pulls]) <= c by Lemma 4; the printed formula lacks a c (simple regret, which only makes it more
     cautious) and a factor 2 (misidentification, where the exact sum of budgets exceeds c by at most 9%).
 
-    Presets: "paper" takes two arms for K = 2, else the print; "theorem" the print for any K; "corrected" two
-    arms for K = 2, else the correction. A probability for every sensible cost: it is below cost / w.
+    Presets: "paper" uses the two-arm formula for K = 2, else the printed one; "theorem" uses the printed formula for
+    any K; "corrected" uses the two-arm formula for K = 2, else the corrected one. The result is a probability for every
+    sensible cost: it is below cost / w.
     """
     validation.one_of("preset", preset, PRESETS)
     arms = arguments.whole("arms", arms, at_least=2)
@@ -83,12 +84,12 @@ def confidence(
 
 
 def oracle_pulls(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
-    """Pulls of each of two arms by the oracle, which knows the gap but not which arm is better.
+    """Compute the oracle's pulls of each of two arms; it knows the gap but not which arm is better.
 
     max(0, ceil(4 sigma^2 / Delta^2 * ln x)), x = Delta^2 / (8 sigma^2 c) for misidentification,
     x = Delta^3 / (8 sigma^2 c) for simple regret
 
-    Propositions 1 and 2. In pulls of one arm; 0 where guessing is best, a gap of 0 included. At most
+    Propositions 1 and 2. In pulls of one arm; 0 where guessing is best, including at a gap of 0. At most
     ceil(N*(2)).
     """
     gap = arguments.non_negative("gap", gap)

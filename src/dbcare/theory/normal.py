@@ -1,6 +1,6 @@
-"""The standard normal losses that stopping rules weigh, and their inverses, without scipy.
+"""Standard normal losses that stopping rules weigh, and their inverses, without scipy.
 
-Q(z) = 1 - Phi(z) is the chance that the worse-looking of two options is the better one, z standard errors behind;
+Q(z) = 1 - Phi(z) is the probability that the apparently worse of two options, z standard errors behind, is better;
 Psi(z) = phi(z) - z Q(z) is the expected size of that mistake, in standard errors.
 """
 
@@ -15,16 +15,16 @@ Floats = npt.NDArray[np.float64]
 PSI_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 ROOT_HALF = math.sqrt(0.5)
 _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
-NEWTON_STEPS = 60
+MAX_NEWTON_STEPS = 60
 
 
 def tail_of(z: float) -> float:
-    """Q(z) of one number; plain arithmetic, for rules that are compiled."""
+    """Return Q(z) for one number, in plain arithmetic that rules can compile."""
     return 0.5 * math.erfc(z * ROOT_HALF)
 
 
 def excess_of(z: float) -> float:
-    """Psi(z) of one number."""
+    """Return Psi(z) for one number."""
     return max(0.0, PSI_AT_0 * math.exp(-0.5 * z * z) - z * tail_of(z))
 
 
@@ -33,32 +33,32 @@ _excess = np.vectorize(excess_of, otypes=[np.float64])
 
 
 def upper_tail(z: npt.ArrayLike) -> Floats:
-    """Q(z) = P(Z > z)."""
+    """Return Q(z) = P(Z > z)."""
     return np.asarray(_tail(z))
 
 
 def expected_excess(z: npt.ArrayLike) -> Floats:
-    """Psi(z) = E[max(Z - z, 0)]."""
+    """Return Psi(z) = E[max(Z - z, 0)]."""
     return np.asarray(_excess(z))
 
 
 def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:
-    """The z > 0 with Q(z) = `tail`, 0 where there is none (a tail of 1/2 or more)."""
+    """Return the z > 0 with Q(z) = `tail`, or 0 if there is none (a tail of 1/2 or more)."""
     tail = np.asarray(tail, dtype=np.float64)
     return np.asarray(-_quantile(np.minimum(tail, 0.5)))
 
 
 def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
-    """The z > 0 with Psi(z) = `excess`, 0 where there is none (Psi(0) = 1/sqrt(2 pi) or more).
+    """Return the z > 0 with Psi(z) = `excess`, or 0 if there is none (Psi(0) = 1/sqrt(2 pi) or more).
 
-    Newton's method on ln Psi, which is concave and falls: from the left it comes nearer from the left.
+    Uses Newton's method on ln Psi, which is concave and decreasing: started on the left, it converges from the left.
     """
     excess = np.asarray(excess, dtype=np.float64)
     z = np.zeros_like(excess)
-    wanted = np.log(np.minimum(excess, PSI_AT_0))
-    for _ in range(NEWTON_STEPS):
+    target = np.log(np.minimum(excess, PSI_AT_0))
+    for _ in range(MAX_NEWTON_STEPS):
         value = expected_excess(z)
-        step = (np.log(value) - wanted) * value / upper_tail(z)
+        step = (np.log(value) - target) * value / upper_tail(z)
         z = z + step
         if np.all(np.abs(step) <= 1e-14 * (1.0 + z)):
             break

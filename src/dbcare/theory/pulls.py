@@ -1,4 +1,4 @@
-"""How many pulls DBCARE makes: in expectation by the paper's lemma, and at most."""
+"""How many pulls DBCARE makes: a bound on the mean from the paper's lemma, and the maximum."""
 
 import math
 
@@ -13,13 +13,13 @@ from dbcare.theory.budgets import last_epoch
 
 
 def expected_pulls(loss: Loss, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the expected number of DBCARE's pulls on any instance.
+    """Bound DBCARE's expected number of pulls on any instance.
 
     misidentification   2 ln K / (e c)
     simple regret       3 ln K (K sigma^2)^(1/3) / (2 c^(2/3))
 
-    Lemma 4. In pulls of all arms; it counts N* as a real number, so that whole epochs can add one pull for
-    each arm: `most_pulls` <= `expected_pulls` + `arms`.
+    Lemma 4. In pulls of all arms; it treats N* as a real number, so whole epochs can add one pull per arm:
+    `most_pulls` <= `expected_pulls` + `arms`.
     """
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
@@ -30,13 +30,13 @@ def expected_pulls(loss: Loss, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLik
 
 
 def most_pulls(loss: Loss, arms: int, cost: ArrayLike, sigma: ArrayLike = 1.0) -> IntOrInts:
-    """The largest number of pulls that DBCARE can make, whatever the rewards.
+    """Compute the largest number of pulls that DBCARE can make, whatever the rewards.
 
     last(2) + sum over k = 2..K of last(k), last(k) = floor(N*(k)) + 1
 
-    Algorithm 1: the arm dropped when k are left has at most last(k) pulls, the last one standing at most
-    last(2), and all of these are reached together if each arm is dropped as late as it can be. In pulls of
-    all arms; tight, no pull can be saved for every sequence of eliminations.
+    Algorithm 1: the arm dropped when k are left has at most last(k) pulls, the last survivor at most last(2),
+    and all of these are attained together if each arm is dropped as late as possible. In pulls of all arms;
+    the bound is tight: some sequence of eliminations attains it.
     """
     survivors = np.arange(2, validation.whole("arms", arms, at_least=2) + 1)
     cost = arguments.positive("cost", cost)[..., np.newaxis]

@@ -1,6 +1,6 @@
 """Upper bounds: risks that the oracle, DBCARE and guessing do not exceed.
 
-The bounds for DBCARE rest on Lemma 5, which takes the chance of a wrong elimination to be at most delta; a
+The bounds for DBCARE rest on Lemma 5, which assumes that a wrong elimination has probability at most delta; a
 plain union bound over the epochs gives that up to a constant.
 """
 
@@ -17,7 +17,7 @@ from dbcare.theory.budgets import confidence, epoch_budget
 
 
 def oracle(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the risk of the oracle that knows the gap of two arms: 32 lower.two_arm + 2 c.
+    """Bound the risk of the oracle that knows the gap between two arms: 32 lower.two_arm + 2 c.
 
     Propositions 1 and 2, for any sigma-sub-Gaussian arms. In units of the loss.
     """
@@ -26,7 +26,7 @@ def oracle(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) 
 
 
 def oracle_minimax(cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on the oracle's simple-regret risk for any gap of two arms: 8 H*_SR + 2 c.
+    """Bound the oracle's simple-regret risk for two arms with any gap: 8 H*_SR + 2 c.
 
     Proposition 2, minimax part. In units of reward.
     """
@@ -42,30 +42,30 @@ def two_arm(
     *,
     bound: ArrayLike = 1.0,
 ) -> FloatOrFloats:
-    """A bound on DBCARE's risk for two arms, as a multiple of `lower.two_arm`.
+    """Bound DBCARE's risk for two arms, as a multiple of `lower.two_arm`.
 
     misidentification   128 ln((e+1) / (e c)^2) lower + 3 c
     simple regret       128 ln(3 B sigma^(4/3) / c^(5/3)) lower + 3 c if Delta >= (sigma^2 c)^(1/3),
-                        else 4 lower + 2 (sigma^2 c)^(1/3) + 3 c (it jumps there)
+                        else 4 lower + 2 (sigma^2 c)^(1/3) + 3 c (discontinuous there)
 
-    Corollaries of Theorems 2 and 4, with delta by preset "paper". In units of the loss. The proof for
-    misidentification supposes c < 1/4. That for simple regret takes 3 B sigma^(4/3) / c^(5/3) >= 2 N*/delta,
-    which fails for sigma below 0.22 and small c (the units ask for sigma^(2/3)); `two_arm_curve` does not.
+    Corollaries of Theorems 2 and 4, with delta from the preset "paper". In units of the loss. The proof for
+    misidentification assumes c < 1/4. The one for simple regret assumes 3 B sigma^(4/3) / c^(5/3) >= 2 N*/delta,
+    which fails for sigma below 0.22 and small c (the units require sigma^(2/3)); `two_arm_curve` does not assume it.
     """
     gap = arguments.non_negative("gap", gap)
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
     bound = arguments.positive("bound", bound)
-    least = lower.two_arm(loss, gap, cost, sigma)
+    lower_bound = lower.two_arm(loss, gap, cost, sigma)
     if arguments.loss(loss) is Loss.MISIDENTIFICATION:
-        return 128.0 * _logarithm((math.e + 1.0) / (math.e * cost) ** 2, cost) * least + 3.0 * cost
-    factor = 128.0 * _logarithm(3.0 * bound * sigma ** (4 / 3) / cost ** (5 / 3), cost)
+        return 128.0 * _positive_log((math.e + 1.0) / (math.e * cost) ** 2, cost) * lower_bound + 3.0 * cost
+    factor = 128.0 * _positive_log(3.0 * bound * sigma ** (4 / 3) / cost ** (5 / 3), cost)
     scale = np.cbrt(sigma**2 * cost)
-    return np.where(gap >= scale, factor * least, 4.0 * least + 2.0 * scale) + 3.0 * cost
+    return np.where(gap >= scale, factor * lower_bound, 4.0 * lower_bound + 2.0 * scale) + 3.0 * cost
 
 
 def two_arm_minimax(cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on DBCARE's simple-regret risk for two arms of any gap: 9 H*_SR + 3 c.
+    """Bound DBCARE's simple-regret risk for two arms with any gap: 9 H*_SR + 3 c.
 
     Corollary of Theorem 4, minimax part. In units of reward.
     """
@@ -81,14 +81,14 @@ def two_arm_curve(
     *,
     bound: ArrayLike = 1.0,
 ) -> FloatOrFloats:
-    """The sharper bound on DBCARE's risk for two arms from which `two_arm` is derived.
+    """Compute the sharper bound on DBCARE's risk for two arms from which `two_arm` is derived.
 
     w exp(-N* Delta^2 / (4 sigma^2)) + 2 c N* + 3 c if Delta <= `transition_gap`,
     else 32 sigma^2 c ln(2 N*/delta) / Delta^2 + 3 c
 
-    with w = 1 for misidentification and Delta for simple regret, N* = N*(2), delta by preset "paper". Proofs
-    of the corollaries of Theorems 2 and 4 (Appendix D), which print N* and delta filled in. In units of the
-    loss. At the transition it falls by w (delta / 2 N*)^4, far below a cost.
+    with w = 1 for misidentification and Delta for simple regret, N* = N*(2), and delta from the preset "paper". From
+    the proofs of the corollaries of Theorems 2 and 4 (Appendix D), which substitute N* and delta. In units of the
+    loss. At the transition it falls by w (delta / 2 N*)^4, far less than a cost.
     """
     gap = arguments.non_negative("gap", gap)
     cost = arguments.positive("cost", cost)
@@ -109,20 +109,20 @@ def transition_gap(
     *,
     bound: ArrayLike = 1.0,
 ) -> FloatOrFloats:
-    """Delta*: the gap of two arms above which DBCARE separates them before its budget ends.
+    """Compute Delta*, the gap above which DBCARE separates two arms before its budget ends.
 
-    sqrt(16 sigma^2 ln(2 N*/delta) / N*), N* = N*(2), delta by preset "paper"
+    sqrt(16 sigma^2 ln(2 N*/delta) / N*), N* = N*(2), delta from the preset "paper"
 
     Lemma 5 with k = K = 2, as used in Appendix D: sqrt(32 e sigma^2 c ln((e+1) / (e c)^2)) for
     misidentification, (sigma^2 c)^(1/3) sqrt((32 e / 3) ln(2 N*/delta)) for simple regret; the paper prints
-    8 e / 3, which does not follow from the lemma and would leave the curve with a jump by a factor of 4. In
-    units of reward; holds unless the confidence interval fails.
+    8 e / 3, which does not follow from the lemma and would make the curve jump by a factor of 4. In units of
+    reward; holds unless the confidence interval fails.
     """
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
     budget = epoch_budget(loss, 2, cost, sigma)
     ratio = 2.0 * budget / confidence(loss, 2, cost, sigma, bound)
-    return np.sqrt(16.0 * sigma**2 * _logarithm(ratio, cost) / budget)
+    return np.sqrt(16.0 * sigma**2 * _positive_log(ratio, cost) / budget)
 
 
 def misidentification(
@@ -131,15 +131,15 @@ def misidentification(
     cost: ArrayLike,
     sigma: ArrayLike = 1.0,
 ) -> FloatOrFloats:
-    """A bound on DBCARE's misidentification risk for K arms of complexity at most H.
+    """Bound DBCARE's misidentification risk for K arms of complexity at most H.
 
     760 ln K ln(K ln K / (e c^2)) lower.misidentification + (K+1) c
 
-    Theorem 2. A risk; with the printed delta the last term may exceed (K+1) c by 9% of c.
+    Theorem 2. In units of the loss; with the printed delta the last term may exceed (K+1) c by 9% of c.
     """
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
-    factor = np.log(arms) * _logarithm(arms * np.log(arms) / (math.e * cost**2), cost)
+    factor = np.log(arms) * _positive_log(arms * np.log(arms) / (math.e * cost**2), cost)
     return 760.0 * factor * lower.misidentification(complexity, cost, sigma) + (arms + 1.0) * cost
 
 
@@ -152,14 +152,14 @@ def simple_regret(
     *,
     bound: ArrayLike = 1.0,
 ) -> FloatOrFloats:
-    """A bound on DBCARE's simple-regret risk for K arms of complexity at most H.
+    """Bound DBCARE's simple-regret risk for K arms of complexity at most H.
 
     550 ln K ln(K ln K B sigma^(4/3) / c^(5/3)) lower.simple_regret + (K+1) c if H / Delta_2 <= 1/(sigma^2 c),
-    else lower.simple_regret + 4 ln K (K sigma^2 c)^(1/3) + (K+1) c (it jumps there)
+    else lower.simple_regret + 4 ln K (K sigma^2 c)^(1/3) + (K+1) c (discontinuous there)
 
-    Theorem 4 as printed; its proof has 575 and the exponents swapped; K = 2 takes 570 or more. For K > 2
-    its logarithm covers the proof's ln(K N*/delta) with delta by preset "corrected", not by "paper". In units
-    of reward.
+    Theorem 4 as printed; its proof has 575 and the exponents swapped; K = 2 needs at least 570. For K > 2 its
+    logarithm covers the proof's ln(K N*/delta) with delta from the preset "corrected", not from "paper". In
+    units of reward.
     """
     complexity = arguments.positive("complexity", complexity, infinite=True)
     smallest_gap = arguments.non_negative("smallest_gap", smallest_gap)
@@ -167,15 +167,15 @@ def simple_regret(
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)
     bound = arguments.positive("bound", bound)
-    least = lower.simple_regret(complexity, smallest_gap, cost, sigma)
+    lower_bound = lower.simple_regret(complexity, smallest_gap, cost, sigma)
     ratio = arms * np.log(arms) * bound * sigma ** (4 / 3) / cost ** (5 / 3)
-    easy = 550.0 * np.log(arms) * _logarithm(ratio, cost) * least
-    hard = least + 4.0 * np.log(arms) * np.cbrt(arms * sigma**2 * cost)
+    easy = 550.0 * np.log(arms) * _positive_log(ratio, cost) * lower_bound
+    hard = lower_bound + 4.0 * np.log(arms) * np.cbrt(arms * sigma**2 * cost)
     return np.where(sigma**2 * cost * complexity <= smallest_gap, easy, hard) + (arms + 1.0) * cost
 
 
 def simple_regret_minimax(arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """A bound on DBCARE's simple-regret risk on any instance of K arms: 20 ln K H*_SR + (K+1) c.
+    """Bound DBCARE's simple-regret risk on any instance of K arms: 20 ln K H*_SR + (K+1) c.
 
     Theorem 4, minimax part. In units of reward.
     """
@@ -185,34 +185,36 @@ def simple_regret_minimax(arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1
 
 
 def guess(loss: Loss, gaps: ArrayLike) -> FloatOrFloats:
-    """The exact risk of recommending one of K arms at random without a pull.
+    """Compute the exact risk of recommending one of K arms at random without any pulls.
 
     misidentification   the share of arms with a gap above 0: (K-1)/K where the best arm is unique
     simple regret       (1/K) * the sum of all gaps
 
-    Section 2, "Guess" in the figure of bounds. `gaps` runs over all K arms along its last axis, 0 for the
+    Section 2, "Guess" in the figure of bounds. The last axis of `gaps` runs over all K arms, with 0 for the
     best, as in `Bandit.gaps`. In units of the loss.
     """
     gaps = arguments.non_negative("gaps", gaps)
     if gaps.ndim == 0 or gaps.shape[-1] < 2 or np.any(gaps.min(axis=-1) > 0.0):
-        raise InvalidValueError(f"`gaps` must be those of 2 or more arms, 0 for the best, but got {gaps}.")
+        raise InvalidValueError(
+            f"`gaps` must have one entry for each of 2 or more arms, 0 for the best, but got {gaps}."
+        )
     losses = gaps > 0.0 if arguments.loss(loss) is Loss.MISIDENTIFICATION else gaps
     return np.mean(losses, axis=-1, dtype=np.float64)
 
 
 def two_arm_guess(loss: Loss, gap: ArrayLike) -> FloatOrFloats:
-    """The exact risk of recommending one of two arms at random without a pull.
+    """Compute the exact risk of recommending one of two arms at random without any pulls.
 
     1/2 for misidentification (0 at a gap of 0, where no choice is wrong), Delta/2 for simple regret: `guess`
-    of the gaps 0 and Delta. In units of the loss.
+    with the gaps 0 and Delta. In units of the loss.
     """
     gap = arguments.non_negative("gap", gap)
     return guess(loss, np.stack([np.zeros_like(gap), gap], axis=-1))
 
 
-def _logarithm(ratio: FloatOrFloats, cost: Floats) -> FloatOrFloats:
-    """ln(ratio), refused where it is not positive: the bounds mean nothing at such a cost."""
+def _positive_log(ratio: FloatOrFloats, cost: Floats) -> FloatOrFloats:
+    """Return ln(ratio), which must be positive: the bounds are meaningless at larger costs."""
     bad = np.broadcast_to(cost, np.shape(ratio))[np.asarray(ratio) <= 1.0]
     if bad.size:
-        raise InvalidValueError(f"`cost` must leave the bound a positive logarithm but got {bad[0]}.")
+        raise InvalidValueError(f"`cost` must be so small that the bound's logarithm is positive but got {bad[0]}.")
     return np.log(ratio)

@@ -8,10 +8,11 @@ from rich.text import Text
 
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
-from dbcare.cli.intervals import drawn
+from dbcare.cli.intervals import draw_interval
 from dbcare.live.report import ArmStatus, Recommendation
+from dbcare.money import Money
 from dbcare.planner.setting import PlanSetting
-from dbcare.risk import Risk, money
+from dbcare.risk import Risk
 
 TITLE = "Which front page sells best?"
 IDEA = "Stop once the expected loss of stopping is no more than what has been spent."
@@ -65,7 +66,7 @@ def pages(now: Moment, width: int) -> Table:
         style = "bold green" if arm.name == now.choice.arm else "dim" if is_behind(arm, now.choice) else ""
         rate, line = "" if arm.mean is None else f"{arm.mean:.1%}", Text()
         if arm.mean is not None and arm.interval is not None:
-            line = drawn(arm.mean, arm.interval, SCALE, room, style)
+            line = draw_interval(arm.mean, arm.interval, SCALE, room, style)
         table.add_row(Text(arm.name), f"{arm.trials:,}", rate, line, f"{share:.0%}", style=style)
     return table
 
@@ -82,9 +83,9 @@ def balance(now: Moment) -> Text:
     loss = now.choice.expected_loss
     return Text.assemble(
         ("\N{BOX DRAWINGS HEAVY HORIZONTAL} spent ", SPENT),
-        (f"{money(now.choice.spent):>8} {UNIT}", f"bold {SPENT}"),
+        (f"{Money(now.choice.spent, UNIT):>12}", f"bold {SPENT}"),
         ("      \N{BOX DRAWINGS HEAVY HORIZONTAL} expected loss of stopping now ", LOSS),
-        (f"{'?' if loss is None else money(loss):>8} {UNIT}", f"bold {LOSS}"),
+        (f"{'?' if loss is None else Money(loss, UNIT):>12}", f"bold {LOSS}"),
     )
 
 
@@ -124,11 +125,11 @@ def summary(last: Moment) -> list[str]:
     low, high = choice.interval
     best = max(shop.RATES, key=lambda name: shop.RATES[name])
     lost = (shop.RATES[best] - shop.RATES[choice.arm]) * shop.VALUE
-    truth = "the best there is" if not lost else f"{best} has {shop.RATES[best]:.0%}: {money(lost)} {UNIT} are lost"
+    truth = "the best there is" if not lost else f"{best} has {shop.RATES[best]:.0%}: {Money(lost, UNIT)} are lost"
     return [
         f"Choose {choice.arm}: {choice.mean:.1%} bought (95% interval {low:.1%} to {high:.1%}).",
-        f"Stopped after {last.status.counted:,} visitors: {money(choice.spent)} {UNIT} spent, and the expected loss of "
-        f"stopping is {money(choice.expected_loss or 0.0)} {UNIT}. More visitors are not worth their price.",
+        f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} spent, and the expected loss of "
+        f"stopping is {Money(choice.expected_loss or 0.0, UNIT)}. More visitors are not worth their price.",
         f"The truth, which only this simulation knows: {choice.arm} has {shop.RATES[choice.arm]:.0%}; {truth}.",
         classical(),
         "",
@@ -148,5 +149,5 @@ def classical() -> str:
     cost = each * len(shop.RATES) * shop.PRICE
     return (
         f"A fixed-size A/B test that knew beforehand to look for a rise from {rate:.0%} to {best:.0%} (level 5%, power "
-        f"80%) would take {each:,} visitors of each page: {money(cost)} {UNIT}."
+        f"80%) would take {each:,} visitors of each page: {Money(cost, UNIT)}."
     )

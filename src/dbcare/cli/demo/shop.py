@@ -13,9 +13,9 @@ from itertools import count
 
 from dbcare.live.report import Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.stored_study import Study
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.tell import Trial
+from dbcare.live.trial import Trial
 
 RATES = {
     "As it is now": 0.10,
@@ -57,7 +57,7 @@ def simulate(seed: int) -> list[Moment]:
     settings = Settings(tuple(RATES), cost=PRICE / VALUE, value=VALUE, bounds=(0.0, 1.0), seed=seed)
     store = MemoryStore()
     store.create("shop", settings.to_dict(), time.time())
-    study = Study(store, "shop")
+    study = StoredStudy(store, "shop")
     chance, order = random.Random(seed), count()
     due: list[tuple[float, int, int, Shopper | None]] = [
         (0.1 * server, next(order), server, None) for server in range(SERVERS)

@@ -1,7 +1,14 @@
 """The exact engine: error and pulls without Monte Carlo error.
 
-Two arms, both Gaussian or both Bernoulli: elimination policies by `gaussian` and `bernoulli`, policies that
-pull each arm a fixed number of times by closed form. Any number of arms: the guess.
+For two arms, both Gaussian or both Bernoulli, it covers elimination policies and policies that pull each arm a fixed
+number of times. For any number of arms, it covers the guess.
+
+gaussian         elimination on two Gaussian arms: the tables of `gaussian_kernel`, which has the mathematics
+gaussian_kernel  the density of a walk that stops outside a boundary, compiled
+bernoulli        elimination on two Bernoulli arms: dynamic programming on a lattice
+closed_form      the error after a fixed number of pulls of each arm
+accumulator      the sums and quantiles that a pass collects
+law              the result, `TwoArmLaw`, assembled from as few passes as possible
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
 from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
-from dbcare.engines.exact.law import TwoArmLaw, checked_gaps, checked_levels, fixed_law, two_arm_boundary
+from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy
@@ -27,23 +34,23 @@ from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
 
 FAMILIES = ("gaussian", "bernoulli")
-LONGEST = 100_000  # epochs that `applies` accepts: a second or so, during which nothing can interrupt
+MAX_EXACT_EPOCHS = 100_000  # the most that `applies` accepts: about a second, which cannot be interrupted
 
 
 def applies(policy: Policy, bandit: Bandit) -> bool:
-    """Whether the engine answers for `policy` on `bandit` exactly and fast."""
+    """Return whether the engine can evaluate `policy` on `bandit`, and fast."""
     if _obstacle(policy, bandit) is not None:
         return False
-    return not isinstance(policy, EliminationPolicy) or _epochs(policy, bandit) <= LONGEST
+    return not isinstance(policy, EliminationPolicy) or _count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
 
 
-def law_of(policy: Policy, bandit: Bandit) -> TwoArmLaw:
-    """The law of `policy` on `bandit`, as arrays of one entry."""
+def compute_law(policy: Policy, bandit: Bandit) -> TwoArmLaw:
+    """Compute the law of `policy` on `bandit`, as arrays of one entry."""
     return two_arm_law(policy, bandit) if len(bandit.arms) == 2 else guess_law(policy, bandit)
 
 
 def two_arm_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
-    """The law of `policy` on a bandit of two arms, as arrays of one entry.
+    """Compute the law of `policy` on a two-arm bandit, as arrays of one entry.
 
     Gaussian arms may differ in sigma: only the variance of the difference of two rewards matters.
     """
@@ -58,7 +65,7 @@ def two_arm_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUA
         return two_arm_bernoulli_pair(policy.tables, best, other, levels=levels)
     pulls = _pulls_each(policy)
     error = np.array([bernoulli_error(pulls, best, other)])
-    return fixed_law(checked_gaps(best - other), pulls, error, checked_levels(levels))
+    return fixed_law(check_gaps(best - other), pulls, error, check_levels(levels))
 
 
 def two_arm_curve(
@@ -69,7 +76,10 @@ def two_arm_curve(
     sigma: float = 1.0,
     levels: Iterable[float] = (),
 ) -> TwoArmLaw:
-    """The law of `policy` on two arms for every gap: Gaussian means +-gap/2 with `sigma`, or Bernoulli 1/2 +- gap/2."""
+    """Compute the law of `policy` on two arms for every gap.
+
+    The means are +-gap/2 (Gaussian, with standard deviation `sigma`) or 1/2 +- gap/2 (Bernoulli).
+    """
     gaussian = validation.one_of("family", family, FAMILIES) == "gaussian"
     validation.positive("sigma", sigma)
     _require(_policy_obstacle(policy))
@@ -78,29 +88,29 @@ def two_arm_curve(
             return two_arm_gaussian(policy.tables, gaps, sigma, levels=levels)
         return two_arm_bernoulli(policy.tables, gaps, levels=levels)
     pulls = _pulls_each(policy)
-    checked = checked_gaps(gaps, np.inf if gaussian else 1.0)
+    grid = check_gaps(gaps, np.inf if gaussian else 1.0)
     if gaussian:
-        error = gaussian_error(pulls, checked, sigma)
+        error = gaussian_error(pulls, grid, sigma)
     else:
-        error = np.array([bernoulli_error(pulls, (1.0 + gap) / 2.0, (1.0 - gap) / 2.0) for gap in checked])
-    return fixed_law(checked, pulls, error, checked_levels(levels))
+        error = np.array([bernoulli_error(pulls, (1.0 + gap) / 2.0, (1.0 - gap) / 2.0) for gap in grid])
+    return fixed_law(grid, pulls, error, check_levels(levels))
 
 
 def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
-    """The law of a policy that never pulls, on any number of arms: each is recommended with the same probability.
+    """Compute the law of a policy that never pulls, on any number of arms: it recommends each with equal probability.
 
-    error = share of the arms below the best, regret = mean gap; `gaps` holds the smallest gap.
+    error = share of arms worse than the best, regret = mean gap; `gaps` holds the smallest gap.
     """
     _require(_obstacle(policy, bandit))
     if policy.max_pulls > 0:
-        raise EngineError(f"A guess must make no pulls but got {policy!r}, which makes up to {policy.max_pulls}.")
+        raise EngineError(f"A guess makes no pulls but got {policy!r}, which makes up to {policy.max_pulls}.")
     gaps = np.array(bandit.gaps)
-    law = fixed_law(checked_gaps(bandit.smallest_gap), 0, np.zeros(1), checked_levels(levels))
+    law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
     return replace(law, error=np.array([np.mean(gaps > 0.0)]), regret=np.array([np.mean(gaps)]))
 
 
-def _epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
-    """How many epochs a run of two arms can last, but for a chance below 1e-18: until gap*n passes b(n) by 9 sigmas."""
+def _count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
+    """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (exceeded with P < 1e-18)."""
     boundary = two_arm_boundary(policy.tables)
     n = np.arange(1, boundary.size + 1)
     spread = math.sqrt(sum(arm.sigma**2 for arm in bandit.arms))
@@ -114,11 +124,11 @@ def _pulls_each(policy: Policy) -> int:
 
 def _require(obstacle: str | None) -> None:
     if obstacle is not None:
-        raise EngineError(f"{obstacle}; the direct engine takes any.")
+        raise EngineError(f"{obstacle}; use the direct engine.")
 
 
 def _obstacle(policy: Policy, bandit: Bandit) -> str | None:
-    """Why the engine cannot answer, if it cannot."""
+    """Explain why the engine does not apply, or return None if it does."""
     if policy.arms != len(bandit.arms):
         return f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}"
     if isinstance(policy, SchedulePolicy) and policy.max_pulls == 0:

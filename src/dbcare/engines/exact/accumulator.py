@@ -1,4 +1,4 @@
-"""What a pass of the exact engine fills: sums over stopping epochs, one row a gap, and quantiles."""
+"""The accumulator that a pass of the exact engine fills: sums over stopping epochs, one row per gap, and quantiles."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from numba import njit
 
 Floats = npt.NDArray[np.float64]
 
-# Columns of the sums.
+# Columns of `sums`.
 WRONG, MASS, EPOCHS, SQUARES, CAPPED = range(5)
 
-NEGLIGIBLE = 1e-15  # mass of a gap that is not followed further
+NEGLIGIBLE = 1e-15  # a gap with less mass still running is not followed further
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def inner(fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
-    """Compile a function that compiled code alone will call: without what Python needs to call it."""
+    """Compile a function that only compiled code calls; leave out the wrappers that Python would need."""
     options: Any = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(Callable[[Function], Function], njit(error_model="numpy", fastmath=fastmath, **options))
 
 
 class Accumulator(NamedTuple):
-    """Rows are gaps in ascending order; `found` is what the kernel just weighed: mass that chose right, and wrong."""
+    """Sums and quantiles; rows are gaps in ascending order.
+
+    `found` holds the mass that the kernel weighed last: right choices and wrong choices.
+    """
 
     sums: Floats
     levels: Floats
@@ -35,8 +38,8 @@ class Accumulator(NamedTuple):
     found: Floats
 
 
-def fresh_tally(gaps: int, levels: Floats) -> Accumulator:
-    """A tally with nothing booked."""
+def make_accumulator(gaps: int, levels: Floats) -> Accumulator:
+    """Allocate an empty accumulator."""
     return Accumulator(
         sums=np.zeros((gaps, 5)),
         levels=levels,
@@ -48,7 +51,7 @@ def fresh_tally(gaps: int, levels: Floats) -> Accumulator:
 
 @inner()
 def book(tally: Accumulator, active: int, epoch: int) -> None:
-    """Add what was found to stop at `epoch`; note the epoch for each level of quantiles that is reached."""
+    """Add the mass found to stop at `epoch`; record the epoch for each quantile level that is reached."""
     for gap in range(active):
         mass = tally.found[gap, 0] + tally.found[gap, 1]
         tally.sums[gap, WRONG] += tally.found[gap, 1]
@@ -62,7 +65,10 @@ def book(tally: Accumulator, active: int, epoch: int) -> None:
 
 @inner()
 def followed(tally: Accumulator, active: int, epoch: int, least: float) -> int:
-    """How many gaps, from the smallest, to follow further: those of which `found`, what still runs, is `least`."""
+    """Return how many gaps, from the smallest, to follow further: those with at least `least` mass still running.
+
+    `found` must hold the running mass.
+    """
     while active > 0 and not tally.found[active - 1, 0] + tally.found[active - 1, 1] >= least:
         active -= 1
         for level in range(tally.reached[active], len(tally.levels)):
@@ -72,14 +78,14 @@ def followed(tally: Accumulator, active: int, epoch: int, least: float) -> int:
 
 @inner()
 def decide(tally: Accumulator, active: int) -> None:
-    """Of what runs at the last epoch, note what was found to stop with one arm left; `finish` comes next."""
+    """Record the mass found to stop at the last epoch with one arm left; call `finish` next."""
     for gap in range(active):
         tally.sums[gap, CAPPED] = -(tally.found[gap, 0] + tally.found[gap, 1])
 
 
 @inner()
 def finish(tally: Accumulator, active: int, epoch: int) -> None:
-    """Book all that runs at the last epoch."""
+    """Add all mass still running at the last epoch."""
     book(tally, active, epoch)
     for gap in range(active):
         tally.sums[gap, CAPPED] += tally.found[gap, 0] + tally.found[gap, 1]

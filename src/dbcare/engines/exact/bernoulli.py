@@ -1,13 +1,13 @@
-"""Two Bernoulli arms, any elimination rule: dynamic programming on the lattice of differences.
+"""Two Bernoulli arms and any elimination rule: dynamic programming on the lattice of differences.
 
-The difference d of the two arms' sums moves by +1, 0, -1 an epoch. Under means 1/2 +- gap/2 the probabilities are
+The difference d of the two arms' sums moves by +1, 0 or -1 per epoch. Under means 1/2 +- gap/2 the probabilities are
 ((1+gap)/2)^2, (1-gap^2)/2, ((1-gap)/2)^2, so that the likelihood ratio of one gap against another (the reference) at
 (n, d) is exp(n*level + d*slope), with
 
     level = ln((1-gap^2) / (1-reference^2)),    slope = ln((1+gap)/(1-gap)) - ln((1+reference)/(1-reference)),
 
-and one pass under the reference serves a grid of gaps. All terms are positive, so that rounding stays relative. What
-is dropped: mass below TINY far down, where every larger gap has even less, and of each gap the last NEGLIGIBLE mass.
+and one pass under the reference serves a grid of gaps. All terms are positive, so rounding errors stay relative. The
+pass drops mass below TINY far down, where every larger gap has even less, and each gap's last NEGLIGIBLE mass.
 """
 
 import math
@@ -20,12 +20,21 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
-from dbcare.engines.exact.accumulator import NEGLIGIBLE, Accumulator, Floats, book, finish, followed, fresh_tally, inner
+from dbcare.engines.exact.accumulator import (
+    NEGLIGIBLE,
+    Accumulator,
+    Floats,
+    book,
+    finish,
+    followed,
+    inner,
+    make_accumulator,
+)
 from dbcare.engines.exact.law import (
     TwoArmLaw,
-    assembled,
-    checked_gaps,
-    checked_levels,
+    assemble_law,
+    check_gaps,
+    check_levels,
     fixed_law,
     two_arm_boundary,
 )
@@ -33,58 +42,63 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 
 TINY = 1e-30
-SMALLEST = 1e-290  # above it products do not lose digits
+SMALLEST = 1e-290  # above this, products do not lose digits
 
 
 def two_arm_bernoulli(tables: EliminationTables, gaps: npt.ArrayLike, *, levels: Iterable[float] = ()) -> TwoArmLaw:
-    """The law of an elimination policy on Bernoulli arms of means 1/2 + gap/2 and 1/2 - gap/2, for each of `gaps`.
+    """Compute the law of an elimination policy on Bernoulli arms with means 1/2 +- gap/2, for each of `gaps`.
 
-    Exact up to rounding; `mass_defect` is measured, below 1e-10.
+    Exact up to rounding; the measured `mass_defect` is below 1e-10.
     """
-    checked = checked_gaps(gaps, at_most=1.0)
-    wanted = checked_levels(levels)
+    grid = check_gaps(gaps, at_most=1.0)
+    quantile_levels = check_levels(levels)
     boundary = two_arm_boundary(tables)
 
     def run(waiting: Floats) -> Accumulator:
         reference = float(waiting[0])
-        slopes = levels = np.zeros(1)
+        slopes = log_levels = np.zeros(1)
         if reference < 1.0:
             carried = waiting[waiting < 1.0]
             slopes = 2.0 * (np.arctanh(carried) - np.arctanh(reference))
-            levels = np.log1p(-(carried**2)) - np.log1p(-(reference**2))
-        return _pass(boundary, (1.0 + reference) / 2.0, (1.0 - reference) / 2.0, slopes, levels, wanted)
+            log_levels = np.log1p(-(carried**2)) - np.log1p(-(reference**2))
+        return _run_pass(
+            boundary, (1.0 + reference) / 2.0, (1.0 - reference) / 2.0, slopes, log_levels, quantile_levels
+        )
 
     if not boundary.size:
-        return fixed_law(checked, 0, np.full(checked.shape, 0.5), wanted)
-    return assembled(checked, wanted, run)
+        return fixed_law(grid, 0, np.full(grid.shape, 0.5), quantile_levels)
+    return assemble_law(grid, quantile_levels, run)
 
 
 def two_arm_bernoulli_pair(
     tables: EliminationTables, best: float, other: float, *, levels: Iterable[float] = ()
 ) -> TwoArmLaw:
-    """The law of an elimination policy on two Bernoulli arms of means `best` >= `other`."""
+    """Compute the law of an elimination policy on two Bernoulli arms with means `best` >= `other`."""
     high, low = validation.unit("best", best), validation.unit("other", other)
     if high < low:
         raise InvalidValueError(f"`best` must not be below `other` but got {best} and {other}.")
-    gap = checked_gaps(high - low)
-    wanted = checked_levels(levels)
+    gap = check_gaps(high - low)
+    quantile_levels = check_levels(levels)
     boundary = two_arm_boundary(tables)
     if not boundary.size:
-        return fixed_law(gap, 0, np.full(1, 0.5), wanted)
-    return assembled(gap, wanted, lambda _: _pass(boundary, high, low, np.zeros(1), np.zeros(1), wanted))
+        return fixed_law(gap, 0, np.full(1, 0.5), quantile_levels)
+    zeros = np.zeros(1)
+    return assemble_law(gap, quantile_levels, lambda _: _run_pass(boundary, high, low, zeros, zeros, quantile_levels))
 
 
-def _pass(boundary: Floats, best: float, other: float, slopes: Floats, levels: Floats, wanted: Floats) -> Accumulator:
-    """A pass under the means `best` and `other`."""
-    tally = fresh_tally(slopes.size, wanted)
+def _run_pass(
+    boundary: Floats, best: float, other: float, slopes: Floats, levels: Floats, quantile_levels: Floats
+) -> Accumulator:
+    """Run a pass under the means `best` and `other`."""
+    accumulator = make_accumulator(slopes.size, quantile_levels)
     widest = int(min(boundary.size, np.max(boundary))) + 3
     moves = best * (1.0 - other), best * other + (1.0 - best) * (1.0 - other), (1.0 - best) * other
-    _carry()(boundary, moves, slopes, levels, np.zeros((2, 2 * widest + 1)), tally)
-    return tally
+    _carry_kernel()(boundary, moves, slopes, levels, np.zeros((2, 2 * widest + 1)), accumulator)
+    return accumulator
 
 
 @cache
-def _carry() -> Any:
+def _carry_kernel() -> Any:
     return kernel(carry_lattice, "the exact engine for Bernoulli arms")
 
 
@@ -100,7 +114,7 @@ def _weigh(
     tally: Accumulator,
     active: int,
 ) -> None:
-    """For each gap, the mass at d > limit and at d < -limit."""
+    """Find each gap's mass at d > limit and at d < -limit."""
     origin = len(chance) // 2
     for gap in range(active):
         right = 0.0
@@ -121,13 +135,13 @@ def carry_lattice(
     room: "Floats",
     tally: "Accumulator",
 ) -> None:
-    """Run a pass and fill the tally."""
+    """Run a pass and fill the accumulator."""
     up, stay, down = moves
     active = len(slopes)
     chance, spare = room[0], room[1]
     origin = len(chance) // 2
     chance[origin] = 1.0
-    low = high = centre = int(np.int64(0))  # a bare 0 would compile much twice, once for the literal
+    low = high = centre = int(np.int64(0))  # numba would compile much of this twice for a literal 0
     check = 8
     for epoch in range(1, len(boundary) + 1):
         chance[origin + low - 1] = chance[origin + low - 2] = 0.0

@@ -1,4 +1,4 @@
-"""Two Gaussian arms, any elimination rule: the tables of the kernel in `walk`, which has the mathematics."""
+"""Two Gaussian arms and any elimination rule: the tables for the kernel in `gaussian_kernel`, which has the math."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
-from dbcare.engines.exact.accumulator import Accumulator, Floats, fresh_tally
+from dbcare.engines.exact.accumulator import Accumulator, Floats, make_accumulator
 from dbcare.engines.exact.gaussian_kernel import (
     BLOCK,
     CHUNK,
@@ -26,18 +26,18 @@ from dbcare.engines.exact.gaussian_kernel import (
 )
 from dbcare.engines.exact.law import (
     TwoArmLaw,
-    assembled,
-    checked_gaps,
-    checked_levels,
+    assemble_law,
+    check_gaps,
+    check_levels,
     fixed_law,
     two_arm_boundary,
 )
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 
-STEP = 0.25
-# Gaps this much faster than the reference would need ever wider kernels; they get a pass of their own.
-FASTER = 4.0
+DEFAULT_STEP = 0.25
+# Gaps whose drift exceeds the reference by more than this would need ever wider kernels; they get their own pass.
+MAX_EXTRA_DRIFT = 4.0
 
 
 def two_arm_gaussian(
@@ -46,42 +46,42 @@ def two_arm_gaussian(
     sigma: float,
     *,
     levels: Iterable[float] = (),
-    step: float = STEP,
+    step: float = DEFAULT_STEP,
 ) -> TwoArmLaw:
-    """The law of an elimination policy on Gaussian arms whose means differ by each of `gaps`.
+    """Compute the law of an elimination policy on Gaussian arms whose means differ by each of `gaps`.
 
-    `sigma` is the arms' standard deviation (root mean square, where they differ), whatever sigma the policy was made
-    for. `step` is the grid's, in standard deviations of the difference of two rewards. Guarantee: `mass_defect` is
-    measured, below 1e-10; at the default step, halving it changes error and pulls by less than 1e-8 of the risk.
+    `sigma` is the arms' standard deviation (the root mean square if they differ), whatever sigma the policy assumes.
+    `step` is the grid step, in standard deviations of the difference of two rewards. Guarantee: the measured
+    `mass_defect` is below 1e-10; halving the default step changes error and pulls by less than 1e-8 of the risk.
     """
-    checked = checked_gaps(gaps)
-    wanted = checked_levels(levels)
+    grid = check_gaps(gaps)
+    quantile_levels = check_levels(levels)
     scale = math.sqrt(2.0) * validation.positive("sigma", sigma)
     boundary = two_arm_boundary(tables) / scale
     if not boundary.size:
-        return fixed_law(checked, 0, np.full(checked.shape, 0.5), wanted)
+        return fixed_law(grid, 0, np.full(grid.shape, 0.5), quantile_levels)
     if validation.positive("step", step) > 0.5:
         raise InvalidValueError(f"`step` must be at most 0.5 but got {step}.")
-    # Beyond this drift the first epoch with a finite boundary is surely the last.
-    sure = float(np.max(boundary[np.isfinite(boundary)], initial=0.0)) + 50.0
+    # Beyond this drift, the first epoch with a finite boundary is certain to be the last.
+    max_drift = float(np.max(boundary[np.isfinite(boundary)], initial=0.0)) + 50.0
 
     def run(waiting: Floats) -> Accumulator:
-        drifts = np.minimum(waiting / scale, sure)
-        drifts = drifts[drifts <= drifts[0] + FASTER]
-        tally = fresh_tally(drifts.size, wanted)
-        _carry()(_walk(boundary, drifts, step), tally)
-        return tally
+        drifts = np.minimum(waiting / scale, max_drift)
+        drifts = drifts[drifts <= drifts[0] + MAX_EXTRA_DRIFT]
+        accumulator = make_accumulator(drifts.size, quantile_levels)
+        _carry_kernel()(_make_walk(boundary, drifts, step), accumulator)
+        return accumulator
 
-    return assembled(checked, wanted, run)
+    return assemble_law(grid, quantile_levels, run)
 
 
 @cache
-def _carry() -> Any:
+def _carry_kernel() -> Any:
     return kernel(carry_density, "the exact engine for Gaussian arms")
 
 
-def _walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
-    """A pass with its tables."""
+def _make_walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
+    """Build a pass with its tables."""
     slow, fast = float(drifts[0]), float(drifts[-1])
     left = math.ceil((SPREAD - slow) / step)
     right = math.ceil((SPREAD + fast) / step)
@@ -93,6 +93,7 @@ def _walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
     span = math.ceil((SPREAD * math.sqrt(2.0 * BLOCK) + BLOCK * FASTEST_BULK) / step)
     bulk_reach = math.ceil((SPREAD * math.sqrt(BLOCK) + BLOCK * FASTEST_BULK) / step)
     powers = step * np.arange(CHUNK)
+    bulk_moves = step * np.arange(-bulk_reach, bulk_reach + 1)
     return Walk(
         boundary=boundary,
         drifts=drifts,
@@ -100,7 +101,7 @@ def _walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
         edge=edge_table(HALF),
         left=left,
         right=right,
-        kernel=np.append(step * _normal(step * np.arange(right, -left - 1, -1) - slow, 1.0), np.zeros(UNROLL)),
+        kernel=np.append(step * _normal_density(step * np.arange(right, -left - 1, -1) - slow, 1.0), np.zeros(UNROLL)),
         mirror=np.exp(-2.0 * slow * step * np.arange(pad + 1)),
         rising=np.exp(np.outer(drifts - slow, powers)),
         falling=np.exp(-np.outer(drifts + slow, powers)),
@@ -108,7 +109,7 @@ def _walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
         span=span,
         fade=np.array([0.5 * math.erfc(k * step / math.sqrt(2.0 * BLOCK)) for k in range(-span, span + 1)]),
         bulk_reach=bulk_reach,
-        bulk_kernel=stride * step * _normal(step * np.arange(-bulk_reach, bulk_reach + 1) - BLOCK * slow, BLOCK),
+        bulk_kernel=stride * step * _normal_density(bulk_moves - BLOCK * slow, BLOCK),
         pad=pad,
         density=np.zeros(size),
         spare=np.zeros(size),
@@ -118,18 +119,18 @@ def _walk(boundary: Floats, drifts: Floats, step: float) -> Walk:
     )
 
 
-def _normal(x: npt.NDArray[np.floating[Any]], variance: float) -> Floats:
+def _normal_density(x: npt.NDArray[np.floating[Any]], variance: float) -> Floats:
     return np.asarray(np.exp(-0.5 * x**2 / variance) / math.sqrt(2.0 * math.pi * variance))
 
 
 @cache
 def edge_table(half: int, degree: int = 15) -> Floats:
-    """How a sum over a grid is cut at a place between its points.
+    """Return the weights that cut a sum over a grid at a place between its points.
 
-    Integrating the polynomial through the 2*half points around each cell, instead of the function itself, gives the
+    Integrating the polynomial through the 2*half points around each cell, instead of the function itself, gives a
     point at distance u (in steps) inside the cut the weight W(u), the integral up to u of the fundamental function L
     of central Lagrange interpolation. W is 0 for u <= -half, 1 for u >= half, and W(u) + W(-u) = 1.
-    Column k holds W(t + half - 1 - k) for 0 <= t < 1 as a polynomial in t - 1/2, row by row of its coefficients.
+    Column k holds W(t + half - 1 - k) for 0 <= t < 1 as a polynomial in t - 1/2, one coefficient per row.
     """
     nodes, masses = np.polynomial.legendre.leggauss(half + 4)
     fractions = 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
@@ -146,7 +147,7 @@ def edge_table(half: int, degree: int = 15) -> Floats:
 
 
 def _fundamental(cell: int, t: Floats, half: int) -> Floats:
-    """L(cell + t): 1 at 0, 0 at the other points of the stencil around the cell."""
+    """Return L(cell + t): 1 at 0, and 0 at the other points of the stencil around the cell."""
     value = np.ones_like(t)
     for node in range(cell - half + 1, cell + half + 1):
         if node != 0:

@@ -1,20 +1,21 @@
 """The kernel of the exact Gaussian engine: the density of a walk that stops outside a boundary.
 
 The difference D_n of the two arms' sums is a Gaussian walk; in units of the standard deviation of a step it has
-drift theta = gap/(sqrt(2) sigma) and variance 1 an epoch. Let f_n be the density of D_n on the runs not stopped before
+drift theta = gap/(sqrt(2) sigma) and variance 1 per epoch. Let f_n be the density of D_n on the runs not stopped before
 epoch n, under a reference drift mu. Then f_1 = N(mu, 1) and f_{n+1} = (f_n cut to |x| <= b(n)) * N(mu, 1). Under
 another drift the density is f_n(x) exp((theta - mu) x - n (theta^2 - mu^2)/2). Hence f_n(-x) = f_n(x) exp(-2 mu x), so
-that x >= 0 is enough, and what stops below -b(n) under theta is what stops above b(n) under -theta.
+x >= 0 suffices, and the mass that stops below -b(n) under theta is the mass that stops above b(n) under -theta.
 
 f_n and the normal density are smooth: their Fourier transforms fall like exp(-w^2/2), so sums over a grid of step 1/4
-are integrals to rounding, once the cut at b(n), between two points, is made by the weights of `edge_table`.
+equal the integrals up to rounding, provided that the weights of `edge_table` make the cut at b(n), between two points.
 
-Most of the mass is far from the boundary. What lies more than `span` points inside it cannot reach it within BLOCK
-epochs: this bulk is faded out smoothly, moved BLOCK epochs at once by N(BLOCK mu, BLOCK) from every `stride`-th point,
-and added again to the rest, which has gone epoch by epoch.
+Most of the mass is far from the boundary. Mass more than `span` points inside cannot reach it within BLOCK epochs. This
+bulk is faded out smoothly, moved BLOCK epochs at once by N(BLOCK mu, BLOCK) from every `stride`-th point, and added
+back to the rest, which has moved epoch by epoch.
 
-All sums have positive terms, but for ripples of the weights, so tails keep their relative accuracy and one pass serves
-many drifts. Dropped are only tails beyond SPREAD or FREE standard deviations and each drift's last NEGLIGIBLE mass.
+All sums have positive terms, except for slight oscillations of the weights, so tails keep their relative accuracy and
+one pass serves many drifts. Only tails beyond SPREAD or FREE standard deviations and each drift's last NEGLIGIBLE mass
+are dropped.
 """
 
 import math
@@ -24,32 +25,32 @@ import numpy as np
 
 from dbcare.engines.exact.accumulator import NEGLIGIBLE, Accumulator, Floats, book, decide, finish, followed, inner
 
-SPREAD = 8.3  # standard deviations of a step that count: beyond lies 5e-17
-FREE = 9.0  # standard deviations of the walk without a boundary that count
-HALF = 16  # points on each side of a cut that its weights touch
-CHUNK = 64  # points that are weighed with one pair of exponentials
-UNROLL = 8  # terms of a convolution that are added in one sweep
-BLOCK = 16  # epochs that the bulk goes at once
-FASTEST_BULK = 0.25  # the largest drift for which it does
+SPREAD = 8.3  # half-width of a step's law, in standard deviations; 5e-17 lies beyond
+FREE = 9.0  # half-width of the law of the walk without a boundary, in standard deviations
+HALF = 16  # points on each side of a cut that its weights affect
+CHUNK = 64  # points weighed with one pair of exponentials
+UNROLL = 8  # terms of a convolution added in one sweep
+BLOCK = 16  # epochs that the bulk moves at once
+FASTEST_BULK = 0.25  # the largest drift for which the bulk moves in blocks
 
 
 class Walk(NamedTuple):
-    """A pass: boundary, ascending drifts, tables, and room to work in: point x = i*step is at density[pad + i]."""
+    """A pass: boundary, ascending drifts, tables and work arrays; the point x = i*step is at density[pad + i]."""
 
     boundary: Floats
     drifts: Floats
     step: float
     edge: Floats  # the cut's weights, as polynomials
-    left: int  # points that an epoch can move the walk down, and up
+    left: int  # points that the walk can move down in an epoch; `right`: up
     right: int
-    kernel: Floats  # mass moved by right, right - 1, ..., -left points in an epoch
+    kernel: Floats  # mass that moves by right, right - 1, ..., -left points per epoch
     mirror: Floats  # f_n(-x) / f_n(x)
     rising: Floats  # [drift, k]: exp((theta - mu) k step)
     falling: Floats  # [drift, k]: exp(-(theta + mu) k step)
     stride: int
     span: int
-    fade: Floats  # the share of the bulk in the density, span points below its middle to span above
-    bulk_reach: int  # points that BLOCK epochs can move the bulk
+    fade: Floats  # the bulk's share of the density, from span points below its middle to span above
+    bulk_reach: int  # points that the bulk can move in BLOCK epochs
     bulk_kernel: Floats
     pad: int
     density: Floats
@@ -73,7 +74,7 @@ def _mirror(density: Floats, pad: int, mirror: Floats, count: int) -> None:
 
 @inner(fastmath=True)
 def _convolve(source: Floats, taps: Floats, target: Floats, start: int, stop: int, shift: int) -> None:
-    """target[i] = sum over k of taps[k] * source[i + k - shift], UNROLL terms a sweep."""
+    """target[i] = sum over k of taps[k] * source[i + k - shift], UNROLL terms per sweep."""
     _clear(target, start, stop)
     swept = target[start:stop]
     for k in range(0, len(taps), UNROLL):
@@ -87,7 +88,7 @@ def _convolve(source: Floats, taps: Floats, target: Floats, start: int, stop: in
 
 @inner()
 def _cut_weights(place: float, edge: Floats, weights: Floats) -> int:
-    """Fill the weights of a cut at `place` (in steps); return the point that the first of them is for."""
+    """Fill the weights of a cut at `place` (in steps); return the point of the first weight."""
     cell = math.floor(place)
     t = place - cell - 0.5
     for k in range(2 * HALF):
@@ -102,7 +103,7 @@ def _cut_weights(place: float, edge: Floats, weights: Floats) -> int:
 def _weigh(
     walk: Walk, density: Floats, low: int, top: int, place: float, epoch: int, active: int, found: Floats
 ) -> int:
-    """Find each drift's mass beyond a cut at +-place; return the point that the first of its weights is for."""
+    """Find each drift's mass beyond a cut at +-place; return the point of the first weight."""
     first = _cut_weights(min(place / walk.step, top + HALF + 1.0), walk.edge, walk.weights)
     if low == 0 and first < 0:
         _mirror(density, walk.pad, walk.mirror, len(walk.weights) // 2)
@@ -140,7 +141,7 @@ def _cut(density: Floats, pad: int, low: int, top: int, first: int, weights: Flo
 
 @inner()
 def _bulk_middle(walk: Walk, epoch: int, low: int, top: int, fast: float) -> int:
-    """Where to fade out the bulk for the next BLOCK epochs, or -1 where that is not possible or does not pay."""
+    """Return where to fade out the bulk for the next BLOCK epochs, or -1 if that is impossible or not worthwhile."""
     if fast > FASTEST_BULK or epoch + BLOCK > len(walk.boundary):
         return -1
     nearest = top * walk.step
@@ -163,7 +164,7 @@ def _take_bulk(walk: Walk, density: Floats, low: int, middle: int) -> None:
 
 @inner(fastmath=True)
 def _put_bulk(walk: Walk, density: Floats, low: int, top: int, middle: int) -> None:
-    """Add the bulk again, BLOCK epochs later."""
+    """Add the bulk back, BLOCK epochs later."""
     _clear(density, walk.pad + low, walk.pad + middle - walk.span)
     begin = -(-low // walk.stride)
     mirrored = walk.bulk_reach // walk.stride if low == 0 else -begin
@@ -181,23 +182,23 @@ def _put_bulk(walk: Walk, density: Floats, low: int, top: int, middle: int) -> N
 
 @inner()
 def _lowest(epoch: int, drift: float, step: float) -> int:
-    """The first point that a walk without a boundary can be at."""
+    """Return the lowest point that a walk without a boundary can reach."""
     return int(max(0.0, (epoch * drift - FREE * math.sqrt(epoch)) / step))
 
 
 @inner()
 def _highest(epoch: int, drift: float, step: float) -> int:
-    """The last point that a walk without a boundary can be at."""
+    """Return the highest point that a walk without a boundary can reach."""
     return int((epoch * drift + FREE * math.sqrt(epoch)) / step) + 1
 
 
 def carry_density(walk: "Walk", tally: "Accumulator") -> None:
-    """Run a pass and fill the tally."""
+    """Run a pass and fill the accumulator."""
     active = len(walk.drifts)
     slow, fast = walk.drifts[0], walk.drifts[active - 1]
     right = walk.right
     density, spare = walk.density, walk.spare
-    epoch = int(np.int64(1))  # a bare 1 would compile much twice, once for the literal
+    epoch = int(np.int64(1))  # numba would compile much of this twice for a literal 1
     check = 8
     over = False
     low, top = _lowest(epoch, slow, walk.step), _highest(epoch, fast, walk.step)

@@ -1,4 +1,4 @@
-"""What the exact engine answers: the law of a two-arm run, for every gap of a grid."""
+"""The result of the exact engine: the law of a two-arm run, for every gap of a grid."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination import EliminationTables
 from dbcare.risk import Loss, Risk
 
-# A gap whose mass a pass conserves no better than this gets a pass nearer to it.
-TOLERANCE = 1e-11
+# A gap whose total mass is farther than this from 1 gets another pass, with a reference nearer to it.
+MAX_MASS_DEFECT = 1e-11
 
 
 @dataclass(frozen=True)
 class TwoArmLaw:
-    """Error and pulls of a two-arm policy, without Monte Carlo error; arrays over `gaps`.
+    """Error and pulls of a two-arm policy, without Monte Carlo error, as arrays over `gaps`.
 
-    error        P(the worse arm is recommended); 0 where the gap is 0, since a tie with the best is no error
+    error        P(the worse arm is recommended); 0 where the gap is 0, since a tie with the best is not an error
     regret       E[best mean - recommended mean]
-    mean_pulls   E[pulls of both arms together], `deviation_pulls` their standard deviation
+    mean_pulls   E[total pulls of both arms]; `deviation_pulls` is their standard deviation
     capped       P(stopped at the last epoch with both arms left)
     quantiles    [gap, level]: the least number of pulls not exceeded with probability at least levels[level]
-    mass_defect  how far the probabilities of all outcomes are from 1 in sum, at the worst gap
+    mass_defect  distance from 1 of the total probability of all outcomes, at the worst gap
     """
 
     gaps: Floats
@@ -41,13 +41,13 @@ class TwoArmLaw:
     mass_defect: float
 
     def risk(self, risk: Risk) -> Floats:
-        """R_MI or R_SR (Section 1.1 of the paper); both arms are pulled equally often."""
+        """Return R_MI or R_SR (Section 1.1 of the paper); both arms are pulled equally often."""
         loss = self.error if risk.loss is Loss.MISIDENTIFICATION else self.regret
         return loss + self.mean_pulls * (sum(risk.costs(2)) / 2.0)
 
 
 def fixed_law(gaps: Floats, pulls_each: npt.ArrayLike, error: Floats, levels: Floats) -> TwoArmLaw:
-    """The law of a policy that pulls each arm a fixed number of times."""
+    """Return the law of a policy that pulls each arm a fixed number of times."""
     pulls = np.broadcast_to(2.0 * np.asarray(pulls_each, dtype=np.float64), gaps.shape).copy()
     wrong = np.where(gaps > 0.0, error, 0.0)
     return TwoArmLaw(
@@ -63,26 +63,26 @@ def fixed_law(gaps: Floats, pulls_each: npt.ArrayLike, error: Floats, levels: Fl
     )
 
 
-def assembled(gaps: Floats, levels: Floats, run: Callable[[Floats], Accumulator]) -> TwoArmLaw:
-    """The law over `gaps` from as few passes as carry them.
+def assemble_law(gaps: Floats, levels: Floats, run: Callable[[Floats], Accumulator]) -> TwoArmLaw:
+    """Assemble the law over `gaps` from as few passes as possible.
 
-    `run(ascending gaps)` follows the walk under the first gap and re-weights it for the others, or as many of them as
-    it dares. Far from the reference, the mass that counts may lie so deep in the tail that it underflows: such a gap
-    shows a defect and waits for a later pass, whose reference is the smallest gap still waiting.
+    `run(ascending gaps)` follows the walk under the first gap and reweights it for the others, or for as many of them
+    as it can. Far from the reference, the relevant mass may lie so deep in the tail that it underflows. Such a gap
+    shows a mass defect and waits for a later pass, whose reference is the smallest gap still waiting.
     """
     distinct, places = np.unique(gaps, return_inverse=True)
     sums = np.zeros((distinct.size, 5))
     epochs = np.zeros((distinct.size, levels.size))
     waiting = np.arange(distinct.size)
     while waiting.size:
-        tally = run(distinct[waiting])
-        good = np.abs(tally.sums[:, MASS] - 1.0) <= TOLERANCE
+        accumulator = run(distinct[waiting])
+        good = np.abs(accumulator.sums[:, MASS] - 1.0) <= MAX_MASS_DEFECT
         good[0] = True
-        settled = waiting[: good.size][good]
-        sums[settled] = tally.sums[good]
-        epochs[settled] = tally.quantiles[good]
-        waiting = np.setdiff1d(waiting, settled)
-    # The weights of cuts ripple: a vanishing mass may come out as -1e-30.
+        finished = waiting[: good.size][good]
+        sums[finished] = accumulator.sums[good]
+        epochs[finished] = accumulator.quantiles[good]
+        waiting = np.setdiff1d(waiting, finished)
+    # The weights of cuts oscillate slightly, so a vanishing mass may come out as -1e-30.
     error = np.where(distinct > 0.0, np.maximum(sums[:, WRONG], 0.0), 0.0)
     mean = 2.0 * sums[:, EPOCHS]
     return TwoArmLaw(
@@ -99,7 +99,7 @@ def assembled(gaps: Floats, levels: Floats, run: Callable[[Floats], Accumulator]
 
 
 def two_arm_boundary(tables: EliminationTables) -> Floats:
-    """b(1), b(2), ... up to the last epoch that two arms can reach; empty where not even one is allowed."""
+    """Return b(1), b(2), ... up to the last epoch that two arms can reach; empty if no epoch is allowed."""
     if len(tables.last_epoch) != 3:
         raise EngineError(
             f"The exact engine needs tables for two arms but got tables for {len(tables.last_epoch) - 1}."
@@ -109,19 +109,19 @@ def two_arm_boundary(tables: EliminationTables) -> Floats:
     return np.ascontiguousarray(tables.boundary[start : start + last], dtype=np.float64)
 
 
-def checked_gaps(gaps: npt.ArrayLike, at_most: float = np.inf) -> Floats:
-    """Gaps as a flat array of finite numbers, none negative nor above `at_most`."""
+def check_gaps(gaps: npt.ArrayLike, at_most: float = np.inf) -> Floats:
+    """Return gaps as a flat array; each must be finite and between 0 and `at_most`."""
     array = np.array(gaps, dtype=np.float64, ndmin=1)
     if array.ndim != 1 or not array.size:
-        raise InvalidValueError(f"`gaps` must be one number or a flat list of them but got {gaps!r}.")
+        raise InvalidValueError(f"`gaps` must be one number or a flat list of numbers but got {gaps!r}.")
     for gap in array[~(np.isfinite(array) & (array >= 0.0) & (array <= at_most))]:
         raise InvalidValueError(f"`gaps` must lie between 0 and {at_most:g} and be finite but got {gap}.")
     return array
 
 
-def checked_levels(levels: Iterable[float]) -> Floats:
-    """Levels of quantiles in ascending order."""
+def check_levels(levels: Iterable[float]) -> Floats:
+    """Return quantile levels as an array; they must be in ascending order."""
     array = np.array([validation.open_unit("levels", level) for level in levels], dtype=np.float64)
     if np.any(np.diff(array) < 0.0):
-        raise InvalidValueError(f"`levels` must ascend but got {array.tolist()}.")
+        raise InvalidValueError(f"`levels` must be in ascending order but got {array.tolist()}.")
     return array

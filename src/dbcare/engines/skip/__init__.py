@@ -1,10 +1,12 @@
-"""The skip engine: many pulls in one draw.
+"""The skip engine: draws many pulls at once.
 
-two.py     two Gaussian arms, elimination; exactly the law of drawing every pull
-many.py    more arms, elimination; certified to 1e-9 for each interval examined
-bounded.py elimination among arms with finitely many outcomes; exactly the law of drawing every pull; several caps
-blocks.py  sums of 2, 4, 8, ... such rewards in tables, which bounded.py is made of
-sums.py    policies whose rounds are planned in advance; exact, any rewards
-bridge.py  Gaussian bridges, which both eliminations are made of
-binomial.py  binomial numbers, which sums of discrete rewards are made of
+two_arms        elimination between two Gaussian arms; exactly the law of drawing every pull
+many_arms       elimination among more Gaussian arms; certified to 1e-9 per interval examined
+first_drop      where the first arm is dropped in a jump whose two ends are known, for `many_arms`
+crossing_pairs  the pairs of arms that may cross the boundary in such a jump, for `first_drop`
+bridge          Gaussian bridges, which `two_arms`, `many_arms` and `first_drop` are built on
+safe_jumps      elimination among arms with finitely many outcomes, at several caps; exact as well
+sum_tables      tables for the sums of 2, 4, 8, ... such rewards, for `safe_jumps`
+planned_rounds  policies whose rounds are planned in advance; exact for any rewards
+binomial        binomial numbers, from which `planned_rounds` builds sums of discrete rewards
 """

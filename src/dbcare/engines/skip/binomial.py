@@ -1,7 +1,8 @@
 """Binomial numbers for compiled loops.
 
-Few expected successes: inversion, one uniform number and a walk up the distribution. Else: transformed rejection with
-squeeze (algorithm BTRS of Hoermann 1993), about 1.2 pairs of uniform numbers a draw whatever the number of trials.
+With few expected successes: inversion, which takes one uniform number and walks up the distribution. Otherwise:
+transformed rejection with squeeze (algorithm BTRS of Hoermann 1993), about 1.2 pairs of uniform numbers per draw for
+any number of trials.
 """
 
 import math
@@ -13,7 +14,7 @@ from dbcare.engines.rng import uniform
 
 @njit(error_model="numpy")
 def binomial(trials, chance, s0, s1, s2, s3):
-    """Successes among `trials` of probability `chance`, and the new state of the generator."""
+    """Draw the number of successes in `trials` with probability `chance`; return it and the generator's new state."""
     if trials <= 0 or chance <= 0.0:
         return 0, s0, s1, s2, s3
     if chance >= 1.0:
@@ -29,7 +30,7 @@ def binomial(trials, chance, s0, s1, s2, s3):
 
 @njit(error_model="numpy")
 def inverted(trials, p, s0, s1, s2, s3):
-    """Inversion from zero up; starts again if rounding has eaten the far tail."""
+    """Draw by inversion from zero up; start over if rounding has eaten the far tail."""
     odds = p / (1.0 - p)
     none = math.exp(trials * math.log1p(-p))
     while True:
@@ -46,7 +47,7 @@ def inverted(trials, p, s0, s1, s2, s3):
 
 @njit(error_model="numpy")
 def rejected(trials, p, s0, s1, s2, s3):
-    """Hoermann's BTRS, for trials * p >= 10 and p <= 1/2."""
+    """Draw by Hoermann's BTRS, for trials * p >= 10 and p <= 1/2."""
     spread = math.sqrt(trials * p * (1.0 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p

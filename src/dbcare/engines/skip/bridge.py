@@ -1,12 +1,13 @@
-"""Gaussian walks between two known points, and lines they may touch: what both skip-ahead engines stand on.
+"""Gaussian walks between two known points, and lines they may touch: the basis of both skip-ahead engines.
 
-Known at two epochs, a Gaussian walk is between them a Brownian bridge looked at in whole epochs. Let `spread` be the
-variance that it gathers from one end to the other. A bridge whose ends lie g_a and g_b > 0 below a straight line
-touches the line with probability exp(-2 g_a g_b / spread). Mirrored in the line from its first touch on, it is a bridge
-that ends g_b *above* the line, and every such bridge touches: that is the law of a point in between, given a touch.
+Given its values at two epochs, a Gaussian walk is a Brownian bridge between them, observed at whole epochs. Let
+`spread` be the variance it gathers from one end to the other. A bridge whose ends lie g_a and g_b > 0 below a straight
+line touches the line with probability exp(-2 g_a g_b / spread). Reflected in the line from its first touch on, it
+becomes a bridge that ends g_b *above* the line, and every such bridge touches: this gives the law of a point in
+between, given a touch.
 
-The boundary b(n) of an elimination rule is concave, so it lies above its chord over any interval: what does not touch
-the chord does not cross the boundary.
+The boundary b(n) of an elimination rule is concave, so it lies above its chord over any interval: a walk that does not
+touch the chord does not cross the boundary.
 """
 
 import math
@@ -17,12 +18,12 @@ from numba import njit
 from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.policies.elimination import EliminationTables
 
-DEPTH = 32  # an interval can be halved this often: more than enough for the longest table
+DEPTH = 32  # how often an interval can be halved: more than enough for the longest table
 
 
 @njit(error_model="numpy")
 def touch(start, end, spread):
-    """P(a bridge touches a line), `start` and `end` being its ends' distances to the line, negative beyond it."""
+    """Return P(a bridge touches a line); `start` and `end` are its ends' distances to the line, negative beyond it."""
     if start <= 0.0 or end <= 0.0:
         return 1.0
     return math.exp(-2.0 * start * end / spread)
@@ -30,14 +31,14 @@ def touch(start, end, spread):
 
 @njit(**INLINE)
 def between(start, end, spread, fraction, s0, s1, s2, s3):
-    """A bridge's value `fraction` of the way from `start` to `end`."""
+    """Draw a bridge's value `fraction` of the way from `start` to `end`."""
     z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
     return start + fraction * (end - start) + math.sqrt(spread * fraction * (1.0 - fraction)) * z, s0, s1, s2, s3
 
 
 @njit(error_model="numpy")
 def between_touching(start, end, spread, fraction, s0, s1, s2, s3):
-    """Given that a bridge touches a line: its distance to the line `fraction` of the way, negative beyond it."""
+    """Draw a bridge's distance to a line `fraction` of the way, negative beyond it, given that it touches the line."""
     mirrored, s0, s1, s2, s3 = between(start, -end, spread, fraction, s0, s1, s2, s3)
     if mirrored < 0.0:
         return -mirrored, s0, s1, s2, s3
@@ -49,15 +50,15 @@ def between_touching(start, end, spread, fraction, s0, s1, s2, s3):
 
 @njit(**INLINE)
 def reachable(boundary, epoch, limit):
-    """The farthest epoch a jump may go to: one at which b falls to 0, so that all is decided, is a step of its own."""
+    """Return the farthest epoch that a jump may reach; an epoch where b falls to 0 decides all and is a single step."""
     return limit - 1 if boundary[limit] == 0.0 and epoch < limit - 1 else limit
 
 
 def is_concave(tables: EliminationTables, arms: int) -> bool:
-    """Whether b(n) is concave from n = 1 on, up to rounding, for every number of survivors that `arms` can come to.
+    """Return whether b(n) is concave from n = 1 on, up to rounding, for every possible number of survivors.
 
-    A fall to 0 at the last epoch is left out (see `reachable`). Second differences are taken over strides 1, 2, 4, ...,
-    so that no slow bend hides in the rounding of the first.
+    A fall to 0 at the last epoch is ignored (see `reachable`). Second differences are taken over strides 1, 2, 4, ...,
+    so that a slow bend cannot hide in the rounding of adjacent values.
     """
     survivors = range(2, arms + 1)
     starts = {int(tables.row[alive]) for alive in survivors}

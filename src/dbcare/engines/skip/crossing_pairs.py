@@ -1,18 +1,19 @@
-"""Pairs of Gaussian arms that may cross the boundary b in an interval, and the chances of it.
+"""Pairs of Gaussian arms that may cross the boundary b in an interval, and the probabilities that they do.
 
-Arm j drops arm k where S_j - S_k > b. Let g_a, g_b be the distances of S_j - S_k to b at the interval's two ends, m its
-length: as b is concave, the pair crosses strictly inside with probability at most that of touching the chord of b,
+Arm j drops arm k where S_j - S_k > b. Let g_a and g_b be the distances of S_j - S_k to b at the interval's two ends,
+and m its length. As b is concave, the pair crosses strictly inside with at most the probability of touching b's chord,
 
     t_jk = exp(-2 g_a g_b / ((sigma_j^2 + sigma_k^2) m)).
 
-A pair is *ruled out* if t_jk < e^-far, surely so if g_a g_b >= sigma^2 m far with the largest sigma. Arms are ruled out
-many pairs at a time. At either end the distance of (j, k) is at least that of k to the largest sum there. So if the
-product of these two is large enough for k, it is for (j, k) whatever j is, even where different arms are largest at the
-two ends and a third leads in between. Arms where it is not *may be dropped*. Likewise an arm *may drop* somebody unless
-the product is large enough for it against the smallest sums at the two ends of those that may be dropped.
+A pair is *ruled out* if t_jk < e^-far, which holds whenever g_a g_b >= sigma^2 m far with the largest sigma. Arms are
+ruled out many pairs at a time. At either end, the distance of (j, k) is at least that of k to the largest sum there. So
+if the product of these two distances is large enough for k, it is large enough for (j, k) for any j, even if different
+arms lead at the two ends and a third one leads in between. Arms for which it is not *may be dropped*. Likewise, an arm
+*may drop* another unless its product is large enough against the smallest sums, at the two ends, of the arms that may
+be dropped.
 
-Slots are listed in `order`: after `close_arms` those in order[:lagging] may be dropped, those in order[leading:close]
-may drop one of them, and no other pair counts. An arm's sigma stands in `work`, where its slot was settled.
+Slots are listed in `order`: after `close_arms`, those in order[:lagging] may be dropped, those in order[leading:close]
+may drop one of them, and no other pair matters. `work` holds each arm's sigma, where its slot was settled.
 """
 
 import math
@@ -27,11 +28,11 @@ from dbcare.policies.rounds import SUMS
 
 @njit(**OPTIONS)
 def close_arms(state, order, right, count, before, after, need):
-    """Of the slots order[:count], move those to the front that may be dropped or drop another.
+    """Move the slots of order[:count] that may be dropped, or drop another, to the front.
 
-    Sums stand in `state` at the interval's start, in `right` at its end, `before` and `after` are the boundary there;
-    a product of distances is large enough from `need` on. Returns close, leading, lagging, and the smallest product of
-    an arm that may be dropped.
+    `state` holds the sums at the interval's start and `right` those at its end; `before` and `after` are the boundary
+    there. A product of distances is large enough from `need` up. Returns close, leading, lagging, and the smallest
+    product of an arm that may be dropped.
     """
     high_a = -np.inf
     high_b = -np.inf
@@ -43,7 +44,7 @@ def close_arms(state, order, right, count, before, after, need):
     low_b = high_b
     nearest = np.inf
     lagging = 0
-    # Slots are swapped in any case and only counted if they belong: branches would be mispredicted.
+    # Slots are always swapped, and counted only if they belong: branches would be mispredicted.
     for index in range(count):
         slot = order[index]
         product = (before - (high_a - state[SUMS + slot])) * max(after - (high_b - right[slot]), 0.0)
@@ -76,7 +77,7 @@ def close_arms(state, order, right, count, before, after, need):
 
 @njit(**INLINE)
 def touching(start, end, spread, far):
-    """exp(-2 start end / spread), 1 beyond the line, and 0 below e^-far."""
+    """Return exp(-2 start end / spread); 1 beyond the line, and 0 if below e^-far."""
     exponent = 2.0 * start * end / spread
     if start <= 0.0 or end <= 0.0:
         return 1.0
@@ -85,7 +86,7 @@ def touching(start, end, spread, far):
 
 @njit(**OPTIONS)
 def touching_sum(state, order, right, close, leading, lagging, before, after, length, far, work, enough):
-    """The sum of t_jk over all pairs that count, or until it is `enough`; and the last pair that added to it."""
+    """Sum t_jk over all pairs that matter, or until the sum is `enough`; also return the last pair that contributed."""
     total = 0.0
     one = order[close - 1]
     two = order[0]
@@ -109,11 +110,11 @@ def touching_sum(state, order, right, close, leading, lagging, before, after, le
 
 @njit(**OPTIONS)
 def halved_sums(state, order, middle, right, close, leading, lagging, line, half, rest, far, work):
-    """For an interval cut into `half` and `rest` epochs, the sums stand in `middle` in between: three sums over pairs.
+    """Return three sums over pairs for an interval split into `half` and `rest` epochs; `middle` holds the sums there.
 
-    `line` holds the boundary at the start, the chord and the boundary in the middle, the boundary at the end. First
-    the chances that a pair touches the long chord in either part, then the sums of t_jk of the two parts, 1 or more
-    if a pair is outside in the middle, else 0 for a single epoch, which has nothing inside.
+    `line` holds the boundary at the start, the chord and the boundary in the middle, and the boundary at the end. The
+    first result sums the probabilities that a pair touches the long chord in either part. The other two sum t_jk over
+    the two parts: at least 1 if a pair is outside in the middle, else 0 for a single epoch, which has no interior.
     """
     before, chord, bend, after = line
     proposed = 0.0

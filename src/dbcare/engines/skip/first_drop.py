@@ -1,19 +1,21 @@
-"""Where, in a jump whose two ends are known, somebody is first dropped: for K > 2 Gaussian arms.
+"""Find where an arm is first dropped in a jump whose two ends are known, for K > 2 Gaussian arms.
 
-Let B be the sum of t_jk over the pairs that `pairs` does not rule out: some pair crosses the boundary strictly inside
-with probability P(crossing) <= B. This is `two`, where the pairs are the two signs of one difference, with more pairs.
-Draw U: if U >= B, nothing was crossed. If B >= 1, U says nothing: draw the midpoint and judge each half anew (it is
-*fresh*). Else, if U < B, the interval is *pending*: it holds a crossing with probability P(crossing)/B.
+Let B be the sum of t_jk over the pairs that `crossing_pairs` does not rule out: some pair crosses the boundary strictly
+inside with probability P(crossing) <= B. The method is that of `two_arms`, where the pairs are the two signs of one
+difference, with more pairs. Draw U: if U >= B, nothing was crossed. If B >= 1, U is uninformative: draw the midpoint
+and judge each half afresh (it is *fresh*). Otherwise, if U < B, the interval is *pending*: it contains a crossing with
+probability P(crossing)/B.
 
-Pending: choose a pair in proportion to t_jk and propose midpoints given that this pair touches its chord. Against plain
-bridges they have the density (sum of p_jk)/B, p_jk being the probability that the parts left and right touch the chord.
-Wanted is P/B, where P = 1 if a pair is outside in the middle or a half's B is 1 or more, else B_1 + B_2 - B_1 B_2 with
-the halves' sums against their own chords. These lie higher, so that for each pair t_1 + t_2 - t_1 t_2 <= p_jk; and
-B_1 B_2 >= sum of t_1 t_2, so P <= sum of p_jk. The midpoints are kept with probability P/(sum of p_jk). Refused:
-nothing was crossed. Kept: both halves are fresh if P = 1; else with probability B_1/P the left one is pending and the
-right one fresh, otherwise the left one is free of crossings and the right one pending.
+Pending: choose a pair in proportion to t_jk and propose midpoints given that this pair touches its chord. Relative to
+plain bridges they have the density (sum of p_jk)/B, where p_jk is the probability that the left or the right part
+touches the chord. The target is P/B, where P = 1 if a pair is outside in the middle or a half's B is 1 or more, and
+otherwise P = B_1 + B_2 - B_1 B_2, with the halves' sums taken against their own chords. These lie higher, so for each
+pair t_1 + t_2 - t_1 t_2 <= p_jk; and B_1 B_2 >= sum of t_1 t_2, so P <= sum of p_jk. The midpoints are accepted with
+probability P/(sum of p_jk). Rejected: nothing was crossed. Accepted: both halves are fresh if P = 1; otherwise, with
+probability B_1/P the left half is pending and the right one fresh, else the left half is free of crossings and the
+right one pending.
 
-A fresh interval of which U says nothing is stepped through epoch by epoch, if it is short, instead of being halved.
+A short fresh interval for which U is uninformative is stepped through epoch by epoch instead of being halved.
 """
 
 import math
@@ -28,31 +30,32 @@ from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching
 from dbcare.engines.skip.two_arms import FREE, FRESH, PENDING
 from dbcare.policies.rounds import ALIVE, ROUND, SUMS
 
-# An arm as near as this to being dropped, in units of sigma^2 m, makes B so large that it is not worth the adding up.
+# An arm this close to being dropped, in units of sigma^2 m, makes B so large that it is not worth computing.
 NEAR = 1.3
 
-# An interval in which the close arms have at most so many pulls is short.
+# An interval is short if the close arms have at most this many pulls in it.
 STEPPED = 120.0
 
-UNKNOWN = -1.0  # stands for a U that is not drawn yet
+UNKNOWN = -1.0  # stands for a U that has not been drawn yet
 
-# Work is counted in pulls drawn one by one: so many for each interval examined, each sum in it, each pull stepped.
+# Work, in units of one drawn pull: per interval examined, per sum in it, and per pull stepped.
 INTERVAL = 50.0
 EXAMINED = 5.0
 STEP = 2.0
 
 
 def work_size(arms: int) -> int:
-    """How many numbers of scratch memory are needed.
+    """Return the size of the scratch array that the loop needs.
 
-    First 2 for each arm's reward, then 2 that belong to the control variate; the last counts the work done.
+    The array starts with 2 entries per arm for rewards and 2 per arm for the control variate; its last entry counts the
+    work done.
     """
     return 6 * arms + 4 * DEPTH + arms * DEPTH + 1
 
 
 @njit(**INLINE)
 def ends_at(count):
-    """Where in `work` the sums at a jump's end stand, followed by those at the ends of its parts."""
+    """Return where `work` holds the sums at a jump's end, followed by those at the ends of its parts."""
     return 6 * count + 4 * DEPTH
 
 
@@ -60,7 +63,8 @@ def ends_at(count):
 def step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
     """Move the sums of the slots order[:close] to the first epoch before `end` at which a drop is due, else to end - 1.
 
-    Bridges to `right`: r epochs before the end the next step has mean (right - sum)/r and variance sigma^2 (1 - 1/r).
+    They follow bridges to `right`: r epochs before the end, the next step has mean (right - sum)/r and variance
+    sigma^2 (1 - 1/r).
     """
     while True:
         share = 1.0 / (end - epoch)
@@ -86,9 +90,9 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
     """Move the sums from the present epoch to the first at which a drop is due, or to `end`, where they are known.
 
     `work` holds a stack of intervals, the leftmost on top: the end of each, how many slots of `order` have a sum there,
-    how many of these are candidates, what is known of it, and the sums. A slot's sum in `state` stands at the epoch
-    `since`. `variance` is the largest of an arm. `drawn` is U for the whole jump, if that is drawn, else UNKNOWN; it is
-    only known to be below a number under 1 and no smaller than B.
+    how many of these are candidates, its mark, and the sums. A slot's sum in `state` belongs to the epoch `since`.
+    `variance` is the largest variance of an arm. `drawn` is U for the whole jump if it has been drawn, else UNKNOWN; a
+    drawn U is known only to lie below some number that is less than 1 and not below B.
     """
     whole = work[4 * count : ends_at(count)].view(np.int64)
     order, since, stack = whole[:count], whole[count : 2 * count], whole[2 * count :]
@@ -103,7 +107,7 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
     top = 0
     bound = 1.0
     placed = 0
-    # Of the last interval that was examined: a pending one is always a part of it.
+    # These belong to the last interval examined: a pending one is always part of it.
     leading = 0
     lagging = 0
     while True:
@@ -126,7 +130,7 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
                 drawn = UNKNOWN
                 if u == UNKNOWN:
                     u, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
-                # No pair is nearer than the nearest arm is to the largest sums: a bound for which one exp is enough.
+                # No pair is closer than the nearest arm is to the largest sums: this bound takes a single exp.
                 bound = lagging * (close - leading) * math.exp(-nearest / unit)
                 if u < bound:
                     bound, _, _ = touching_sum(
@@ -172,7 +176,7 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
                     before - (state[SUMS + one] - state[SUMS + two]), after - (right[one] - right[two]),
                     spread, fraction, s0, s1, s2, s3,
                 )  # fmt: skip
-                # This mean of the two sums, weighted by the other's variance, is independent of their difference.
+                # The mean of the two sums, each weighted by the other's variance, is independent of their difference.
                 share = work[2 * one + 1] ** 2 * length / spread
                 mean = (1.0 - share) * middle[one] + share * middle[two]
                 middle[one] = mean + share * (chord - away)
@@ -213,7 +217,7 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
         top -= 1
         if top < 0 or high - low > boundary[epoch]:
             break
-    # All other arms get their bridge values where the first is dropped.
+    # All other arms get their bridge values at the epoch where the first is dropped.
     while top >= 0:
         for index in range(placed, known[top]):
             slot = order[index]

@@ -1,19 +1,20 @@
 """The skip-ahead engine for K > 2 Gaussian arms: many epochs at once, within a certified distance of the true law.
 
-Jump: draw the survivors' sums m epochs ahead. Somebody is dropped strictly inside only if for some ordered pair (j, k)
-of survivors S_j - S_k crosses the concave boundary b. With G_a and G_b left between the largest difference of two sums
-and b at the two ends, each of the k(k-1) pairs crosses with probability at most exp(-G_a G_b / (sigma^2 m)) (`pairs`).
-Draw U: where it is not below k(k-1) times that, nothing was crossed. Else the same U is compared with a sharper bound,
-which is smaller, so that the jump is judged as if by the latter alone. For this, pairs that cross with probability
-below EPSILON/K^2 are ruled out; they are fewer than K^2, so the claim that none of them crosses is wrong with
-probability below EPSILON, whatever is learned later about the sums in between. Whether and where another pair crosses
-is found without error (`drops`). There the rule decides, and the next jump starts: by the strong Markov property what
-was drawn for later may be forgotten. So the law of a run is that of the walk up to a total variation of EPSILON times
-the mean number of intervals examined (under a thousand for K = 32).
+Jump: draw the survivors' sums m epochs ahead. An arm is dropped strictly inside only if for some ordered pair (j, k)
+of survivors S_j - S_k crosses the concave boundary b. Let G_a and G_b be the distances left between the largest
+difference of two sums and b at the two ends; each of the k(k-1) pairs crosses with probability at most
+exp(-G_a G_b / (sigma^2 m)) (`crossing_pairs`). Draw U: if it is not below k(k-1) times that, nothing was crossed.
+Otherwise the same U is compared with a sharper bound, which is smaller, so the jump is judged as if by the latter
+alone. For this, pairs that cross with probability below EPSILON/K^2 are ruled out; there are fewer than K^2 of them, so
+the claim that none of them crosses is wrong with probability below EPSILON, whatever is learned later about the sums in
+between. Whether and where another pair crosses is found without error (`first_drop`). There the rule decides, and the
+next jump starts: by the strong Markov property, draws for later epochs may be forgotten. So the law of a run is that of
+the walk up to a total variation distance of EPSILON times the mean number of intervals examined (under a thousand for
+K = 32).
 
-Where drops come thick and fast, a jump is mostly thrown away: there, every pull is drawn instead, as the direct engine
-does, until somebody is dropped or a jump promises more. Which of the two is next depends on the run's past alone, and
-on counts, so that it changes neither the law nor a bit from one machine to another.
+Where drops are frequent, most of a jump is thrown away. There, every pull is drawn instead, as in the direct engine,
+until an arm is dropped or a jump promises more. The choice between the two depends only on the run's past, and on
+counts rather than times, so it affects neither the law nor the bits across machines.
 """
 
 import math
@@ -24,7 +25,7 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.control_variate import note_leader, note_round
-from dbcare.engines.direct import rounds_drawn
+from dbcare.engines.direct import drawing_loop
 from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import reachable
@@ -33,26 +34,29 @@ from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, 
 
 __all__ = ["EPSILON", "skip_loop", "work_size"]
 
-EPSILON = 1e-9  # the chance that an examined interval hides a drop
+EPSILON = 1e-9  # the probability that an examined interval hides a drop
 
-# A jump lasts G_a^2 / (REACH sigma^2) epochs, and at least this part of the epochs so far.
+# A jump lasts G_a^2 / (REACH sigma^2) epochs, and at least the fraction LEAST of the epochs so far.
 REACH = 8.0
 LEAST = 0.1
 
-# A jump that should stand for so many epochs is better than drawing them.
+# A jump expected to cover this many epochs is better than drawing them.
 WORTHWHILE = 10.0
-# Else pulls are drawn: in the first epochs, and after two drops within so many pulls, for up to as many again.
+# Otherwise pulls are drawn: in the first OPENING epochs, and after two drops within DENSE pulls, for up to DENSE more.
 OPENING = 8.0
 DENSE = 1000.0
 
-# Work, in pulls drawn one by one: so many for each jump, and for each sum in it.
+# Work, in units of one drawn pull: per jump, and per sum in it.
 JUMP = 30.0
 JUMPED = 1.5
 
 
 @njit(**OPTIONS)
 def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s3):
-    """Move the sums `length` epochs ahead, or to the first at which a drop is due; `gap` is what is left to one now."""
+    """Move the sums `length` epochs ahead, or to the first epoch at which a drop is due.
+
+    `gap` is the distance left to a drop now.
+    """
     alive = int(state[ALIVE])
     epoch = int(state[ROUND])
     end = epoch + length
@@ -68,7 +72,7 @@ def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s
         high = max(high, total)
         low = min(low, total)
     ahead = boundary[end] - (high - low)
-    # No pair is nearer to its chord than the last is to the first.
+    # No pair is closer to its chord than the pair of the first and the last arm.
     bound = alive * (alive - 1) * math.exp(-gap * ahead / (variance * length)) if ahead > 0.0 else 1.0
     u = UNKNOWN
     if bound < 1.0:
@@ -89,10 +93,13 @@ def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s
 
 
 def skip_loop(rule: RoundRule) -> Callable[..., None]:
-    """The loop for elimination among Gaussian arms, which may differ in sigma; notes who leads at `checkpoint` > 0."""
+    """Return the loop for elimination among Gaussian arms, which may differ in sigma.
+
+    It records the arm that leads at `checkpoint` if that is above 0.
+    """
     init, decide, recommend = rule.init, rule.decide, rule.recommend
     settle = settle_gaussian
-    draw_rounds = rounds_drawn(rule, Drawing(settle_gaussian, draw_gaussian))
+    draw_rounds = drawing_loop(rule, Drawing(settle_gaussian, draw_gaussian))
 
     def simulate_skip_many(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
         count = len(arms.mean)
@@ -106,7 +113,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             init(state, tables, tie)
             for slot in range(count):
                 settle(arms, work, slot, int(state[arm_at + slot]))
-            dropped_at = 0.0  # pulls when somebody was last dropped
+            dropped_at = 0.0  # pulls when an arm was last dropped
             draw_until = OPENING * count
             while state[EACH] > 0:
                 alive = int(state[ALIVE])

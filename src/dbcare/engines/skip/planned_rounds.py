@@ -1,7 +1,7 @@
-"""Skipping ahead where the pulls of a round are fixed: one draw for the sum of all rewards of an arm in a round.
+"""Skip ahead where the pulls of a round are fixed: one draw gives the sum of all rewards of an arm in a round.
 
 The sum of m Gaussian rewards is Gaussian; the outcomes of m rewards with finitely many values are multinomial, drawn as
-a chain of binomials. Exact, and the work does not grow with the number of pulls.
+a chain of binomials. This is exact, and the work does not grow with the number of pulls.
 """
 
 import math
@@ -20,14 +20,14 @@ from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRul
 
 @njit(**INLINE)
 def sum_gaussian(arms, arm, pulls, s0, s1, s2, s3):
-    """The sum of `pulls` Gaussian rewards."""
+    """Draw the sum of `pulls` Gaussian rewards."""
     z, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
     return pulls * arms.mean[arm] + math.sqrt(pulls) * arms.sigma[arm] * z, s0, s1, s2, s3
 
 
 @njit(**OPTIONS)
 def sum_finite(arms, arm, pulls, s0, s1, s2, s3):
-    """The sum of `pulls` rewards with finitely many outcomes."""
+    """Draw the sum of `pulls` rewards with finitely many outcomes."""
     total = 0.0
     left = pulls
     chance_left = 1.0
@@ -42,13 +42,13 @@ def sum_finite(arms, arm, pulls, s0, s1, s2, s3):
     return total + left * arms.value[last], s0, s1, s2, s3
 
 
-def sum_of(arms: Arms) -> Any:
-    """How to draw sums from such arms."""
+def choose_sum(arms: Arms) -> Any:
+    """Return the function that draws sums of rewards from `arms`."""
     return sum_gaussian if isinstance(arms, GaussianArms) else sum_finite
 
 
 def sums_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
-    """The loop for policies whose rounds are planned in advance."""
+    """Return the loop for policies whose rounds are planned in advance."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
     def simulate_sums(first, seed, arms, tables, state, recommended, pulls, undecided):

@@ -1,18 +1,18 @@
-"""Elimination by jumps within which nothing can happen, for rewards with finitely many outcomes; several caps at once.
+"""Eliminate by jumps in which no arm can be dropped, for rewards with finitely many outcomes; several caps at once.
 
-Let `range` be the largest reward of a survivor minus the smallest. In an epoch the difference of two survivors' sums
+Let `range` be the largest reward of a survivor minus the smallest. In an epoch, the difference of two survivors' sums
 changes by at most `range`, so if
 
     (high - low) + m * range <= min over j > n of b(j),
 
-then nobody is dropped in the m epochs after epoch n, whatever the rewards are: the survivors' sums m epochs on are
-drawn at once. Jumps last 1, 2, 4, ... epochs, for which `blocks` has the sums' laws in tables; near the boundary they
-are single epochs, drawn as the direct engine draws them. The boundary may have any shape. The law is that of drawing
-every pull: there is no chance of a hidden drop, and rounding is given a margin.
+then no arm is dropped in the m epochs after epoch n, whatever the rewards: the survivors' sums m epochs later are drawn
+at once. Jumps last 1, 2, 4, ... epochs, for which `sum_tables` tabulates the laws of the sums; near the boundary they
+are single epochs, drawn as in the direct engine. The boundary may have any shape. The law is that of drawing every
+pull: no drop can be hidden, and a margin covers rounding.
 
-A run under a smaller cap is the same run until another epoch would exceed that cap. So the loop also notes what the
-rule recommends there, and goes on to the largest cap; no jump passes a cap. Without tables of sums it is the direct
-engine, bit by bit.
+A run under a smaller cap is the same run until another epoch would exceed that cap. So the loop also records what the
+rule recommends there and continues to the largest cap; no jump passes a cap. Without tables of sums, it equals the
+direct engine to the bit.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Reach(NamedTuple):
     """How far a jump may go.
 
     floor[row[k] + n] is the smallest b(j) with j >= n while k arms survive; `low` and `high` bound each arm's rewards;
-    `margin` is for rounding, in an epoch; jumps last up to 2^`levels` epochs.
+    `margin` allows for rounding, per epoch; jumps last up to 2^`levels` epochs.
     """
 
     floor: Floats
@@ -40,20 +40,20 @@ class Reach(NamedTuple):
     levels: int
 
     def longest_jump(self, tables: EliminationTables) -> float:
-        """The most epochs that a jump could have if all arms survived."""
+        """Return the most epochs that a jump could last if all arms survived."""
         last = tables.last_epoch[2:]
         widest = float(self.high.max() - self.low.min()) + self.margin
         return float(min(np.max(self.floor[tables.row[2:] + last]) / widest, np.max(last)))
 
 
-def reach_of(tables: EliminationTables, arms: FiniteArms) -> Reach:
-    """What bounds jumps among such arms; no tables of sums yet."""
+def make_reach(tables: EliminationTables, arms: FiniteArms) -> Reach:
+    """Compute the bounds on jumps among `arms`, without tables of sums."""
     floor = np.full(len(tables.boundary), np.inf)
     rows, last_epoch = tables.row[2:], tables.last_epoch[2:]
     for row in np.unique(rows).tolist():
         line = slice(row, row + int(last_epoch[rows == row].max()) + 1)
         floor[line] = np.minimum(floor[line], np.minimum.accumulate(tables.boundary[line][::-1])[::-1])
-    # A sum of n rewards is below n * largest, and each addition is off by half a unit in its last place.
+    # A sum of n rewards is at most n * largest, and each addition is off by at most half a unit in the last place.
     largest, longest = float(np.abs(arms.value).max()), int(last_epoch.max())
     margin = max(8.0 * float(np.finfo(np.float64).eps) * largest * longest, float(np.finfo(np.float64).tiny))
     low, high = np.minimum.reduceat(arms.value, arms.first[:-1]), np.maximum.reduceat(arms.value, arms.first[:-1])
@@ -61,12 +61,12 @@ def reach_of(tables: EliminationTables, arms: FiniteArms) -> Reach:
 
 
 def no_reach(tables: EliminationTables, count: int) -> Reach:
-    """Every pull is drawn."""
+    """Return bounds that allow no jumps, so that every pull is drawn."""
     return Reach(tables.boundary, np.zeros(count), np.zeros(count), 1.0, 0)
 
 
 def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
-    """The loop for elimination: results by run and by cap, `caps` ascending and then the policy's own.
+    """Return the loop for elimination; results are by run and by cap: the ascending `caps`, then the policy's own.
 
     The sum of 2^level rewards of an arm is drawn as arm number level * K + arm.
     """
@@ -101,7 +101,7 @@ def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
                     settle(arms, work, slot, arm)
                 rate = 1.0 / (highest - lowest + reach.margin)
                 floor = reach.floor[tables.row[alive] :]
-                # LOW is too low after a drop, which only shortens the jump.
+                # After a drop LOW is too low, which only shortens the jump.
                 high = state[HIGH]
                 low = state[LOW]
                 completed = epoch

@@ -3,16 +3,17 @@
 The difference D of the two sums is a Gaussian walk; the rule stops when |D_n| > b(n), at the latest at epoch LIMIT.
 Jump from (n, x) to (n+m, y). A crossing strictly inside touches the upper or the lower chord of the concave boundary,
 so it has probability at most B, the sum of the two touching probabilities. Draw U: if U >= B, nothing was crossed.
-If y is outside or B >= 1, U says nothing: draw the midpoint and judge each half anew (it is *fresh*). Else, if U < B,
-the interval is *pending*: it holds a crossing with probability P(crossing)/B.
+If y is outside or B >= 1, U is uninformative: draw the midpoint and judge each half afresh (it is *fresh*). Otherwise,
+if U < B, the interval is *pending*: it contains a crossing with probability P(crossing)/B.
 
-Pending: propose a midpoint z given that the chord is touched, on a side chosen in proportion to its term of B. Against
-the plain bridge z then has the density (p_u + p_l)/B, p_side being the probability that the parts left and right of z
-touch that chord. Wanted is P/B, where P = 1 if z is outside or a half's bound is 1 or more, else B_1 + B_2 - B_1 B_2
-with the halves' bounds against their own chords. These lie higher, so P <= p_u + p_l, and z is kept with probability
-P/(p_u + p_l). Refused: nothing was crossed. Kept: both halves are fresh if P = 1; else with probability B_1/P the left
-one is pending and the right one fresh, otherwise the left one is free of crossings and the right one pending.
-By induction over the length of intervals, the stopping epoch and the sign of D have exactly the law of the walk.
+Pending: propose a midpoint z given that the chord is touched, on a side chosen in proportion to its term of B. Relative
+to the plain bridge, z has the density (p_u + p_l)/B, where p_side is the probability that the part left or right of z
+touches that chord. The target is P/B, where P = 1 if z is outside or a half's bound is 1 or more, and otherwise
+P = B_1 + B_2 - B_1 B_2, with the halves' bounds taken against their own chords. These lie higher, so P <= p_u + p_l,
+and z is accepted with probability P/(p_u + p_l). Rejected: nothing was crossed. Accepted: both halves are fresh if
+P = 1; otherwise, with probability B_1/P the left half is pending and the right one fresh, else the left half is free of
+crossings and the right one pending. By induction over the length of intervals, the stopping epoch and the sign of D
+have exactly the law of the walk.
 """
 
 import math
@@ -30,7 +31,7 @@ FRESH, PENDING, FREE = 0, 1, 2
 
 @njit(error_model="numpy")
 def crossing_bound(x, y, left, right, spread, length):
-    """B for a walk from x to y under a boundary with values `left` and `right` there; 0 if no epoch lies inside."""
+    """Return B for a walk from x to y, where the boundary is `left` and `right`; 0 if no epoch lies inside."""
     if length == 1:
         return 0.0
     return touch(left - x, right - y, spread) + touch(left + x, right + y, spread)
@@ -38,9 +39,9 @@ def crossing_bound(x, y, left, right, spread, length):
 
 @njit(**OPTIONS)
 def cross(boundary, variance, epoch, x, end, y, work, s0, s1, s2, s3):
-    """Where a walk from (epoch, x) to (end, y) is first outside the boundary, or (end, y) if nowhere.
+    """Find where a walk from (epoch, x) to (end, y) is first outside the boundary, or (end, y) if nowhere.
 
-    `work` holds a stack of intervals, the leftmost on top: the end of each, the walk there, and what is known of it.
+    `work` holds a stack of intervals, the leftmost on top: the end of each, the walk there, and its mark.
     """
     ends, values, marks = work[:DEPTH], work[DEPTH : 2 * DEPTH], work[2 * DEPTH : 3 * DEPTH]
     ends[0], values[0], marks[0] = end, y, FRESH
@@ -106,12 +107,12 @@ def cross(boundary, variance, epoch, x, end, y, work, s0, s1, s2, s3):
 
 
 def work_size(arms: int) -> int:
-    """How many numbers of scratch memory the loop needs."""
+    """Return the size of the scratch array that the loop needs."""
     return 3 * DEPTH
 
 
 def skip_loop(rule: RoundRule) -> Callable[..., None]:
-    """The loop for elimination between two Gaussian arms, which may differ in sigma; it keeps no control variate."""
+    """Return the loop for elimination between two Gaussian arms, which may differ in sigma; no control variate."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
     def simulate_skip_two(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):

@@ -1,4 +1,4 @@
-"""Where studies are kept: a list of events for each, which only grows, and a summary that speeds up opening it."""
+"""Where studies are kept: for each a list of events, which only grows, and a summary that speeds up opening it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,50 @@ from typing import Any
 
 from dbcare.live.events import Event
 
-# An event's position among those of its study: 1, 2, 3, without gaps.
+# An event with its position among those of its study: 1, 2, 3, without gaps.
 PlacedEvent = tuple[int, Event]
 
 
 class StoreSession(ABC):
-    """A look at one study; what is appended is there for everyone once the session has ended well."""
+    """A view of one study; what is appended is visible to everyone once the session commits.
+
+    Parameters
+    ----------
+    identity : int
+        The study's identity: a study created again under the same name has a different one.
+
+    Examples
+    --------
+    >>> from dbcare.live.stores.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> store.create("ads", {"arms": ["A", "B"]}, at=0.0)
+    >>> with store.session("ads", write=False) as session:
+    ...     session.events_after(0)
+    []
+    """
 
     def __init__(self, identity: int) -> None:
-        self.identity = identity  # another one for a study made anew under the same name
+        self.identity = identity
 
     @abstractmethod
-    def since(self, position: int) -> list[PlacedEvent]:
-        """The events behind `position`, in order."""
+    def events_after(self, position: int) -> list[PlacedEvent]:
+        """Return the events after `position`, in order."""
 
     @abstractmethod
-    def of_trial(self, trial: int) -> list[Event]:
-        """The events of one trial, in order."""
+    def events_of_trial(self, trial: int) -> list[Event]:
+        """Return the events of one trial, in order."""
 
     @abstractmethod
-    def noted(self, note: str) -> list[Event]:
-        """The events with that note, in order."""
+    def events_with_note(self, note: str) -> list[Event]:
+        """Return the events with that note, in order."""
 
     @abstractmethod
     def append(self, events: list[Event]) -> list[int]:
-        """Write events down; returns their positions. Only in a session for writing."""
+        """Append events and return their positions. Only in a session for writing."""
 
     @abstractmethod
     def summary(self) -> tuple[int, dict[str, Any]] | None:
-        """The latest summary, and the position of the last event in it."""
+        """Return the position of the last event in the latest summary, and that summary."""
 
     @abstractmethod
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
@@ -44,35 +59,55 @@ class StoreSession(ABC):
 
 
 class Store(ABC):
-    """Studies by name; safe to use from several threads."""
+    """Studies by name; safe to use from several threads.
+
+    A store of your own implements these methods and those of `StoreSession`, passes `dbcare.testing.StoreSuite`, and
+    can then be passed as `storage` to `create_study` and the others, and to the service.
+
+    Attributes
+    ----------
+    max_writers : int
+        How many sessions for writing, of different studies, are worth opening at the same time.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> from dbcare.live.stores.memory import MemoryStore
+    >>> store = MemoryStore()
+    >>> study = dbcare.create_study("ads", arms=["A", "B"], cost=0.01, sigma=1.0, storage=store)
+    >>> dbcare.list_studies(store)
+    ['ads']
+    """
+
+    max_writers: int = 8
 
     @abstractmethod
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
-        """A new study without events; StudyExistsError if there is one of that name."""
+        """Create a study without events; StudyExistsError if the name is taken. `at` is in seconds since 1970."""
 
     @abstractmethod
     def identity(self, name: str) -> int:
-        """As `StoreSession.identity`."""
+        """Return the study's identity, as in `StoreSession`; StudyNotFoundError if there is none."""
 
     @abstractmethod
     def settings(self, name: str) -> dict[str, Any]:
-        """The settings it was created with; StudyNotFoundError if there is none."""
+        """Return the settings the study was created with; StudyNotFoundError if there is none."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """All studies, the oldest first."""
+        """List all studies, oldest first."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove a study with all its events."""
+        """Delete a study with all its events; StudyNotFoundError if there is none."""
 
     @abstractmethod
     def session(self, name: str, *, write: bool) -> AbstractContextManager[StoreSession]:
         """Begin a session; one for writing has the study to itself until it ends.
 
-        An exception inside undoes everything that was written in it.
+        An exception inside undoes everything written in it. StudyNotFoundError if there is no such study.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of connections; the store can be used again all the same."""
+        """Release connections; the store can still be used and opens them again."""

@@ -1,4 +1,4 @@
-"""Studies in this process's memory: for trying things out, and for tests."""
+"""Studies in the memory of this process: for trying things out, and for tests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dbcare.live.events import Event
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 
 
-class _Kept(StoreSession):
-    """All there is of one study."""
+class _MemoryStudy(StoreSession):
+    """Everything about one study."""
 
     def __init__(self, identity: int, plain: dict[str, Any]) -> None:
         super().__init__(identity)
@@ -24,13 +24,13 @@ class _Kept(StoreSession):
         self.latest: tuple[int, dict[str, Any]] | None = None
         self.lock = threading.RLock()
 
-    def since(self, position: int) -> list[PlacedEvent]:
+    def events_after(self, position: int) -> list[PlacedEvent]:
         return list(enumerate(self.events[position:], start=position + 1))
 
-    def of_trial(self, trial: int) -> list[Event]:
+    def events_of_trial(self, trial: int) -> list[Event]:
         return [event for event in self.events if event.trial == trial]
 
-    def noted(self, note: str) -> list[Event]:
+    def events_with_note(self, note: str) -> list[Event]:
         return [event for event in self.events if event.note == note]
 
     def append(self, events: list[Event]) -> list[int]:
@@ -46,49 +46,49 @@ class _Kept(StoreSession):
 
 
 class MemoryStore(Store):
-    """Nothing outlives the process."""
+    """A store that ends with the process."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, _Kept] = {}
+        self._studies: dict[str, _MemoryStudy] = {}
         self._lock = threading.Lock()
         self._identities = itertools.count(1)
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         with self._lock:
-            if name in self._kept:
-                raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.")
-            self._kept[name] = _Kept(next(self._identities), copy.deepcopy(settings))
+            if name in self._studies:
+                raise StudyExistsError(f"Study {name!r} already exists.")
+            self._studies[name] = _MemoryStudy(next(self._identities), copy.deepcopy(settings))
 
     def identity(self, name: str) -> int:
-        return self._found(name).identity
+        return self._find(name).identity
 
     def settings(self, name: str) -> dict[str, Any]:
-        return copy.deepcopy(self._found(name).plain)
+        return copy.deepcopy(self._find(name).plain)
 
     def names(self) -> list[str]:
-        return list(self._kept)
+        return list(self._studies)
 
     def delete(self, name: str) -> None:
         with self._lock:
-            self._found(name)
-            del self._kept[name]
+            self._find(name)
+            del self._studies[name]
 
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
-        kept = self._found(name)
-        with kept.lock:
-            before, latest = len(kept.events), kept.latest
+        study = self._find(name)
+        with study.lock:
+            count, latest = len(study.events), study.latest
             try:
-                yield kept
+                yield study
             except BaseException:
-                del kept.events[before:]
-                kept.latest = latest
+                del study.events[count:]
+                study.latest = latest
                 raise
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no connections."""
 
-    def _found(self, name: str) -> _Kept:
-        if name not in self._kept:
-            raise StudyNotFoundError(f"A study must be stored before it is used but got {name!r}, which is not.")
-        return self._kept[name]
+    def _find(self, name: str) -> _MemoryStudy:
+        if name not in self._studies:
+            raise StudyNotFoundError(f"Study {name!r} not found.")
+        return self._studies[name]

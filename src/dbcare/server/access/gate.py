@@ -1,8 +1,8 @@
-"""The gate in front of every route: who is it, and may they?
+"""The gate in front of every route: who sent the request, and may they?
 
-A program brings its key as `Authorization: Bearer ...`. A browser brings the cookie of its session and, for anything
-that changes something, the session's token, which pages of other sites cannot know. As long as no key was ever made,
-everybody on this machine is let in: then requests that a browser sends for another site are turned down.
+A program sends its key as `Authorization: Bearer ...`. A browser sends the cookie of its session and, for anything that
+changes something, the session's token, which pages of other sites cannot know. As long as no key was ever created,
+anyone on this machine has access; then requests that a browser sends for another site are refused.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dbcare.server.access.sessions import BrowserSession, Sessions
 from dbcare.server.problems import RefusalError
 
 COOKIE = "dbcare_session"
-TOKEN = "X-CSRF-Token"  # a header's name
-SAFE = ("GET", "HEAD", "OPTIONS")
-FRESH = 0.25  # seconds within which a revoked key may still be let in
-MOST_RECENT = 10_000
+TOKEN_HEADER = "X-CSRF-Token"
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+FRESH_SECONDS = 0.25  # during which a revoked key may still be accepted
+MAX_RECENT_KEYS = 10_000
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -40,26 +40,26 @@ class Visitor:
 
 
 class Gate:
-    """Knows visitors by their key or session."""
+    """Identifies visitors by their key or session."""
 
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self.keys = keys
         self.sessions = sessions
-        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were good, and when
+        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and when
 
-    def visitor(self, request: Request, given: str | None) -> Visitor | None:
-        """Who it is, by the key that was given, or else by the browser's session; None for strangers."""
-        if given is not None:
-            key = self.keys.known(given)
+    def identify(self, request: Request, text: str | None) -> Visitor | None:
+        """Return who sent a request, by the key or else by the browser's session; None for strangers."""
+        if text is not None:
+            key = self.keys.find(text)
             if key is None:
                 return None
-            if len(self._recent) >= MOST_RECENT:
+            if len(self._recent) >= MAX_RECENT_KEYS:
                 self._recent.clear()
             visitor = Visitor(key.role, key.name)
-            self._recent[given] = time.monotonic(), visitor
+            self._recent[text] = time.monotonic(), visitor
             return visitor
         cookie = request.cookies.get(COOKIE)
-        session = None if cookie is None else self.sessions.known(cookie)
+        session = None if cookie is None else self.sessions.find(cookie)
         if session is not None:
             return Visitor(session.role, session.name, session)
         if self.keys.any():
@@ -67,58 +67,58 @@ class Gate:
         if _is_foreign(request):
             raise RefusalError(
                 HTTPStatus.FORBIDDEN,
-                "Without a key, only programs and pages of this machine itself may use this server.",
+                "No API key exists yet, so only this machine can use this server.",
             )
-        return Visitor(Role.ADMIN, "everybody on this machine")
+        return Visitor(Role.ADMIN, "anyone on this machine")
 
-    def _seen(self, given: str | None) -> Visitor | None:
-        """Who showed the same key just now, so that busy programs are not looked up again and again."""
-        at, visitor = (0.0, None) if given is None else self._recent.get(given, (0.0, None))
-        return visitor if time.monotonic() - at < FRESH else None
+    def _recognize(self, text: str | None) -> Visitor | None:
+        """Return who sent the same key just now, so that busy programs are not looked up again and again."""
+        at, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
+        return visitor if time.monotonic() - at < FRESH_SECONDS else None
 
     def needs(self, role: Role) -> Callable[[Request], Awaitable[Visitor]]:
-        """A dependency that lets in who has the role."""
+        """Return a dependency that admits those who have the role."""
 
         async def enter(request: Request) -> Visitor:
-            given = given_key(request)
-            visitor = self._seen(given) or await run_in_threadpool(self.visitor, request, given)
+            text = read_key(request)
+            visitor = self._recognize(text) or await run_in_threadpool(self.identify, request, text)
             if visitor is None:
                 raise RefusalError(
                     HTTPStatus.UNAUTHORIZED,
-                    "A valid API key must be given as `Authorization: Bearer ...`.",
+                    "A valid API key is required, sent as `Authorization: Bearer ...`.",
                     {"WWW-Authenticate": "Bearer"},
                 )
             if not visitor.role.allows(role):
                 raise RefusalError(
-                    HTTPStatus.FORBIDDEN, f"The key must have the role {role} for this but has {visitor.role}."
+                    HTTPStatus.FORBIDDEN, f"This requires a key with the role {role}; yours has {visitor.role}."
                 )
             if (
                 visitor.session is not None
-                and request.method not in SAFE
-                and not visitor.session.wrote(request.headers.get(TOKEN))
+                and request.method not in SAFE_METHODS
+                and not visitor.session.issued(request.headers.get(TOKEN_HEADER))
             ):
-                raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN}.")
+                raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN_HEADER}.")
             return visitor
 
         return enter
 
 
-def given_key(request: Request) -> str | None:
-    """What stands behind `Bearer`; None if there is no such header."""
+def read_key(request: Request) -> str | None:
+    """Return what follows `Bearer`; None if there is no such header."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else None
 
 
 def _is_foreign(request: Request) -> bool:
-    """Whether this comes from elsewhere, under a name that is not this machine's, or for a page that is not ours."""
-    passed_on = any(name == "forwarded" or name.startswith("x-forwarded-") for name in request.headers)
-    from_here = request.client is not None and is_loopback(request.client.host)
-    place = _place(f"http://{request.headers.get('host', '')}")
-    return passed_on or not from_here or place is None or place[0] not in LOOPBACK or is_cross_site(request)
+    """Return whether a request comes from elsewhere, under another machine's name, or for a page that is not ours."""
+    was_proxied = any(name == "forwarded" or name.startswith("x-forwarded-") for name in request.headers)
+    is_local = request.client is not None and is_loopback(request.client.host)
+    origin = _parse_origin(f"http://{request.headers.get('host', '')}")
+    return was_proxied or not is_local or origin is None or origin[0] not in LOOPBACK or is_cross_site(request)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine has that address."""
+    """Return whether only this machine can reach that address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -126,19 +126,19 @@ def is_loopback(host: str) -> bool:
 
 
 def is_cross_site(request: Request) -> bool:
-    """Whether a browser says that this changes something for a page that is not ours."""
-    if request.method in SAFE:
+    """Return whether a browser says that this changes something for a page that is not ours."""
+    if request.method in SAFE_METHODS:
         return False
     origin = request.headers.get("origin")
     if origin is not None:
-        place = _place(origin)
-        if place is None or place != _place(f"{request.url.scheme}://{request.headers.get('host', '')}"):
+        source = _parse_origin(origin)
+        if source is None or source != _parse_origin(f"{request.url.scheme}://{request.headers.get('host', '')}"):
             return True
     return request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
 
 
-def _place(address: str) -> tuple[str, int] | None:
-    """Host and port of an origin; None if it cannot be read."""
+def _parse_origin(address: str) -> tuple[str, int] | None:
+    """Return host and port of an origin; None if it cannot be parsed."""
     try:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)

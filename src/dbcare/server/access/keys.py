@@ -1,4 +1,4 @@
-"""API keys: given out once, kept as salted hashes, revoked for good."""
+"""API keys: shown once, kept as salted hashes, revoked for good."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import sqlalchemy as sa
-
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.server.access.records import AccessRecords, KeyRecord
 from dbcare.server.access.roles import Role
-from dbcare.server.access.tables import TABLES, digest, keys, new_secret
+from dbcare.server.access.secrets import make_digest, make_secret
 
 PREFIX = "dbc"
-WRITTEN = re.compile(rf"{PREFIX}_([0-9a-f]{{12}})_([0-9a-f]{{64}})")
+KEY_TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{12}})_([0-9a-f]{{64}})")
 
 
 @dataclass(frozen=True)
 class Key:
-    """A key, without what makes it one."""
+    """A key, without its secret."""
 
     id: str
     name: str
@@ -33,67 +31,54 @@ class Key:
 
 
 class Keys:
-    """The keys in a database."""
+    """The keys of a service."""
 
-    def __init__(self, store: SqlStore) -> None:
-        self._store = store
+    def __init__(self, records: AccessRecords) -> None:
+        self._records = records
         self._any = False
-        with store.transaction(write=True) as connection:
-            TABLES.create_all(connection)
 
     def create(self, name: str, role: str) -> tuple[Key, str]:
-        """A new key, and its text: PREFIX_id_secret. The text is nowhere else."""
+        """Create a key; return it with its text, PREFIX_id_secret, which is stored nowhere."""
         checked = validation.text("name", name)
         of_role = Role(validation.one_of("role", role, list(Role)))
-        identity, salt, secret = secrets.token_hex(6), secrets.token_hex(16), new_secret()
-        now = time.time()
-        with self._store.transaction(write=True) as connection:
-            connection.execute(
-                sa.insert(keys).values(
-                    id=identity, name=checked, role=str(of_role), salt=salt, hash=digest(salt, secret), created=now
-                )
-            )
-        return Key(identity, checked, of_role, _time(now)), f"{PREFIX}_{identity}_{secret}"
+        identity, salt, secret = secrets.token_hex(6), secrets.token_hex(16), make_secret()
+        record = KeyRecord(identity, checked, str(of_role), salt, make_digest(salt, secret), time.time())
+        self._records.add_key(record)
+        return _make_key(record), f"{PREFIX}_{identity}_{secret}"
 
-    def listed(self) -> list[Key]:
-        """All keys, the oldest first, revoked ones too."""
-        with self._store.transaction(write=False) as connection:
-            rows = connection.execute(sa.select(keys).order_by(keys.c.created, keys.c.id)).all()
-        return [
-            Key(row.id, row.name, Role(row.role), _time(row.created), row.revoked and _time(row.revoked))
-            for row in rows
-        ]
+    def list_all(self) -> list[Key]:
+        """List all keys, oldest first, including revoked ones."""
+        return [_make_key(record) for record in self._records.list_keys()]
 
     def any(self) -> bool:
-        """Whether a key was ever made: from then on nobody gets in without one."""
+        """Return whether a key was ever created: from then on nobody has access without one."""
         if not self._any:
-            with self._store.transaction(write=False) as connection:
-                self._any = connection.execute(sa.select(keys.c.id).limit(1)).first() is not None
+            self._any = bool(self._records.list_keys())
         return self._any
 
     def revoke(self, identity: str) -> None:
-        """End a key, and the sessions that were opened with it."""
-        with self._store.transaction(write=True) as connection:
-            ended = connection.execute(
-                sa.update(keys).where(keys.c.id == identity, keys.c.revoked.is_(None)).values(revoked=time.time())
-            )
-            if ended.rowcount == 0:
-                raise InvalidValueError(f"`key` must be the id of a key that is in use but got {identity!r}.")
+        """Revoke a key, and with it the sessions that were opened with it."""
+        if not self._records.revoke_key(identity, time.time()):
+            raise InvalidValueError(f"`key` must be the id of a key in use but got {identity!r}.")
 
-    def known(self, text: str) -> Key | None:
-        """The key that a text is, unless it is none or revoked; takes as long for a wrong secret as for a right one."""
-        written = WRITTEN.fullmatch(text)
-        if written is None:
+    def find(self, text: str) -> Key | None:
+        """Return the active key matching `text`, or None; a wrong secret takes as long to reject as a right one."""
+        match = KEY_TEXT.fullmatch(text)
+        if match is None:
             return None
-        identity, secret = written.groups()
-        with self._store.transaction(write=False) as connection:
-            row = connection.execute(sa.select(keys).where(keys.c.id == identity)).first()
-        salt, stored = ("", "") if row is None else (row.salt, row.hash)
-        same = hmac.compare_digest(digest(salt, secret), stored)
-        if row is None or not same or row.revoked is not None:
+        identity, secret = match.groups()
+        record = self._records.find_key(identity)
+        salt, stored = ("", "") if record is None else (record.salt, record.hash)
+        is_right = hmac.compare_digest(make_digest(salt, secret), stored)
+        if record is None or not is_right or record.revoked is not None:
             return None
-        return Key(row.id, row.name, Role(row.role), _time(row.created))
+        return _make_key(record)
 
 
-def _time(at: float) -> str:
+def _make_key(record: KeyRecord) -> Key:
+    revoked = None if record.revoked is None else _iso_time(record.revoked)
+    return Key(record.id, record.name, Role(record.role), _iso_time(record.created), revoked)
+
+
+def _iso_time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat()

@@ -6,56 +6,51 @@ import hmac
 import time
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Key
+from dbcare.server.access.records import AccessRecords, SessionRecord
 from dbcare.server.access.roles import Role
-from dbcare.server.access.tables import digest, keys, new_secret, sessions
+from dbcare.server.access.secrets import make_digest, make_secret
 
-LASTS = 12 * 3600.0  # seconds
+SESSION_SECONDS = 12 * 3600.0
 
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """Who looks, and the token that forms have to bring along."""
+    """Who is signed in, and the token that forms must carry."""
 
     role: Role
     name: str
     csrf: str
 
-    def wrote(self, token: str | None) -> bool:
-        """Whether a form comes from a page of this session."""
+    def issued(self, token: str | None) -> bool:
+        """Return whether a form comes from a page of this session."""
         return token is not None and hmac.compare_digest(token.encode(), self.csrf.encode())
 
 
 class Sessions:
-    """The sessions in a database."""
+    """The sessions of a service."""
 
-    def __init__(self, store: SqlStore) -> None:
-        self._store = store
+    def __init__(self, records: AccessRecords) -> None:
+        self._records = records
 
     def open(self, key: Key) -> str:
-        """A new session; its text goes into the cookie and nowhere else."""
-        text, now = new_secret(), time.time()
-        with self._store.transaction(write=True) as connection:
-            connection.execute(sa.delete(sessions).where(sessions.c.expires < now))
-            connection.execute(
-                sa.insert(sessions).values(hash=digest("", text), key=key.id, csrf=new_secret(), expires=now + LASTS)
-            )
+        """Open a session; return its text, which goes into the cookie and nowhere else."""
+        text, now = make_secret(), time.time()
+        self._records.add_session(
+            SessionRecord(make_digest("", text), key.id, make_secret(), now + SESSION_SECONDS), now
+        )
         return text
 
-    def known(self, text: str) -> BrowserSession | None:
-        """The session of a cookie, if it goes on."""
-        with self._store.transaction(write=False) as connection:
-            row = connection.execute(
-                sa.select(keys.c.role, keys.c.name, sessions.c.csrf)
-                .join_from(sessions, keys)
-                .where(sessions.c.hash == digest("", text), sessions.c.expires >= time.time(), keys.c.revoked.is_(None))
-            ).first()
-        return None if row is None else BrowserSession(Role(row.role), row.name, row.csrf)
+    def find(self, text: str) -> BrowserSession | None:
+        """Return the session of a cookie, if neither it nor its key has ended."""
+        session = self._records.find_session(make_digest("", text))
+        if session is None or session.expires < time.time():
+            return None
+        key = self._records.find_key(session.key)
+        return (
+            None if key is None or key.revoked is not None else BrowserSession(Role(key.role), key.name, session.csrf)
+        )
 
     def close(self, text: str) -> None:
         """Sign out."""
-        with self._store.transaction(write=True) as connection:
-            connection.execute(sa.delete(sessions).where(sessions.c.hash == digest("", text)))
+        self._records.remove_session(make_digest("", text))

@@ -1,9 +1,6 @@
-"""What the server keeps beside the studies, in the same database: no key and no session as it was given out."""
+"""The tables for keys and sessions, in the database that has the studies."""
 
 from __future__ import annotations
-
-import hashlib
-import secrets
 
 import sqlalchemy as sa
 
@@ -27,13 +24,3 @@ sessions = sa.Table(
     sa.Column("csrf", sa.String(64), nullable=False),
     sa.Column("expires", sa.Double, nullable=False),
 )
-
-
-def new_secret() -> str:
-    """256 bits of chance, as text without `_` or `-`."""
-    return secrets.token_hex(32)
-
-
-def digest(salt: str, secret: str) -> str:
-    """Of a secret that is itself random and long, so that no slow hash is needed."""
-    return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The API's description: what FastAPI makes of the routes, put right where it is not quite so."""
+"""Build the OpenAPI schema, correcting FastAPI's output."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from fastapi import FastAPI
 
 from dbcare.server.problems import MEDIA_TYPE
 
-OPEN = ("/healthz",)
-KEY = "An API key, made with `dbcare keys create`."
+OPEN_PATHS = ("/healthz",)
+KEY_HELP = "An API key, created with `dbcare keys create`."
 
 
-def described(app: FastAPI) -> dict[str, Any]:
-    """With the keys that routes need, errors in the type of content that they are sent with, and pairs as lists."""
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the schema with the keys that routes need, errors under their content type, and pairs as lists."""
     if app.openapi_schema is None:
         schema = FastAPI.openapi(app)
-        schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": KEY}}
+        schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": KEY_HELP}}
         for path, methods in schema["paths"].items():
             for operation in methods.values():
-                operation["security"] = [] if path in OPEN else [{"key": []}]
-                for code, answer in operation["responses"].items():
-                    content = answer.get("content")
+                operation["security"] = [] if path in OPEN_PATHS else [{"key": []}]
+                for code, response in operation["responses"].items():
+                    content = response.get("content")
                     if int(code) >= HTTPStatus.BAD_REQUEST and content:
-                        answer["content"] = {MEDIA_TYPE: next(iter(content.values()))}
-        app.openapi_schema = _without_tuples(schema)
+                        response["content"] = {MEDIA_TYPE: next(iter(content.values()))}
+        app.openapi_schema = _replace_tuples(schema)
     return app.openapi_schema
 
 
-def _without_tuples(node: Any) -> Any:
-    """Generators of clients know lists, and few of them `prefixItems`; ours are all of one type."""
+def _replace_tuples(node: Any) -> Any:
+    """Replace tuples by lists: client generators know lists, few know `prefixItems`, and ours have one type each."""
     if isinstance(node, list):
-        return [_without_tuples(each) for each in node]
+        return [_replace_tuples(item) for item in node]
     if not isinstance(node, dict):
         return node
-    plain = {name: _without_tuples(each) for name, each in node.items() if name != "prefixItems"}
+    plain = {name: _replace_tuples(item) for name, item in node.items() if name != "prefixItems"}
     if "prefixItems" in node:
         plain["items"] = node["prefixItems"][0]
     return plain

@@ -1,4 +1,4 @@
-"""The planner's route: what experimenting would cost, before any data."""
+"""The planner's route: what an experiment would cost, before any data."""
 
 from __future__ import annotations
 
@@ -13,26 +13,32 @@ from dbcare.planner.plan import plan
 from dbcare.risk import Risk
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
-from dbcare.server.api.schemas import PlanFor
+from dbcare.server.api.option_models import PlanFor
 from dbcare.server.problems import RefusalError
 
-SMALLEST_COST = 1e-7  # of a pull in units of the loss: less would take long to simulate
-MOST_WAITING = 3
+MIN_COST = 1e-7  # of a pull in units of the loss: less would take long to simulate
+MAX_QUEUED_PLANS = 3
+RETRY_SECONDS = 5
 
 
-def routes(gate: Gate) -> APIRouter:
-    """/v1/plan."""
+def make_routes(gate: Gate) -> APIRouter:
+    """Return the route /v1/plan."""
     router = APIRouter(prefix="/v1", tags=["planning"])
-    one = CapacityLimiter(1)  # a plan keeps all processors busy, and must not take a thread from others
+    one_at_a_time = CapacityLimiter(1)  # a plan keeps all CPUs busy, and must not take a thread from others
 
     @router.post("/plan", dependencies=[Depends(gate.needs(Role.VIEWER))])
-    async def planned(wanted: PlanFor) -> dict[str, Any]:
-        """As `dbcare.plan`: a row for each gap and policy, and advice in sentences."""
-        costs = Risk.simple_regret(wanted.cost, price=wanted.price, value=wanted.value).costs(wanted.arms)
-        if min(costs) < SMALLEST_COST:
-            raise InvalidValueError(f"`cost` must be at least {SMALLEST_COST:g} here but got {min(costs):g}.")
-        if one.statistics().tasks_waiting >= MOST_WAITING:
-            raise RefusalError(HTTPStatus.TOO_MANY_REQUESTS, "Plans must wait for each other.", {"Retry-After": "5"})
-        return await to_thread.run_sync(lambda: plan(**wanted.model_dump()).to_dict(), limiter=one)
+    async def make_plan(wanted: PlanFor) -> dict[str, Any]:  # type: ignore[valid-type]  # a model made from options
+        """Plan an experiment as `dbcare.plan` does: a row per gap and policy, and advice in sentences."""
+        options: dict[str, Any] = wanted.model_dump()  # type: ignore[attr-defined]
+        price = Risk.simple_regret(options["cost"], price=options["price"], value=options["value"])
+        if (lowest := min(price.costs(options["arms"]))) < MIN_COST:
+            raise InvalidValueError(f"`cost` must be at least {MIN_COST:g} here but got {lowest:g}.")
+        if one_at_a_time.statistics().tasks_waiting >= MAX_QUEUED_PLANS:
+            raise RefusalError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"Too many plans are queued; retry in {RETRY_SECONDS} seconds.",
+                {"Retry-After": str(RETRY_SECONDS)},
+            )
+        return await to_thread.run_sync(lambda: plan(**options).to_dict(), limiter=one_at_a_time)
 
     return router

@@ -1,4 +1,4 @@
-"""Routes for studies, each the method of `Study` that its name says."""
+"""Routes for studies, each named after the method of `Study` that it calls."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,191 +8,204 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
-from dbcare.live.export import TrialRow, csv_text
+from dbcare.live.export import TrialRow, format_csv
 from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
-from dbcare.live.stored_study import Study
-from dbcare.live.studies import checked_name, create_in
+from dbcare.live.studies import check_name, create_in
+from dbcare.live.study import Study
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
-from dbcare.server.api.fast_route import quick_route
+from dbcare.server.api.fast_route import IDEMPOTENCY_KEY, make_fast_route
+from dbcare.server.api.option_models import NewStudy
 from dbcare.server.api.schemas import Name
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 
-KEY = "Idempotency-Key"
-FORMULA = ("=", "+", "-", "@")  # what one begins with
+FORMULA_STARTS = ("=", "+", "-", "@")  # of a spreadsheet's cell
 Key = Annotated[
-    str | None, Header(alias=KEY, min_length=1, max_length=200, description="The same key again: the same answer.")
+    str | None,
+    Header(
+        alias=IDEMPOTENCY_KEY,
+        min_length=1,
+        max_length=200,
+        description="Repeating a request with the same key returns the same response.",
+    ),
 ]
 
 
-def routes(gate: Gate, catalogue: OpenStudies, metrics: Metrics) -> APIRouter:
-    """All routes under /v1/studies."""
-    router = APIRouter(prefix="/v1/studies", tags=["studies"])
-    viewer, admin = Depends(gate.needs(Role.VIEWER)), Depends(gate.needs(Role.ADMIN))
+class StudyRoutes:
+    """Builds the routes under /v1/studies, and the dependencies that they share."""
 
-    def found_by(role: Role) -> Any:
-        """A dependency: the study of the address, for who has the role."""
-        enter = gate.needs(role)
+    def __init__(self, gate: Gate, studies: OpenStudies, metrics: Metrics) -> None:
+        self.gate = gate
+        self.studies = studies
+        self.metrics = metrics
+        self.router = APIRouter(prefix="/v1/studies", tags=["studies"])
 
-        async def found(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> Study:
+    def build(self) -> APIRouter:
+        """Return all routes; the two that are used most come first, since routes are tried in order."""
+        self._add_trial_routes()
+        self._add_collection_routes()
+        self._add_control_routes()
+        self._add_report_routes()
+        return self.router
+
+    def _find_study(self, role: Role) -> Any:
+        """Return a dependency: the study that the path names, for those who have the role."""
+        enter = self.gate.needs(role)
+
+        async def find(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> Study:
             await enter(request)
-            opened = catalogue.opened(name)
-            return await run_in_threadpool(catalogue.study, name) if opened is None else opened
+            opened = self.studies.find(name)
+            return await run_in_threadpool(self.studies.get, name) if opened is None else opened
 
-        return Depends(found)
+        return Depends(find)
 
-    Viewed = Annotated[Study, found_by(Role.VIEWER)]  # noqa: N806  # a type, as are these
-    Worked = Annotated[Study, found_by(Role.WORKER)]  # noqa: N806
-    Ruled = Annotated[Study, found_by(Role.ADMIN)]  # noqa: N806
+    def _post(self, path: str, **how: Any) -> Callable[..., Any]:
+        """Return a decorator for a route that changes something and responds with nothing."""
+        return self.router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response, **how)
 
-    def does(path: str) -> Callable[..., Any]:
-        """A route that changes something and has nothing to say."""
-        return router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response)
+    def _add_trial_routes(self) -> None:
+        Worked = Annotated[Study, self._find_study(Role.WORKER)]  # noqa: N806  # a type
+        trials = self.metrics.trials
+        fast = make_fast_route(self.gate.needs(Role.WORKER), self.studies)
 
-    def asked(found: Study, wanted: schemas.Ask, request: Request) -> Response:
-        trials = found.ask(
-            wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=request.headers.get(KEY)
+        def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
+            """Ask for the next trials. With an Idempotency-Key, asking again returns the same ones."""
+            asked = study.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
+            trials.labels("asked").inc(len(asked))
+            return schemas.Asked(
+                trials=[schemas.TrialOut(id=trial.id, arm=trial.arm, expires=trial.expires) for trial in asked],
+                stopped=not asked and study.should_stop(),
+            )
+
+        def tell(study: Worked, answer: schemas.Answer) -> None:
+            """Report a trial's reward; repeating it changes nothing."""
+            study.tell(answer.trial, answer.reward)
+            trials.labels("told").inc()
+
+        self.router.add_api_route("/{name}/ask", ask, methods=["POST"], route_class_override=fast)
+        self.router.add_api_route(
+            "/{name}/tell",
+            tell,
+            methods=["POST"],
+            status_code=HTTPStatus.NO_CONTENT,
+            response_class=Response,
+            route_class_override=fast,
         )
-        metrics.trials.labels("asked").inc(len(trials))
-        answer = schemas.Asked(
-            trials=[schemas.TrialOut(id=each.id, arm=each.arm, expires=each.expires) for each in trials],
-            stopped=not trials and found.should_stop(),
-        )
-        return Response(answer.model_dump_json(), media_type="application/json")
 
-    def told(found: Study, answer: schemas.Answer, _request: Request) -> Response:
-        found.tell(answer.trial, answer.reward)
-        metrics.trials.labels("told").inc()
-        return Response(status_code=HTTPStatus.NO_CONTENT)
+        @self._post("tell-many")
+        def tell_many(study: Worked, many: schemas.Answers) -> None:
+            """Report many rewards at once, all of them or none."""
+            study.tell_many((answer.trial, answer.reward) for answer in many.answers)
+            trials.labels("told").inc(len(many.answers))
 
-    def ask(found: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
-        """The next trials. With an Idempotency-Key, asking again gives the same ones."""
-        raise NotImplementedError  # for the description; `asked` answers
+        @self._post("fail")
+        def fail(study: Worked, failure: schemas.Failure) -> None:
+            """Mark a trial as failed; another one takes its place."""
+            study.tell(failure.trial, failed=True, charged=failure.charged)
+            trials.labels("failed").inc()
 
-    def tell(found: Worked, answer: schemas.Answer) -> None:
-        """The reward of a trial; the same again changes nothing."""
-        raise NotImplementedError  # for the description; `told` answers
+        @self._post("add")
+        def add(study: Worked, many: schemas.Observations) -> None:
+            """Add observations made elsewhere."""
+            study.add((observation.arm, observation.reward) for observation in many.observations)
 
-    # The two that are used most come first, since routes are looked through in order.
-    enter = gate.needs(Role.WORKER)
-    router.add_api_route(
-        "/{name}/ask", ask, methods=["POST"], route_class_override=quick_route(enter, catalogue, schemas.Ask, asked)
-    )
-    router.add_api_route(
-        "/{name}/tell",
-        tell,
-        methods=["POST"],
-        status_code=HTTPStatus.NO_CONTENT,
-        response_class=Response,
-        route_class_override=quick_route(enter, catalogue, schemas.Answer, told),
-    )
+    def _add_collection_routes(self) -> None:
+        router, studies = self.router, self.studies
+        viewer, admin = Depends(self.gate.needs(Role.VIEWER)), Depends(self.gate.needs(Role.ADMIN))
 
-    @router.get("", dependencies=[viewer])
-    def listed() -> list[schemas.Listed]:
-        """All studies, the oldest first."""
-        return catalogue.each(schemas.Listed.of)
+        @router.get("", dependencies=[viewer])
+        def list_studies() -> list[schemas.Listed]:
+            """List all studies, oldest first."""
+            return studies.view_all(schemas.Listed.from_study)
 
-    @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
-    def create(new: schemas.NewStudy, key: Key = None) -> schemas.StudyOut:
-        """A new study. With an Idempotency-Key, one that exists with these very settings is as good as new."""
-        return schemas.StudyOut.of(create_in(catalogue.store, load_if_exists=key is not None, **new.model_dump()))
+        @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
+        def create(new: NewStudy, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # made from options
+            """Create a study. With an Idempotency-Key, returns the existing study if its settings match."""
+            options = new.model_dump()  # type: ignore[attr-defined]
+            return schemas.StudyOut.from_study(create_in(studies.store, load_if_exists=key is not None, **options))
 
-    @router.get("/{name}")
-    def look(found: Viewed) -> schemas.StudyOut:
-        """Its settings, where it stands, and what it recommends."""
-        return schemas.StudyOut.of(found)
+        @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)
+        def delete(name: Name) -> None:
+            """Delete a study and everything that happened in it."""
+            studies.store.delete(check_name(name))
+            studies.forget(name)
 
-    @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)
-    def delete(name: Name) -> None:
-        """Remove a study and all that happened in it."""
-        catalogue.store.delete(checked_name(name))
-        catalogue.forget(name)
+    def _add_control_routes(self) -> None:
+        Controlled = Annotated[Study, self._find_study(Role.ADMIN)]  # noqa: N806  # a type
 
-    @does("tell-many")
-    def tell_many(found: Worked, many: schemas.Answers) -> None:
-        """Many rewards at once, all of them or none."""
-        found.tell_many((each.trial, each.reward) for each in many.answers)
-        metrics.trials.labels("told").inc(len(many.answers))
+        @self._post("pause")
+        def pause(study: Controlled) -> None:
+            """Hand out no trials until the study is resumed."""
+            study.pause()
 
-    @does("fail")
-    def fail(found: Worked, failure: schemas.Failure) -> None:
-        """A trial that gave no reward: another one takes its place."""
-        found.tell(failure.trial, failed=True, charged=failure.charged)
-        metrics.trials.labels("failed").inc()
+        @self._post("resume")
+        def resume(study: Controlled) -> None:
+            """Resume after a pause."""
+            study.resume()
 
-    @does("add")
-    def add(found: Worked, many: schemas.Observations) -> None:
-        """Observations made elsewhere."""
-        found.add((each.arm, each.reward) for each in many.observations)
+        @self._post("stop")
+        def stop(study: Controlled, why: schemas.Stop) -> None:
+            """Stop the study for good."""
+            study.stop(why.reason)
 
-    @does("pause")
-    def pause(found: Ruled) -> None:
-        """Hand out no trials until it is resumed."""
-        found.pause()
+        @self._post("retire")
+        def retire(study: Controlled, which: schemas.Retire) -> None:
+            """Retire an arm; the study continues as if it had never been in it."""
+            study.retire(which.arm, which.reason)
 
-    @does("resume")
-    def resume(found: Ruled) -> None:
-        """Go on after a pause."""
-        found.resume()
+    def _add_report_routes(self) -> None:
+        router = self.router
+        Viewed = Annotated[Study, self._find_study(Role.VIEWER)]  # noqa: N806  # a type
 
-    @does("stop")
-    def stop(found: Ruled, why: schemas.Stop) -> None:
-        """End it for good."""
-        found.stop(why.reason)
+        @router.get("/{name}")
+        def show(study: Viewed) -> schemas.StudyOut:
+            """Return the study's settings, status and recommendation."""
+            return schemas.StudyOut.from_study(study)
 
-    @does("retire")
-    def retire(found: Ruled, which: schemas.Retire) -> None:
-        """Withdraw an arm; the others are decided among as if it had never been."""
-        found.retire(which.arm, which.reason)
+        @router.get("/{name}/status")
+        def status(study: Viewed) -> Status:
+            """Return what is counted, and what is pending."""
+            return study.status()
 
-    @router.get("/{name}/status")
-    def status(found: Viewed) -> Status:
-        """Where it stands."""
-        return found.status()
+        @router.get("/{name}/recommendation")
+        def recommendation(study: Viewed) -> Recommendation:
+            """Return the arm to choose as things stand."""
+            return study.recommendation()
 
-    @router.get("/{name}/recommendation")
-    def recommendation(found: Viewed) -> Recommendation:
-        """The arm to choose as things stand."""
-        return found.recommendation()
+        @router.get("/{name}/explain")
+        def explain(study: Viewed) -> list[str]:
+            """Explain every elimination and the stop, in one sentence each."""
+            return study.explain()
 
-    @router.get("/{name}/explain")
-    def explain(found: Viewed) -> list[str]:
-        """Every elimination and the stop, a sentence each."""
-        return found.explain()
+        @router.get("/{name}/pending")
+        def pending(study: Viewed) -> list[Pending]:
+            """Return the trials that have not been counted."""
+            return study.pending()
 
-    @router.get("/{name}/pending")
-    def pending(found: Viewed) -> list[Pending]:
-        """Trials that have not been counted."""
-        return found.pending()
+        @router.get("/{name}/history")
+        def history(study: Viewed) -> list[HistoryPoint]:
+            """Return spend and expected loss over time."""
+            return study.history()
 
-    @router.get("/{name}/history")
-    def history(found: Viewed) -> list[HistoryPoint]:
-        """How spending and expected loss went."""
-        return found.history()
+        @router.get("/{name}/check")
+        def check(study: Viewed) -> schemas.Checked:
+            """Replay all events and compare with the stored summary."""
+            return schemas.Checked(events=study.check())
 
-    @router.get("/{name}/check")
-    def check(found: Viewed) -> schemas.Checked:
-        """Replay all events and compare with the stored summary."""
-        return schemas.Checked(events=found.check())
-
-    @router.get(
-        "/{name}/export",
-        response_model=list[TrialRow],
-        responses={200: {"content": {"text/csv": {}}}},
-    )
-    def export(found: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
-        """All trials, as JSON or CSV."""
-        rows = found.trials()
-        if format == "json":
-            return rows
-        return Response(csv_text([_harmless(row) for row in rows]), media_type="text/csv")
-
-    return router
+        @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": {"text/csv": {}}}})
+        def export(study: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
+            """Return all trials, as JSON or CSV."""
+            rows = study.trials()
+            if format == "json":
+                return rows
+            return Response(format_csv([_defuse_formulas(row) for row in rows]), media_type="text/csv")
 
 
-def _harmless(row: TrialRow) -> TrialRow:
-    """Names that a spreadsheet would take for a formula, as texts: the file is opened by people."""
-    changed = {name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA)}
+def _defuse_formulas(row: TrialRow) -> TrialRow:
+    """Mark names that a spreadsheet would take for a formula as text: people open the file."""
+    changed = {
+        name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA_STARTS)
+    }
     return replace(row, **changed)  # type: ignore[arg-type]  # both are texts

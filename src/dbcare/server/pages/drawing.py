@@ -1,4 +1,4 @@
-"""Small pictures, as places that templates draw at: an axis for intervals, and lines for a list."""
+"""Small pictures, as coordinates for templates: an axis for intervals, and sparklines."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from dbcare.live.report import HistoryPoint
 
-MARGIN = 0.04  # of an axis, to both sides
-TICKS = 4  # about
+AXIS_MARGIN = 0.04  # share of an axis, on both sides
+TARGET_TICKS = 4
 WIDTH, HEIGHT, EDGE = 120.0, 30.0, 2.0  # of a sparkline
-MOST_POINTS = 40
+MAX_POINTS = 40
 
 
 @dataclass(frozen=True)
@@ -23,30 +23,30 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float]) -> Axis | None:
-        """With room for all values; None if there are none."""
+        """Return an axis with room for all values; None if there are none."""
         if not values:
             return None
         low, high = min(values), max(values)
-        margin = MARGIN * (high - low) or abs(high) * 0.1 or 1.0
+        margin = AXIS_MARGIN * (high - low) or abs(high) * 0.1 or 1.0
         return cls(low - margin, high + margin)
 
     def percent(self, value: float) -> str:
-        """The place of a value."""
+        """Return the position of a value."""
         return f"{100.0 * (value - self.low) / (self.high - self.low):.2f}%"
 
     def text(self, value: float) -> str:
-        """A value with as many decimals as tell places on the axis apart, the same for all."""
+        """Return a value with as many decimals as distinguish positions on the axis, the same for all values."""
         decimals = 2 - math.floor(math.log10(self.high - self.low))
         return f"{value:,.{min(12, max(0, decimals))}f}"
 
     @property
     def ticks(self) -> list[float]:
         """Round numbers along it."""
-        rough = (self.high - self.low) / TICKS
+        rough = (self.high - self.low) / TARGET_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(size * power for size in (1.0, 2.0, 5.0, 10.0) if size * power >= rough)
         first = math.ceil(self.low / step)
-        return [float(f"{step * each:.12g}") for each in range(first, math.floor(self.high / step) + 1)]
+        return [float(f"{step * multiple:.12g}") for multiple in range(first, math.floor(self.high / step) + 1)]
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,10 @@ class Sparkline:
     loss: str
 
 
-def sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
-    """How a study went; None if there is too little to draw."""
+def draw_sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
+    """Return the sparkline of a study; None if there is too little to draw."""
     points = [point for point in history if point.spent > 0.0]
-    every = max(1, len(points) // MOST_POINTS)
+    every = max(1, len(points) // MAX_POINTS)
     points = points[::-every][::-1]  # the last one stays
     spent = [(point.rewards, math.log(point.spent)) for point in points]
     loss = [(point.rewards, math.log(point.expected_loss)) for point in points if point.expected_loss]
@@ -69,11 +69,11 @@ def sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
     heights = [height for _, height in (*spent, *loss)]
     left, right, low, high = spent[0][0], spent[-1][0], min(heights), max(heights)
 
-    def drawn(line: Sequence[tuple[int, float]]) -> str:
+    def coordinates(line: Sequence[tuple[int, float]]) -> str:
         return " ".join(
             f"{WIDTH * (x - left) / (right - left):.1f},"
             f"{HEIGHT - EDGE - (HEIGHT - 2.0 * EDGE) * (y - low) / ((high - low) or 1.0):.1f}"
             for x, y in line
         )
 
-    return Sparkline(drawn(spent), drawn(loss))
+    return Sparkline(coordinates(spent), coordinates(loss))

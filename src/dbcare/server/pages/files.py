@@ -1,4 +1,4 @@
-"""Styles and scripts, each under a name that changes with its content, so that browsers may keep it for ever."""
+"""Styles and scripts, each under a name that changes with its content, so that browsers may keep it forever."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fastapi import APIRouter, Request, Response
 from dbcare.server.problems import RefusalError
 
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
-FOR_EVER = "public, max-age=31536000, immutable"
+CACHE_FOREVER = "public, max-age=31536000, immutable"
 OURS = files("dbcare.server.pages") / "static"
 PLOTLY = "plotly.js"
 STYLE_MARK = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
 
-_one_at_a_time = threading.Lock()  # plotly.js takes a moment to pack
+_compressing = threading.Lock()  # plotly.js takes a moment to compress
 
 
 @cache
-def address(name: str) -> str:
-    """Where a file is found."""
+def file_url(name: str) -> str:
+    """Return the URL of a file."""
     return f"/static/{_served_name(name)}"
 
 
@@ -39,41 +39,41 @@ def _served_name(name: str) -> str:
 
 @cache
 def _names() -> dict[str, str]:
-    """Files by the name they are served under."""
+    """Return the files by the name they are served under."""
     return {_served_name(name): name for name in (PLOTLY, *(each.name for each in OURS.iterdir()))}
 
 
 @cache
-def _plain(name: str) -> bytes:
+def _read(name: str) -> bytes:
     return (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
 
 
 @cache
-def _packed(name: str) -> bytes:
-    return gzip.compress(_plain(name), compresslevel=6, mtime=0)
+def _compress(name: str) -> bytes:
+    return gzip.compress(_read(name), compresslevel=6, mtime=0)
 
 
 @cache
 def style_marks() -> list[str]:
-    """Ids under which plotly.js looks for styles of its parts, and which it adds, against our policy, if not there."""
-    return sorted({found.decode() for found in STYLE_MARK.findall(_plain(PLOTLY))})
+    """Return the ids under which plotly.js looks for styles, which it would otherwise add against our policy."""
+    return sorted({mark.decode() for mark in STYLE_MARK.findall(_read(PLOTLY))})
 
 
-def routes() -> APIRouter:
-    """/static."""
+def make_routes() -> APIRouter:
+    """Return the route /static."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/static/{served}")
     def file(request: Request, served: str) -> Response:
         name = _names().get(served)
         if name is None:
-            raise RefusalError(HTTPStatus.NOT_FOUND, "There is no such file.")
-        headers = {"Cache-Control": FOR_EVER, "Vary": "Accept-Encoding"}
+            raise RefusalError(HTTPStatus.NOT_FOUND, "No such file.")
+        headers = {"Cache-Control": CACHE_FOREVER, "Vary": "Accept-Encoding"}
         kind = TYPES[name[name.rindex(".") :]]
         if "gzip" not in request.headers.get("accept-encoding", ""):
-            return Response(_plain(name), media_type=kind, headers=headers)
-        with _one_at_a_time:
-            packed = _packed(name)
-        return Response(packed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
+            return Response(_read(name), media_type=kind, headers=headers)
+        with _compressing:
+            compressed = _compress(name)
+        return Response(compressed, media_type=kind, headers={**headers, "Content-Encoding": "gzip"})
 
     return router

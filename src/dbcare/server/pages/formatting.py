@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from dbcare.live.settings import Settings
-from dbcare.risk import money
-
 DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
-def amount(settings: Settings, number: float) -> str:
-    """An amount that a study gives: in money where there is a value, else in units of the loss."""
-    return f"{number:.3g}" if settings.value is None else f"{money(number)} {settings.unit}"
-
-
-def number(value: float) -> str:
-    """Four digits."""
+def format_number(value: float) -> str:
+    """Return a number with four digits."""
     return f"{value:.4g}"
 
 
-def count(value: int) -> str:
-    """Thousands apart."""
+def format_count(value: int) -> str:
+    """Return a count with thousands separators."""
     return f"{value:,}"
 
 
-def duration(seconds: float) -> str:
-    """In the largest unit of which there is one."""
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which there is one."""
     for size, name in DURATIONS:
         if seconds >= size:
             return f"{seconds / size:.0f} {name}"

@@ -1,4 +1,4 @@
-"""All studies at a glance."""
+"""The list of studies."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,12 +8,12 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from dbcare.live.report import Recommendation, Status
-from dbcare.live.stored_study import Study
+from dbcare.live.study import Study
+from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
-from dbcare.server.pages.drawing import Sparkline, sparkline
-from dbcare.server.pages.formatting import amount
+from dbcare.server.pages.drawing import Sparkline, draw_sparkline
 from dbcare.server.pages.rendering import Pages
 
 STATES = ("running", "paused", "stopped")
@@ -21,48 +21,49 @@ STATES = ("running", "paused", "stopped")
 
 @dataclass(frozen=True)
 class StudyRow:
-    """A study in one line."""
+    """A study in one row."""
 
     status: Status
     choice: Recommendation
-    spent: str
-    loss: str | None
+    spent: Money
+    loss: Money | None
     sparkline: Sparkline | None
 
-    @classmethod
-    def of(cls, study: Study) -> "StudyRow":
-        """That line."""
-        status, choice = study.status(), study.recommendation()
+
+class StudyList:
+    """Makes the rows, and draws a study's sparkline again only once the study has changed: the list may be long."""
+
+    def __init__(self) -> None:
+        self._drawn: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
+
+    def make_row(self, study: Study) -> StudyRow:
+        """Return a study's row."""
+        status, choice, currency = study.status(), study.recommendation(), study.settings.currency
         loss = status.expected_loss
-        return cls(
+        return StudyRow(
             status,
             choice,
-            amount(study.settings, status.spent),
-            None if loss is None else amount(study.settings, loss),
-            _drawn(study, (status.counted, status.spent, loss, choice.arm)),
+            Money(status.spent, currency),
+            None if loss is None else Money(loss, currency),
+            self._draw(study, (status.counted, status.spent, loss, choice.arm)),
         )
 
-
-_pictures: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
-
-
-def _drawn(study: Study, standing: object) -> Sparkline | None:
-    """How it went; drawn again only if it stands elsewhere by now, as the list may be long."""
-    known = _pictures.get(study)
-    if known is None or known[0] != standing:
-        known = _pictures[study] = standing, sparkline(study.history())
-    return known[1]
+    def _draw(self, study: Study, version: object) -> Sparkline | None:
+        known = self._drawn.get(study)
+        if known is None or known[0] != version:
+            known = self._drawn[study] = version, draw_sparkline(study.history())
+        return known[1]
 
 
-def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
-    """The first page."""
-    router = pages.router()
+def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
+    """Return the first page."""
+    router, rows_of = pages.router(), StudyList()
 
     @router.get("/")
-    def studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
-        lines = catalogue.each(StudyRow.of)
-        lines.reverse()  # the newest first, within each state
-        lines.sort(key=lambda line: STATES.index(line.status.state))
-        return pages.show("studies.html", visitor, lines=lines)
+    def show_studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
+        rows = studies.view_all(rows_of.make_row)
+        rows.reverse()  # the newest first, within each state
+        rows.sort(key=lambda row: STATES.index(row.status.state))
+        return pages.render("studies.html", visitor, rows=rows)
 
     return router

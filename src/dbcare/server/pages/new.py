@@ -1,4 +1,4 @@
-"""The form that makes a study, with the plan beside it."""
+"""The form that creates a study, with the plan next to it."""
 
 import re
 from http import HTTPStatus
@@ -6,117 +6,122 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form
 from fastapi.responses import RedirectResponse, Response
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.live.settings import POLICIES
-from dbcare.live.studies import create_in
+from dbcare.live.options import StudyOptions
+from dbcare.live.studies import create_in, create_study
+from dbcare.options import NamedOption, OptionKind, named_options
+from dbcare.planner.strategies import default_names, find_strategy
+from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.schemas import NewStudy
+from dbcare.server.api.option_models import NewStudy
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages
-from dbcare.server.pages.study import address_of
-from dbcare.server.problems import status_of
+from dbcare.server.pages.study import study_url
+from dbcare.server.problems import find_status
 
 Typed = Annotated[str, Form(max_length=300_000)]
-FIELD = re.compile(r"`(\w+)")  # what an error is about comes first in it
-ALIASES = {"bounds": "low", "cost": "price", "binary": "rewards"}
+FIELD = re.compile(r"`(\w+)")  # the field that an error is about comes first in it
+FIELD_OF_OPTION = {"bounds": "low", "cost": "price", "binary": "rewards"}  # where the form has no such field
+
+OPTIONS = {named.name: named for named in named_options(StudyOptions, create_study)}
+# Fields that are the form's own: what rewards look like is one choice, and the baseline is for the plan alone.
+OWN_FIELDS = {"name": "", "arms": "", "rewards": "binary", "baseline": "0.1", "low": "", "high": ""}
+WITHOUT_FIELD = ("cost", "bounds", "binary")
+LAID_OUT = ("price", "value", "unit", "sigma", "direction", "risk")  # placed by the template; all others follow
 
 
-class StudyForm(BaseModel):
-    """What was typed, as it was typed."""
-
-    name: Typed = ""
-    arms: Typed = ""
-    unit: Typed = "USD"
-    price: Typed = ""
-    value: Typed = ""
-    rewards: Typed = "binary"  # or bounds, sigma, unknown
-    baseline: Typed = "0.1"  # for the plan alone
-    low: Typed = ""
-    high: Typed = ""
-    sigma: Typed = ""
-    risk: Typed = "simple_regret"
-    direction: Typed = "maximize"
-    policy: Typed = POLICIES[0]
-    max_spend: Typed = ""
-    max_ahead: Typed = ""
-    timeout_reward: Typed = ""
-    seed: Typed = "0"
-
-    def meant(self) -> dict[str, Any]:
-        """As `create_study` takes it; an error if it cannot be meant."""
-        prices = [_number("price", each) for each in self.price.replace(";", " ").split()]
-        given: dict[str, Any] = {
-            "name": self.name.strip(),
-            "arms": [line.strip() for line in self.arms.splitlines() if line.strip()],
-            "unit": self.unit.strip(),
-            "price": prices[0] if len(prices) == 1 else prices or None,
-            "value": _number("value", self.value),
-            "binary": self.rewards == "binary",
-            "bounds": [_required("low", self.low), _required("high", self.high)] if self.rewards == "bounds" else None,
-            "sigma": _required("sigma", self.sigma) if self.rewards == "sigma" else None,
-            "risk": self.risk,
-            "direction": self.direction,
-            "policy": self.policy,
-            "max_spend": _number("max_spend", self.max_spend),
-            "max_ahead": _number("max_ahead", self.max_ahead),
-            "timeout_reward": _number("timeout_reward", self.timeout_reward),
-            "seed": _required("seed", self.seed),
-        }
-        try:
-            return NewStudy.model_validate(given).model_dump()
-        except ValidationError as invalid:
-            first = invalid.errors()[0]
-            raise InvalidValueError(f"`{first['loc'][0]}`: {first['msg']}.") from None
+def _as_typed(named: NamedOption) -> str:
+    return "" if named.default is None else str(named.default)
 
 
-def _number(name: str, typed: str) -> float | None:
-    if not typed.strip():
+StudyForm: type[BaseModel] = create_model(  # everything as it was typed
+    "StudyForm",
+    **{name: (Typed, default) for name, default in OWN_FIELDS.items()},  # type: ignore[call-overload]
+    **{name: (Typed, _as_typed(named)) for name, named in OPTIONS.items() if name not in WITHOUT_FIELD},
+)
+
+
+def parse_form(form: BaseModel) -> dict[str, Any]:
+    """Return what was typed as `create_study` takes it."""
+    typed: dict[str, str] = {name: text.strip() for name, text in form.model_dump().items()}
+    options: dict[str, Any] = {
+        name: _parse(named, typed[name]) for name, named in OPTIONS.items() if name not in WITHOUT_FIELD
+    }
+    options["name"] = typed["name"]
+    options["arms"] = [line.strip() for line in typed["arms"].splitlines() if line.strip()]
+    rewards = typed["rewards"]
+    options["binary"] = rewards == "binary"
+    if rewards == "bounds":
+        options["bounds"] = [_require_number("low", typed["low"]), _require_number("high", typed["high"])]
+    options["sigma"] = _require_number("sigma", typed["sigma"]) if rewards == "sigma" else None
+    try:
+        return NewStudy.model_validate(options).model_dump()
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        raise InvalidValueError(f"`{first['loc'][0]}`: {first['msg']}.") from None
+
+
+def _parse(named: NamedOption, text: str) -> Any:
+    kind = named.option.kind
+    if kind in (OptionKind.TEXT, OptionKind.CHOICE):
+        return text or named.default
+    if kind is OptionKind.PER_ARM:
+        prices = [_parse_number(named.name, part) for part in text.replace(";", " ").split()]
+        return prices[0] if len(prices) == 1 else prices or None
+    return _require_number(named.name, text) if named.default is not None else _parse_number(named.name, text)
+
+
+def _parse_number(name: str, text: str) -> float | None:
+    if not text:
         return None
     try:
-        return float(typed)
+        return float(text)
     except ValueError:
-        raise InvalidValueError(f"`{name}` must be a number such as 0.40 but got {typed!r}.") from None
+        raise InvalidValueError(f"`{name}` must be a number such as 0.40 but got {text!r}.") from None
 
 
-def _required(name: str, typed: str) -> float:
-    found = _number(name, typed)
-    if found is None:
-        raise InvalidValueError(f"`{name}` must be given here.")
-    return found
+def _require_number(name: str, text: str) -> float:
+    number = _parse_number(name, text)
+    if number is None:
+        raise InvalidValueError(f"`{name}` is required here.")
+    return number
 
 
-def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
-    """/new."""
+def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
+    """Return the page /new."""
     router = pages.router()
     Admin = Annotated[Visitor, Depends(pages.needs(Role.ADMIN))]  # noqa: N806  # a type
 
-    def shown(visitor: Visitor, typed: StudyForm, error: DbcareError | None = None) -> Response:
+    def render(visitor: Visitor, form: BaseModel, error: DbcareError | None = None) -> Response:
         field = FIELD.match(str(error))
-        at = field[1] if field else "name" if isinstance(error, StudyExistsError) else ""
-        return pages.show(
+        wrong = field[1] if field else "name" if isinstance(error, StudyExistsError) else ""
+        return pages.render(
             "new.html",
             visitor,
-            HTTPStatus.OK if error is None else status_of(error),
-            typed=typed,
-            policies=[(each, each) for each in POLICIES],
+            HTTPStatus.OK if error is None else find_status(error),
+            typed=form.model_dump(),
+            options=OPTIONS,
+            more=[named for name, named in OPTIONS.items() if name not in (*WITHOUT_FIELD, *LAID_OUT)],
+            plan_labels={name: find_strategy(name).label for name in default_names()},
+            plan_policy=DEFAULT_POLICY,
             error=None if error is None else str(error),
-            at=ALIASES.get(at, at),
+            wrong_field=FIELD_OF_OPTION.get(wrong, wrong),
         )
 
     @router.get("/new")
-    def ask(visitor: Admin) -> Response:
-        return shown(visitor, StudyForm())
+    def show_form(visitor: Admin) -> Response:
+        return render(visitor, StudyForm())
 
     @router.post("/new")
-    def create(visitor: Admin, typed: Annotated[StudyForm, Form()]) -> Response:
+    def create(visitor: Admin, form: Annotated[StudyForm, Form()]) -> Response:  # type: ignore[valid-type]  # made from options
         try:
-            meant = typed.meant()
-            create_in(catalogue.store, load_if_exists=False, **meant)
+            options = parse_form(form)
+            create_in(studies.store, load_if_exists=False, **options)
         except DbcareError as error:
-            return shown(visitor, typed, error)
-        return RedirectResponse(address_of(meant["name"]), HTTPStatus.SEE_OTHER)
+            return render(visitor, form, error)
+        return RedirectResponse(study_url(options["name"]), HTTPStatus.SEE_OTHER)
 
     return router

@@ -17,13 +17,13 @@ from dbcare.errors import DbcareError
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import files, formatting
-from dbcare.server.problems import RefusalError, said_of, status_of, words_of
+from dbcare.server.problems import RefusalError, describe_invalid, find_status, public_message
 
-LOGIN = "/login"
+LOGIN_PATH = "/login"
 
 
-def segment(text: str) -> str:
-    """A name as part of an address."""
+def quote_segment(text: str) -> str:
+    """Return a name as part of a URL."""
     return quote(text, safe="")
 
 
@@ -34,95 +34,94 @@ templates = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.globals |= {"file": files.address, "style_marks": files.style_marks, "version": dbcare.__version__}
+templates.globals |= {"file": files.file_url, "style_marks": files.style_marks, "version": dbcare.__version__}
 templates.filters |= {
-    "segment": segment,
-    "number": formatting.number,
-    "count": formatting.count,
-    "duration": formatting.duration,
+    "segment": quote_segment,
+    "number": formatting.format_number,
+    "count": formatting.format_count,
+    "duration": formatting.format_duration,
+    "list_twice": lambda text: (text, text),  # a choice whose label is its value
 }
 
 
 class StrangerError(Exception):
-    """Somebody who has to sign in first."""
+    """The visitor has to sign in first."""
 
 
 class PageRoute(APIRoute):
-    """Answers errors with a page, and strangers with the way in."""
+    """Shows errors as a page, and sends strangers to the sign-in page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """As the framework's own, with errors caught."""
-        answer = super().get_route_handler()
+        """Return the framework's own handler, with errors caught."""
+        handle = super().get_route_handler()
 
-        async def shown(request: Request) -> Response:
+        async def handle_errors(request: Request) -> Response:
             try:
-                return await answer(request)
+                return await handle(request)
             except StrangerError:
                 back = f"?next={quote(request.url.path)}" if request.method == "GET" else ""
-                return RedirectResponse(f"{LOGIN}{back}", HTTPStatus.SEE_OTHER)
+                return RedirectResponse(f"{LOGIN_PATH}{back}", HTTPStatus.SEE_OTHER)
             except RefusalError as refused:
-                return problem_page(refused.status, str(refused), refused.headers)
+                return render_problem(refused.status, str(refused), refused.headers)
             except RequestValidationError as invalid:
-                return problem_page(HTTPStatus.UNPROCESSABLE_ENTITY, said_of(invalid))
+                return render_problem(HTTPStatus.UNPROCESSABLE_ENTITY, describe_invalid(invalid))
             except DbcareError as error:
-                return problem_page(status_of(error), words_of(error))
+                return render_problem(find_status(error), public_message(error))
 
-        return shown
+        return handle_errors
 
 
-def problem_page(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> HTMLResponse:
-    """An error, for people."""
+def render_problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> HTMLResponse:
+    """Return an error as a page."""
     page = templates.get_template("problem.html").render(visitor=None, status=status, detail=detail)
     return HTMLResponse(page, int(status), headers)
 
 
-def part(template: str, /, **context: Any) -> Markup:
-    """A piece of a page."""
+def render_part(template: str, /, **context: Any) -> Markup:
+    """Return a piece of a page."""
     return Markup(templates.get_template(f"parts/{template}.html").render(**context))  # it is escaped
 
 
 class Pages:
-    """Shows pages to those who may see them."""
+    """Renders pages for those who may see them."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
 
     def router(self) -> APIRouter:
-        """For routes that are pages."""
+        """Return a router for pages."""
         return APIRouter(include_in_schema=False, route_class=PageRoute)
 
-    def show(
+    def render(
         self, template: str, visitor: Visitor | None, status: HTTPStatus = HTTPStatus.OK, **context: Any
     ) -> HTMLResponse:
-        """A page as a visitor may see it."""
+        """Render a page as a visitor may see it."""
         return HTMLResponse(templates.get_template(template).render(visitor=visitor, **context), int(status))
 
     def needs(self, role: Role) -> Callable[..., Visitor]:
-        """A dependency that lets in browsers of who has the role; what changes something must come from our forms."""
+        """Return a dependency that admits browsers of those who have the role; changes must come from our forms."""
 
-        def enter(request: Request, token: Annotated[str | None, Depends(_token)]) -> Visitor:
-            visitor = self.gate.visitor(request, None)
+        def enter(request: Request, token: Annotated[str | None, Depends(_read_token)]) -> Visitor:
+            visitor = self.gate.identify(request, None)
             if visitor is None:
                 raise StrangerError
             if not visitor.role.allows(role):
                 raise RefusalError(
-                    HTTPStatus.FORBIDDEN, f"The role must be {role} for this but {visitor.name} has {visitor.role}."
+                    HTTPStatus.FORBIDDEN, f"This requires the role {role}; {visitor.name} has {visitor.role}."
                 )
             changes = request.method == "POST"
             if changes and (
-                is_cross_site(request) or (visitor.session is not None and not visitor.session.wrote(token))
+                is_cross_site(request) or (visitor.session is not None and not visitor.session.issued(token))
             ):
-                raise RefusalError(
-                    HTTPStatus.FORBIDDEN, "This must be sent from a page of your session: go back, reload, try again."
-                )
+                raise RefusalError(HTTPStatus.FORBIDDEN, "This form has expired. Go back, reload, and try again.")
             return visitor
 
         return enter
 
 
-async def _token(request: Request) -> str | None:
-    """What a form brought along to show that it is ours."""
+async def _read_token(request: Request) -> str | None:
+    """Return the token that shows that a form is ours."""
     if request.method != "POST":
         return None
-    given = (await request.form()).get("csrf")
-    return given if isinstance(given, str) else None
+    token = (await request.form()).get("csrf")
+    return token if isinstance(token, str) else None

@@ -10,12 +10,12 @@ from dbcare.server.pages import files, listing, new, sign_in, study
 from dbcare.server.pages.rendering import Pages
 
 
-def routes(gate: Gate, catalogue: OpenStudies) -> APIRouter:
-    """All pages, and the style sheet, scripts and plotly.js that they load; none is part of the API's description."""
+def make_routes(gate: Gate, studies: OpenStudies) -> APIRouter:
+    """Return all pages, and the style sheet, scripts and plotly.js that they load; none is in the API's description."""
     pages = Pages(gate)
     router = APIRouter(include_in_schema=False)
-    for part in (sign_in.routes(pages), listing.routes(pages, catalogue), new.routes(pages, catalogue)):
-        router.include_router(part)
-    router.include_router(study.routes(pages, catalogue))
-    router.include_router(files.routes())
+    router.include_router(sign_in.make_routes(pages))
+    for module in (listing, new, study):
+        router.include_router(module.make_routes(pages, studies))
+    router.include_router(files.make_routes())
     return router

@@ -1,4 +1,4 @@
-"""In with a key, out again. Every sign-in is a new session, so that nobody can plant one beforehand."""
+"""Sign in with a key, and out again. Every sign-in opens a new session, so that nobody can plant one in advance."""
 
 import threading
 from http import HTTPStatus
@@ -9,55 +9,55 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.server.access.gate import COOKIE, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
-from dbcare.server.access.sessions import LASTS
+from dbcare.server.access.sessions import SESSION_SECONDS
 from dbcare.server.limits import Bucket
-from dbcare.server.pages.rendering import LOGIN, Pages
+from dbcare.server.pages.rendering import LOGIN_PATH, Pages
 from dbcare.server.problems import RefusalError
 
-RATE, BURST = 0.2, 10.0  # attempts a second from one address, and at once
+ATTEMPTS_PER_SECOND, MAX_ATTEMPTS_AT_ONCE = 0.2, 10.0  # from one address
 
 
-def routes(pages: Pages) -> APIRouter:
-    """/login and /logout."""
+def make_routes(pages: Pages) -> APIRouter:
+    """Return the pages /login and /logout."""
     router = pages.router()
     keys, sessions = pages.gate.keys, pages.gate.sessions
-    attempts, lock = Bucket(RATE, BURST), threading.Lock()
+    attempts, lock = Bucket(ATTEMPTS_PER_SECOND, MAX_ATTEMPTS_AT_ONCE), threading.Lock()
 
-    def form(status: HTTPStatus, way_back: str, message: str | None = None) -> HTMLResponse:
-        return pages.show("login.html", None, status, way_back=way_back, message=message)
+    def render_form(status: HTTPStatus, way_back: str, message: str | None = None) -> HTMLResponse:
+        return pages.render("login.html", None, status, way_back=way_back, message=message)
 
-    @router.get(LOGIN)
-    def ask(request: Request, next: str = "/") -> Response:  # noqa: A002  # its name in the address
-        if pages.gate.visitor(request, None) is not None:
-            return RedirectResponse(_ours(next), HTTPStatus.SEE_OTHER)
-        return form(HTTPStatus.OK, _ours(next))
+    @router.get(LOGIN_PATH)
+    def show_form(request: Request, next: str = "/") -> Response:  # noqa: A002  # its name in the address
+        if pages.gate.identify(request, None) is not None:
+            return RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
+        return render_form(HTTPStatus.OK, _local_path(next))
 
-    @router.post(LOGIN)
-    def enter(
+    @router.post(LOGIN_PATH)
+    def sign_in(
         request: Request,
         key: Annotated[str, Form(max_length=1000)] = "",
         next: Annotated[str, Form(max_length=1000)] = "/",  # noqa: A002  # as above
     ) -> Response:
         if is_cross_site(request):
-            raise RefusalError(HTTPStatus.FORBIDDEN, "The key must be sent from our own page.")
-        known = keys.known(key.strip())
-        if known is None:  # who has a key gets in, whatever others at the same address try
+            raise RefusalError(HTTPStatus.FORBIDDEN, "Sign in from this server's own page.")
+        known = keys.find(key.strip())
+        if known is None:  # a valid key is accepted, whatever others at the same address try
             with lock:
                 wait = attempts.wait(request.client.host if request.client else "?")
             if wait > 0.0:
                 seconds = int(wait) + 1
-                answer = form(
-                    HTTPStatus.TOO_MANY_REQUESTS, _ours(next), f"Too many attempts: try again in {seconds} seconds."
+                response = render_form(
+                    HTTPStatus.TOO_MANY_REQUESTS, _local_path(next), f"Too many attempts; retry in {seconds} seconds."
                 )
-                answer.headers["Retry-After"] = str(seconds)
-                return answer
-            return form(HTTPStatus.UNAUTHORIZED, _ours(next), "This key is not known here, or has been revoked.")
-        _end(request)
-        welcome = RedirectResponse(_ours(next), HTTPStatus.SEE_OTHER)
+                response.headers["Retry-After"] = str(seconds)
+                return response
+            return render_form(HTTPStatus.UNAUTHORIZED, _local_path(next), "Unknown or revoked key.")
+        close_session(request)
+        welcome = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
         welcome.set_cookie(
             COOKIE,
             sessions.open(known),
-            max_age=int(LASTS),
+            max_age=int(SESSION_SECONDS),
             secure=request.url.scheme == "https",
             httponly=True,
             samesite="strict",
@@ -65,21 +65,21 @@ def routes(pages: Pages) -> APIRouter:
         return welcome
 
     @router.post("/logout")
-    def leave(request: Request, _visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> Response:
-        _end(request)
-        farewell = RedirectResponse(LOGIN, HTTPStatus.SEE_OTHER)
+    def sign_out(request: Request, _visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> Response:
+        close_session(request)
+        farewell = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
         farewell.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return farewell
 
-    def _end(request: Request) -> None:
-        """Of the session that the browser has, if it has one."""
+    def close_session(request: Request) -> None:
+        """Close the session that the browser has, if it has one."""
         if (before := request.cookies.get(COOKIE)) is not None:
             sessions.close(before)
 
     return router
 
 
-def _ours(address: str) -> str:
-    """A path of this server to go on to; never another site's."""
+def _local_path(address: str) -> str:
+    """Return a path of this server to go to, never another site's."""
     plain = address.startswith("/") and not address.startswith("//") and "\\" not in address and address.isprintable()
     return address if plain else "/"

@@ -12,52 +12,53 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
 from dbcare.live.report import Status
-from dbcare.live.stored_study import Study
+from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
-from dbcare.server.pages.rendering import Pages, segment
-from dbcare.server.pages.study_view import chart_of, described, parts_of
-from dbcare.server.stream import stream
+from dbcare.server.pages.rendering import Pages, quote_segment
+from dbcare.server.pages.study_view import describe_settings, make_chart, render_parts
+from dbcare.server.stream import Streams
 
-AGES = 10.0  # seconds after which the ages of trials are drawn again, though nothing has happened
+REDRAW_SECONDS = 10.0  # after which the ages of trials are drawn again, although nothing has happened
 
 Text = Annotated[str, Form(max_length=2000)]
 
 
-def address_of(name: str) -> str:
-    """Of a study's page."""
-    return f"/studies/{segment(name)}"
+def study_url(name: str) -> str:
+    """Return the URL of a study's page."""
+    return f"/studies/{quote_segment(name)}"
 
 
-def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
-    """All under /studies."""
-    router = pages.router()
+def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
+    """Return all pages under /studies."""
+    router, streams = pages.router(), Streams()
     Viewer = Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]  # noqa: N806  # a type
     admin = Depends(pages.needs(Role.ADMIN))
 
     @router.get("/studies/{name}")
-    def look(name: str, visitor: Viewer) -> HTMLResponse:
-        study = catalogue.study(name)
-        return pages.show(
+    def show(name: str, visitor: Viewer) -> HTMLResponse:
+        study = studies.get(name)
+        return pages.render(
             "study.html",
             visitor,
             name=study.name,
-            parts=parts_of(study, visitor),
-            chart=json.dumps(chart_of(study)),
-            settings=described(study.settings),
-            breaks_even=study.settings.policy == "breakeven",
+            parts=render_parts(study, visitor),
+            chart=json.dumps(make_chart(study)),
+            settings=describe_settings(study.settings),
+            breaks_even=study.settings.built_policy.breaks_even,
         )
 
     @router.get("/studies/{name}/events")
     def events(request: Request, name: str) -> Response:
-        # Strangers are told that it is gone, since a script cannot see a redirect. Other sites are refused here.
-        pages.gate.visitor(request, None)
-        return stream(request, _news(lambda: pages.gate.visitor(request, None), lambda: catalogue.study(name)))
+        # Strangers are told that the study is gone, since a script cannot see a redirect. Other sites are refused here.
+        pages.gate.identify(request, None)
+        look = _watch(lambda: pages.gate.identify(request, None), lambda: studies.get(name))
+        return streams.stream(request, look)
 
     def act(name: str, action: Callable[[Study], None]) -> Response:
-        action(catalogue.study(name))
-        return RedirectResponse(address_of(name), HTTPStatus.SEE_OTHER)
+        action(studies.get(name))
+        return RedirectResponse(study_url(name), HTTPStatus.SEE_OTHER)
 
     @router.post("/studies/{name}/pause", dependencies=[admin])
     def pause(name: str) -> Response:
@@ -78,25 +79,25 @@ def routes(pages: Pages, catalogue: OpenStudies) -> APIRouter:
     return router
 
 
-def _news(who: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
-    """What has changed on the page since the last look, as JSON; None once it is not to be seen any more."""
+def _watch(identify: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
+    """Return a function that tells what changed on the page since its last call, as JSON; None once it is closed."""
     shown: dict[str, object] = {}
     status: Status | None = None
     last, drawn = "", 0.0
 
     def look() -> str | None:
         nonlocal last, drawn, status
-        visitor = who()  # signing out, or losing the key, ends it
+        visitor = identify()  # signing out, or losing the key, ends it
         if visitor is None:
             return None
         try:
             study = find()
             before, status = status, replace(study.status(), oldest=None)
-            if status == before and time.monotonic() - drawn < AGES:  # as mostly: nothing to draw
+            if status == before and time.monotonic() - drawn < REDRAW_SECONDS:  # nothing to draw, as usual
                 return last
             drawn = time.monotonic()
-            now: dict[str, object] = {**parts_of(study, visitor), "chart": chart_of(study)}
-        except (StudyNotFoundError, InvalidValueError):  # the latter: no study can have that name
+            now: dict[str, object] = {**render_parts(study, visitor), "chart": make_chart(study)}
+        except (StudyNotFoundError, InvalidValueError):  # the latter: the name is invalid
             return None
         changed = {name: piece for name, piece in now.items() if shown.get(name) != piece}
         if changed:

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dbcare.live.stored_study import Study
-from dbcare.live.tell import Trial
+from dbcare.live.study import Study
+from dbcare.live.trial import Trial
 
 NAMES = ("A", "B", "C")
 COST = 1e-3

@@ -6,8 +6,8 @@ import random
 import threading
 from itertools import product
 
-from dbcare.live.settings import POLICIES
-from dbcare.live.stored_study import Study
+from dbcare.live.study import Study
+from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
 from dbcare.testing.studies.checks import NAMES, Checks, asked, close, rewards
 
@@ -21,7 +21,7 @@ class Counting(Checks):
         """The same arms, the same end, the same choice."""
         for policy, risk, seed in product(POLICIES, Loss, range(self.repeats)):
             study = self.study(policy=policy, risk=str(risk), cost=0.02, seed=seed)
-            run, draw = study.settings.made.start(seed=seed), rewards(seed)
+            run, draw = study.settings.built_policy.start(seed=seed), rewards(seed)
             while (trial := study.ask()) is not None:
                 arm = run.ask()
                 assert arm is not None

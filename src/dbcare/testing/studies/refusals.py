@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
-from dbcare.live.stored_study import Study
+from dbcare.live.study import Study
 from dbcare.testing.studies.checks import Checks, asked, refused
 
 # Arguments of `create_study`, and how the refusal begins.
@@ -14,7 +14,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"arms": ["A"]}, "`arms` must be 2 or more different names"),
     ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names"),
     ({"arms": "AB"}, "`arms` must be a sequence of names but got 'AB'"),
-    ({"arms": ["A", ""]}, "`arms` must be a text of 1 to 200 printable characters but got ''"),
+    ({"arms": ["A", ""]}, "`arms` must be a string of 1 to 200 printable characters but got ''"),
     ({"price": -1.0}, "`price` must be positive but got -1.0"),
     ({"price": math.nan}, "`price` must be finite but got nan"),
     ({"value": 0.0}, "`value` must be positive but got 0.0"),
@@ -24,14 +24,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"direction": "up"}, "`direction` must be one of maximize, minimize but got 'up'"),
     ({"bounds": (1.0, 0.0), "sigma": None}, "`bounds` must be two numbers, the lower one first, but got 1 and 0"),
     ({"sigma": None}, "`bound` must be given for simple regret where sigma is unknown"),
-    ({"sigma": None, "policy": "dbcare"}, "`sigma` must be known here but got None; Breakeven does without"),
+    ({"sigma": None, "policy": "dbcare"}, "`sigma` is required here; Breakeven accepts None"),
     ({"binary": True}, "`binary` must stand without sigma and bounds but got sigma=0.5"),
     ({"max_spend": 0.0}, "`max_spend` must be positive but got 0.0"),
     ({"timeout_reward": 2.0, "bounds": (0.0, 1.0)}, "`timeout_reward` must lie within the bounds 0 to 1 but got 2"),
-    ({"name": ""}, "`name` must be a text of 1 to 200 printable characters but got ''"),
+    ({"name": ""}, "`name` must be a string of 1 to 200 printable characters but got ''"),
     ({"name": "a/b"}, "`name` must have no slash, and not be . or .., but got 'a/b'"),
-    ({"name": "a\0b"}, "`name` must be a text of 1 to 200 printable characters but got 'a\\x00b'"),
-    ({"name": "x" * 10_000}, "`name` must be a text of 1 to 200 printable characters"),
+    ({"name": "a\0b"}, "`name` must be a string of 1 to 200 printable characters but got 'a\\x00b'"),
+    ({"name": "x" * 10_000}, "`name` must be a string of 1 to 200 printable characters"),
 ]
 
 
@@ -89,14 +89,14 @@ def _attempts(study: Study) -> list[tuple[Any, str]]:
     return [
         (lambda: study.retire("D"), "`arm` must be one of A, B, C but got 'D'"),
         (lambda: study.retire(""), "`arm` must be one of A, B, C but got ''"),
-        (lambda: study.retire("A", ""), "`reason` must be a text of 1 to 1000 printable characters but got ''"),
-        (lambda: study.stop("line\nbreak"), "`reason` must be a text"),
+        (lambda: study.retire("A", ""), "`reason` must be a string of 1 to 1000 printable characters but got ''"),
+        (lambda: study.stop("line\nbreak"), "`reason` must be a string"),
         (lambda: study.add([("A", 0.0), ("D", 0.0)]), "`arm` must be one of A, B, C but got 'D'"),
         (lambda: study.add([("A", 0.0), ("B", math.inf)]), "`reward` must be finite but got inf"),
         (lambda: study.ask(0), "`n` must be at least 1 but got 0"),
         (lambda: anything.ask("two"), "`n` must be a real number but got 'two'"),
-        (lambda: study.ask(worker=""), "`worker` must be a text"),
-        (lambda: study.ask(key=""), "`key` must be a text"),
+        (lambda: study.ask(worker=""), "`worker` must be a string"),
+        (lambda: study.ask(key=""), "`key` must be a string"),
         (lambda: study.ask(timeout_reward=math.nan), "`timeout_reward` must be finite but got nan"),
         *((lambda lease=lease: study.ask(lease=lease), "`lease` must be") for lease in ("soon", "5", "-3s", 0.0)),
         (lambda: study.tell(1), "Either `reward` or failed=True must be given but got None and False."),

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DisconnectionError
 
 from dbcare.errors import StorageError
-from dbcare.live.stores.sql.errors import shown, shown_as_given
+from dbcare.live.stores.sql.errors import show_unreadable, show_url
 
-PATIENCE = 60.0  # seconds to wait for another process to end its session, unless the address says otherwise
+DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait for another process to end its session
 DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -25,8 +25,8 @@ DRIVERS = {
 READING = "dbcare_reading"
 
 
-def url_of(address: str) -> sa.URL:
-    """The address, if it is one of a database that can keep studies."""
+def parse_address(address: str) -> sa.URL:
+    """Return the address as a URL, if it is one of a database that can keep studies."""
     try:
         url = sa.make_url(address)
         known = url.drivername in DRIVERS
@@ -35,7 +35,7 @@ def url_of(address: str) -> sa.URL:
     if not known:
         raise StorageError(
             "`storage` must be an address such as sqlite:///ads.db or postgresql://me@host/studies "
-            f"but got {shown_as_given(address)}."
+            f"but got {show_unreadable(address)}."
         )
     if url.get_backend_name() == "sqlite":
         _check_file(url)
@@ -45,60 +45,61 @@ def url_of(address: str) -> sa.URL:
 def _check_file(url: sa.URL) -> None:
     if url.database in (None, "", ":memory:"):
         raise StorageError(
-            f"`storage` must name a file but got sqlite:///{url.database or ''}: "
-            "a study without storage is kept in memory anyway."
+            f"`storage` must name a file but got sqlite:///{url.database or ''}; "
+            "leave `storage` out to keep a study in memory."
         )
     if "uri" not in url.query and (unknown := sorted(set(url.query) - {"timeout"})):
         raise StorageError(
-            f"`storage` must have no option but timeout, or begin with sqlite:///file: and have uri=true, "
+            f"`storage` must have no option other than timeout, or begin with sqlite:///file: and have uri=true, "
             f"but got {', '.join(unknown)}."
         )
 
 
-def patience_of(url: sa.URL) -> float:
-    """Seconds to wait for another process that uses the same file of SQLite."""
-    given = url.query.get("timeout", PATIENCE)
+def lock_timeout(url: sa.URL) -> float:
+    """Return the seconds to wait for another process that uses the same SQLite file."""
+    given = url.query.get("timeout", DEFAULT_TIMEOUT_SECONDS)
     try:
         return float(given)  # type: ignore[arg-type]  # or a tuple, if given twice
     except (TypeError, ValueError):
-        raise StorageError(f"`timeout` in {shown(url)} must be a number of seconds but got {given!r}.") from None
+        raise StorageError(f"`timeout` in {show_url(url)} must be a number of seconds but got {given!r}.") from None
 
 
 class Engines:
-    """Engines for one address: each process has its own, since a connection must not be used across a fork."""
+    """Engines for one address; each process has its own, since a connection must not be used across a fork."""
 
     def __init__(self, address: str) -> None:
-        self.url = url_of(address)
+        self.url = parse_address(address)
         self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
         self.get(write=False)
 
     def get(self, *, write: bool) -> sa.Engine:
-        """The engine of this process, for sessions that write or only read."""
-        writing, reading = self._of_process.get(os.getpid()) or self._made()
+        """Return the engine of this process, for sessions that write or only read."""
+        writing, reading = self._of_process.get(os.getpid()) or self._make()
         return writing if write else reading
 
-    def _made(self) -> tuple[sa.Engine, sa.Engine]:
+    def _make(self) -> tuple[sa.Engine, sa.Engine]:
         try:
             made = (_sqlite if self.url.get_backend_name() == "sqlite" else _postgresql)(self.url)
         except ImportError as failure:
             raise StorageError(
-                f"{shown(self.url)} must have its driver installed but got {failure}: pip install 'dbcare[postgresql]'."
+                f"{show_url(self.url)} needs a driver that is not installed ({failure}): "
+                "pip install 'dbcare[postgresql]'."
             ) from None
         # A parent's connections are kept, unused: closing them here would disturb the parent.
         return self._of_process.setdefault(os.getpid(), made)
 
     def use_write_ahead_log(self) -> None:
-        """In SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
+        """Use one in SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
         if self.url.get_backend_name() != "sqlite":
             return
-        until = time.monotonic() + patience_of(self.url)
+        until = time.monotonic() + lock_timeout(self.url)
         with closing(self.get(write=True).raw_connection()) as pooled:
             connection = cast(sqlite3.Connection, pooled.dbapi_connection)
             while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 try:
                     connection.execute("PRAGMA journal_mode = WAL")
                 except sqlite3.OperationalError as failure:
-                    # SQLite does not wait by itself here, where two processes open a new file at once.
+                    # SQLite does not wait here by itself when two processes open a new file at once.
                     if not failure.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
                         raise
                     time.sleep(0.01)
@@ -109,14 +110,14 @@ class Engines:
 
 
 def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    # Nobody waits for ever: neither for a lock, nor for the holder of one that hangs.
-    limits = {"lock_timeout": PATIENCE, "idle_in_transaction_session_timeout": PATIENCE}
+    # Nobody waits forever, neither for a lock nor for a holder that hangs.
+    limits = {"lock_timeout": DEFAULT_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": DEFAULT_TIMEOUT_SECONDS}
     options = " ".join(f"-c {name}={seconds * 1000:.0f}" for name, seconds in limits.items())
-    defaults = {"options": options, "connect_timeout": f"{PATIENCE:.0f}"}
+    defaults = {"options": options, "connect_timeout": f"{DEFAULT_TIMEOUT_SECONDS:.0f}"}
     engine = sa.create_engine(
         url,
         pool_pre_ping=True,
-        pool_timeout=PATIENCE,
+        pool_timeout=DEFAULT_TIMEOUT_SECONDS,
         paramstyle="format",
         connect_args={name: text for name, text in defaults.items() if name not in url.query},
     )
@@ -124,7 +125,7 @@ def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
 
 
 def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    engine = sa.create_engine(url, pool_timeout=PATIENCE, connect_args={"timeout": patience_of(url)})
+    engine = sa.create_engine(url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, connect_args={"timeout": lock_timeout(url)})
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
@@ -138,7 +139,7 @@ def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
     def check(_connection: Any, record: Any, _proxy: Any) -> None:
         path, opened = record.info["file"]
         if _identity(path) != opened:
-            # What is written to a file that was removed is lost: open the one that is there now.
+            # What is written to a removed file is lost: open the one that is there now.
             raise DisconnectionError
 
     @sa.event.listens_for(engine, "begin")

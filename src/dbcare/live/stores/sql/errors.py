@@ -1,4 +1,4 @@
-"""What a database complains about, said in one sentence with what to do about it, and without passwords."""
+"""What a database complains about, in one sentence with what to do about it, and without passwords."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from sqlalchemy.exc import DBAPIError
 
 from dbcare.errors import StorageError
 
-BUSY = "must be free in time but another process holds it: try again once that one has ended"
-FULL = "must have room but its disk is full: make room and do it again"
-READ_ONLY = "must be writable but is read-only: allow writing to it"
-DAMAGED = "must be a sound database but is damaged: put a backup in its place"
-LOST = "must stay connected but the connection was lost: do it again, what was told just then may be told twice"
-NO_TABLES = "must have the tables of dbcare but they are gone: put a backup in their place, or create the study anew"
-NO_DATABASE = "must name a database but there is none of that name: create it first"
-NO_ENTRY = "must be open to this user but is not: check user and password"
-NO_SERVER = "must be the address of a running server but none answers there: start it, or correct the address"
+BUSY = "is locked by another process; retry when it finishes"
+FULL = "is on a full disk; free some space and retry"
+READ_ONLY = "is read-only; allow writing to it"
+CORRUPT = "is corrupted; restore a backup"
+LOST = "dropped the connection; retry (it's safe to tell a reward twice)"
+NO_TABLES = "has lost its tables; restore a backup, or create the study again"
+NO_DATABASE = "does not exist; create the database first"
+NO_ENTRY = "does not admit this user; check the user name and password"
+NO_SERVER = "does not respond; start the server, or correct the address"
+NOT_READY = "is starting or stopping; retry in a moment"
 
-# How names of SQLite's errors and numbers of PostgreSQL's begin.
-TROUBLES = {
+# By how the names of SQLite's errors and the codes of PostgreSQL's begin.
+BY_CODE = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_FULL": FULL,
     "SQLITE_READONLY": READ_ONLY,
-    "SQLITE_CANTOPEN": "must be a file that can be opened and written, as must its folder, but is not: check both",
-    "SQLITE_NOTADB": "must be a database of SQLite but is another kind of file: give another address",
-    "SQLITE_CORRUPT": DAMAGED,
-    "SQLITE_IOERR": "must be on a disk that reads and writes but this one fails: see to it and do it again",
+    "SQLITE_CANTOPEN": "cannot be opened for writing; check the permissions of the file and its folder",
+    "SQLITE_NOTADB": "is not an SQLite database; use another file",
+    "SQLITE_CORRUPT": CORRUPT,
+    "SQLITE_IOERR": "is on a disk that fails; check the disk and retry",
     "25006": READ_ONLY,
     "28": NO_ENTRY,
     "3D000": NO_DATABASE,
     "42P01": NO_TABLES,
-    "42501": "must let this user create and write tables but does not: ask for that right",
+    "42501": "does not let this user create and write tables; ask for that permission",
     "53100": FULL,
     "55P03": BUSY,
-    "57P03": "must be ready but is starting or stopping: do it again in a moment",
+    "57P03": NOT_READY,
     "57P": LOST,
-    "XX001": DAMAGED,
+    "XX001": CORRUPT,
 }
-# A connection that failed has no number, and some errors of SQLite have none of their own.
-UNNUMBERED = {
+# A failed connection has no code, and some errors of SQLite have none of their own.
+BY_TEXT = {
     "no such table": NO_TABLES,
     "authentication failed": NO_ENTRY,
     "no password supplied": NO_ENTRY,
     "does not exist": NO_DATABASE,
-    "starting up": TROUBLES["57P03"],
-    "shutting down": TROUBLES["57P03"],
+    "starting up": NOT_READY,
+    "shutting down": NOT_READY,
     "closed the connection": LOST,
     "connection is lost": LOST,
     "Connection refused": NO_SERVER,
@@ -54,41 +55,40 @@ UNNUMBERED = {
 }
 
 
-def shown(url: sa.URL) -> str:
-    """An address without its password, which may also be among its options."""
+def show_url(url: sa.URL) -> str:
+    """Return an address without its password, which may also be among its options."""
     secret = [name for name in url.query if "pass" in name]
     return url.difference_update_query(secret).render_as_string(hide_password=True)
 
 
-def shown_as_given(address: str) -> str:
-    """An address that cannot be read, without what may be a password in it."""
+def show_unreadable(address: str) -> str:
+    """Return an address that cannot be parsed, without what may be a password in it."""
     start = address.find("//") + 2 if "//" in address else 0
     return repr(f"{address[:start]}..." if set(address[start:]) & set(":@=") else address)
 
 
 def storage_error(url: sa.URL, failure: Exception) -> StorageError:
-    """What to raise instead."""
+    """Return the error to raise instead of the database's own."""
     original = failure.orig if isinstance(failure, DBAPIError) else failure
-    said = " ".join(str(original).split())
-    number = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
-    fitting = (
-        [trouble for mark, trouble in UNNUMBERED.items() if mark in said]
-        if number in (None, "SQLITE_ERROR")
-        else [trouble for mark, trouble in TROUBLES.items() if number.startswith(mark)]
-    )
-    if fitting:
-        return StorageError(f"{shown(url)} {fitting[0]}.")
-    return StorageError(f"{shown(url)} must answer but said: {_without_password(said, url)}.")
+    message = " ".join(str(original).split())
+    code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
+    if code in (None, "SQLITE_ERROR"):
+        explanations = [explanation for mark, explanation in BY_TEXT.items() if mark in message]
+    else:
+        explanations = [explanation for mark, explanation in BY_CODE.items() if code.startswith(mark)]
+    if explanations:
+        return StorageError(f"{show_url(url)} {explanations[0]}.")
+    return StorageError(f"{show_url(url)} failed: {_without_password(message, url)}.")
 
 
-def damaged(url: sa.URL, failure: Exception) -> StorageError:
-    """What to raise where something is stored that was never written."""
-    return StorageError(f"{shown(url)} {DAMAGED} ({failure}).")
+def corruption_error(url: sa.URL, failure: Exception) -> StorageError:
+    """Return the error to raise where something is stored that was never written."""
+    return StorageError(f"{show_url(url)} {CORRUPT} ({failure}).")
 
 
-def _without_password(said: str, url: sa.URL) -> str:
+def _without_password(message: str, url: sa.URL) -> str:
     secrets = [url.password, *(value for name, value in url.query.items() if "pass" in name)]
     for secret in secrets:
         if secret and isinstance(secret, str):
-            said = said.replace(secret, "***")
-    return said
+            message = message.replace(secret, "***")
+    return message

@@ -19,7 +19,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 from dbcare.live.stores.sql import tables
 from dbcare.live.stores.sql.engine import Engines
-from dbcare.live.stores.sql.errors import damaged, shown, storage_error
+from dbcare.live.stores.sql.errors import corruption_error, show_url, storage_error
 from dbcare.live.stores.sql.tables import events, studies, summaries
 
 FIELDS = [field.name for field in fields(Event)]
@@ -27,9 +27,9 @@ stored_fields = attrgetter(*("kind.value" if name == "kind" else name for name i
 
 
 class Statements:
-    """What a session says, as text for one kind of database: making it anew takes longer than carrying it out.
+    """The statements of a session as text for one kind of database: compiling them takes longer than running them.
 
-    Parameters go by their place.
+    Parameters are positional.
     """
 
     def __init__(self, dialect: sa.Dialect) -> None:
@@ -40,9 +40,9 @@ class Statements:
         self.lock = self._text(found.with_for_update())
         columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
         own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
-        self.since = self._text(own.where(events.c.position > sa.bindparam("behind")))
-        self.of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
-        self.noted = self._text(own.where(events.c.note == sa.bindparam("words")))
+        self.events_after = self._text(own.where(events.c.position > sa.bindparam("after")))
+        self.events_of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
+        self.events_with_note = self._text(own.where(events.c.note == sa.bindparam("words")))
         self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == sa.bindparam("own")))
         self.append = self._text(sa.insert(events))
 
@@ -58,18 +58,18 @@ class SqlSession(StoreSession):
         self.study = study
         self.store = store
         self.connection = connection
-        self.last: int | None = None  # no event lies behind this position
+        self.last: int | None = None  # no event comes after this position
 
-    def since(self, position: int) -> list[PlacedEvent]:
-        found = self._events(self.store.statements.since, position)
+    def events_after(self, position: int) -> list[PlacedEvent]:
+        found = self._events(self.store.statements.events_after, position)
         self.last = found[-1][0] if found else max(position, self.last or 0)
         return found
 
-    def of_trial(self, trial: int) -> list[Event]:
-        return [event for _, event in self._events(self.store.statements.of_trial, trial)]
+    def events_of_trial(self, trial: int) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.events_of_trial, trial)]
 
-    def noted(self, note: str) -> list[Event]:
-        return [event for _, event in self._events(self.store.statements.noted, note)]
+    def events_with_note(self, note: str) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.events_with_note, note)]
 
     def append(self, listed: list[Event]) -> list[int]:
         if not listed:
@@ -86,7 +86,7 @@ class SqlSession(StoreSession):
         row = self.connection.execute(
             sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == self.study)
         ).first()
-        return None if row is None else (int(row[0]), self.store.parsed(row[1]))
+        return None if row is None else (int(row[0]), self.store.parse(row[1]))
 
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         values = {"position": position, "state": json.dumps(plain, allow_nan=False)}
@@ -102,18 +102,20 @@ class SqlSession(StoreSession):
                 for position, kind, at, trial, arm, reward, charged, expires, worker, note in found
             ]
         except ValueError as failure:
-            raise damaged(self.store.url, failure) from failure
+            raise corruption_error(self.store.url, failure) from failure
 
     def _run(self, statement: str, parameters: tuple[Any, ...] | list[tuple[Any, ...]]) -> sa.CursorResult[Any]:
         return self.connection.exec_driver_sql(statement, parameters)
 
 
 class SqlStore(Store):
-    """Studies behind an address such as sqlite:///ads.db or postgresql://me@host/studies."""
+    """Studies at an address such as sqlite:///ads.db or postgresql://me@host/studies."""
 
     def __init__(self, address: str) -> None:
         self.engines = Engines(address)
         self.url = self.engines.url
+        if self.url.get_backend_name() == "sqlite":
+            self.max_writers = 1  # it has one writer at a time: more threads would only get in each other's way
         self.statements = Statements(self.engines.get(write=False).dialect)
         try:
             self._open()
@@ -122,40 +124,40 @@ class SqlStore(Store):
             raise
 
     def _open(self) -> None:
-        """Look before anything is changed: the database may be someone else's."""
+        """Look before anything is changed: the database may belong to something else."""
         with self.transaction(write=False) as connection:
-            ready = tables.are_there(connection, shown(self.url))
+            ready = tables.exist(connection, show_url(self.url))
         if not ready:
-            with self._translated():
+            with self._translate_errors():
                 self.engines.use_write_ahead_log()
             with self.transaction(write=True) as connection:
-                tables.create(connection, shown(self.url))
+                tables.create(connection, show_url(self.url))
 
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         try:
             with self.transaction(write=True) as connection:
-                tables.create(connection, shown(self.url))  # someone may have removed them
+                tables.create(connection, show_url(self.url))  # someone may have removed them
                 connection.execute(
                     sa.insert(studies).values(
                         name=name, settings=json.dumps(settings), created=at, identity=secrets.randbits(62)
                     )
                 )
         except IntegrityError:
-            raise StudyExistsError(f"A study must have a name of its own but got {name!r}, which exists.") from None
+            raise StudyExistsError(f"Study {name!r} already exists.") from None
 
     def identity(self, name: str) -> int:
         with self.transaction(write=False) as connection:
             found = connection.exec_driver_sql(self.statements.find, (name,)).first()
         if found is None:
-            raise _missing(name)
+            raise _not_found(name)
         return int(found[1])
 
     def settings(self, name: str) -> dict[str, Any]:
         with self.transaction(write=False) as connection:
             text = connection.execute(sa.select(studies.c.settings).where(studies.c.name == name)).scalar()
         if text is None:
-            raise _missing(name)
-        return self.parsed(text)
+            raise _not_found(name)
+        return self.parse(text)
 
     def names(self) -> list[str]:
         with self.transaction(write=False) as connection:
@@ -164,7 +166,7 @@ class SqlStore(Store):
     def delete(self, name: str) -> None:
         with self.transaction(write=True) as connection:
             if connection.execute(sa.delete(studies).where(studies.c.name == name)).rowcount == 0:
-                raise _missing(name)
+                raise _not_found(name)
 
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
@@ -172,29 +174,29 @@ class SqlStore(Store):
             found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
             row = found.first()
             if row is None:
-                raise _missing(name)
+                raise _not_found(name)
             yield SqlSession(self, connection, *row)
 
     def close(self) -> None:
         self.engines.dispose()
 
-    def parsed(self, text: str) -> dict[str, Any]:
-        """What was stored as JSON."""
+    def parse(self, text: str) -> dict[str, Any]:
+        """Parse what was stored as JSON."""
         try:
             plain: dict[str, Any] = json.loads(text)
         except ValueError as failure:
-            raise damaged(self.url, failure) from failure
+            raise corruption_error(self.url, failure) from failure
         return plain
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[sa.Connection]:
-        """A transaction of the database as a whole, for what is kept beside the studies."""
-        with self._translated(), self.engines.get(write=write).connect() as connection, connection.begin():
+        """Begin a transaction on the database as a whole, for what is kept next to the studies."""
+        with self._translate_errors(), self.engines.get(write=write).connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Errors of the database as errors of dbcare."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of the database as errors of dbcare."""
         try:
             yield
         except IntegrityError:
@@ -203,5 +205,5 @@ class SqlStore(Store):
             raise storage_error(self.url, failure) from failure
 
 
-def _missing(name: str) -> StudyNotFoundError:
-    return StudyNotFoundError(f"A study must be stored before it is used but got {name!r}, which is not.")
+def _not_found(name: str) -> StudyNotFoundError:
+    return StudyNotFoundError(f"Study {name!r} not found.")

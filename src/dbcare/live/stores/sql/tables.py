@@ -1,4 +1,4 @@
-"""The tables behind `SqlStore`, and whether a database has them."""
+"""The tables of `SqlStore`, and whether a database has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from dbcare.errors import StorageError
 
 VERSION = 1
-CREATION_LOCK = 0xDBCA2E  # any number, the same for all that create these tables in PostgreSQL
+CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 TABLES = sa.MetaData()
 about = sa.Table("dbcare", TABLES, sa.Column("version", sa.Integer, nullable=False))
@@ -18,7 +18,7 @@ studies = sa.Table(
     sa.Column("name", sa.String, nullable=False, unique=True),
     sa.Column("settings", sa.Text, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
-    sa.Column("identity", sa.BigInteger, nullable=False),  # by chance: another one even in a file made anew
+    sa.Column("identity", sa.BigInteger, nullable=False),  # random, so that it differs even in a file created again
 )
 events = sa.Table(
     "events",
@@ -42,7 +42,7 @@ events = sa.Table(
         sqlite_where=sa.text("note IS NOT NULL"),
         postgresql_where=sa.text("note IS NOT NULL"),
     ),
-    sqlite_with_rowid=False,  # kept in the order of the key, without an index beside it
+    sqlite_with_rowid=False,  # stored in the order of the key, without a separate index
 )
 summaries = sa.Table(
     "summaries",
@@ -53,28 +53,29 @@ summaries = sa.Table(
 )
 
 
-def are_there(connection: sa.Connection, shown: str) -> bool:
-    """Whether the tables exist; an error if they are of another version, or not ours. Changes nothing."""
-    found = set(sa.inspect(connection).get_table_names())
-    if about.name not in found:
-        if foreign := sorted(found & set(TABLES.tables)):
+def exist(connection: sa.Connection, shown: str) -> bool:
+    """Return whether the tables exist; raise if they are another version's, or not ours. Changes nothing."""
+    names = set(sa.inspect(connection).get_table_names())
+    if about.name not in names:
+        if foreign := sorted(names & set(TABLES.tables)):
             raise StorageError(
-                f"{shown} must be empty or made by dbcare but got tables of something else called "
-                f"{', '.join(foreign)}: give another database."
+                f"{shown} already has tables named {', '.join(foreign)} that dbcare did not create; "
+                "use another database."
             )
         return False
     version = connection.execute(sa.select(about.c.version)).scalar()
     if version != VERSION:
         raise StorageError(
-            f"{shown} must have version {VERSION} of the tables but got {version}: use the dbcare that made it."
+            f"{shown} has version {version} of the tables, and this dbcare reads version {VERSION}; "
+            "open it with the dbcare that created it."
         )
     return True
 
 
 def create(connection: sa.Connection, shown: str) -> None:
-    """Make the tables, all or none, unless they are there."""
+    """Create the tables, all or none, unless they exist."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CREATION_LOCK)))
-    if not are_there(connection, shown):
+    if not exist(connection, shown):
         TABLES.create_all(connection)
         connection.execute(sa.insert(about).values(version=VERSION))

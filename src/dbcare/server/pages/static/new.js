@@ -5,18 +5,19 @@ const state = document.getElementById("plan-state");
 const problem = document.getElementById("plan-error");
 const result = document.getElementById("plan-result");
 const PAUSE = 500; // milliseconds without typing
-const MOST_ARMS = 64; // of a plan
-const NAMES = { breakeven: "Breakeven", dbcare: "DBCARE", "fixed-size-test": "Fixed size", "decide-now": "Decide now" };
+const MAX_ARMS = 32; // of a plan
+const LABELS = JSON.parse(form.dataset.planLabels);
+const POLICY = form.dataset.planPolicy; // the one whose figures are shown in full
 
 const HINT =
-  "The gap is by how much the best arm is better than the others. Total loss is the spending and what a wrong " +
-  "choice is expected to lose; the lowest is bold.";
+  "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
+  "the lowest is bold.";
 
 const text = (name) => form.elements[name].value.trim();
 const number = (name) => (text(name) === "" ? null : Number(text(name)));
 
-// What the planner needs, or null while something is missing.
-function wanted() {
+// The planner's options, or null while something is missing.
+function readOptions() {
   const arms = text("arms").split("\n").filter((line) => line.trim()).length;
   const prices = text("price").split(/[\s;]+/).filter(Boolean).map(Number);
   const body = {
@@ -30,10 +31,10 @@ function wanted() {
     body.sigma = body.bound / 2;
   }
   const known = (body.baseline ?? body.sigma ?? null) !== null;
-  return arms >= 2 && arms <= MOST_ARMS && prices.length && body.value !== null && known ? body : null;
+  return arms >= 2 && arms <= MAX_ARMS && prices.length && body.value !== null && known ? body : null;
 }
 
-// Numbers as the rest of the dashboard has them.
+// Amounts as the rest of the dashboard shows them.
 function money(amount) {
   const size = Math.abs(amount);
   if (size < 0.9995) return String(Number(amount.toPrecision(3)));
@@ -42,19 +43,19 @@ function money(amount) {
 }
 
 function element(name, content, kind) {
-  const made = document.createElement(name);
-  if (kind) made.className = kind;
-  made.append(...[content].flat());
-  return made;
+  const node = document.createElement(name);
+  if (kind) node.className = kind;
+  node.append(...[content].flat());
+  return node;
 }
 
-function shown(plan) {
+function render(plan) {
   const policies = [...new Set(plan.rows.map((row) => row.policy))];
   const gaps = [...new Set(plan.rows.map((row) => row.gap))];
   const of = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
-  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => NAMES[name] ?? name)];
+  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS[name] ?? name)];
   const rows = gaps.map((gap) => {
-    const own = of(gap, "breakeven");
+    const own = of(gap, POLICY);
     const losses = policies.map((name) => of(gap, name).total_loss);
     const lowest = Math.min(...losses);
     return element("tr", [
@@ -73,7 +74,7 @@ function shown(plan) {
   const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group("Breakeven", 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS[POLICY], 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
@@ -89,31 +90,31 @@ function shown(plan) {
   ];
 }
 
-let asking = null;
+let request = null;
 
 async function plan() {
-  asking?.abort();
-  const body = wanted();
+  request?.abort();
+  const body = readOptions();
   fail("");
   if (body === null) {
     state.textContent = "";
     return;
   }
-  const own = (asking = new AbortController());
+  const own = (request = new AbortController());
   state.textContent = "computing…";
   try {
     const headers = { "Content-Type": "application/json" };
     if (form.dataset.token) headers["X-CSRF-Token"] = form.dataset.token;
-    const answer = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
-    const content = await answer.json();
-    if (!answer.ok) throw new Error(content.detail);
-    result.replaceChildren(...shown(content));
+    const response = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+    const content = await response.json();
+    if (!response.ok) throw new Error(content.detail);
+    result.replaceChildren(...render(content));
   } catch (error) {
     if (error.name === "AbortError") return; // a newer one is on its way
     result.replaceChildren();
     fail(error.message);
   }
-  if (own === asking) state.textContent = "";
+  if (own === request) state.textContent = "";
 }
 
 function fail(message) {

@@ -1,6 +1,6 @@
 "use strict";
 
-// Hide the studies that do not have what was typed.
+// Hide the studies that do not match what was typed.
 const find = document.getElementById("find");
 find?.addEventListener("input", () => {
   const wanted = find.value.trim().toLowerCase();

@@ -1,4 +1,4 @@
-"""Estimates from grouped moments equal the plain formulas."""
+"""Estimates from grouped moments equal the textbook formulas."""
 
 import numpy as np
 import pytest
@@ -16,27 +16,27 @@ COST = 1e-3
 @pytest.fixture
 def outcomes() -> Outcomes:
     generator = np.random.default_rng(3)
-    found = Outcomes.empty(RUNS, control=True)
-    found.recommended[:] = generator.integers(0, 4, RUNS)
-    found.pulls[:] = generator.integers(1_000_000, 1_000_400, RUNS) + 100 * found.recommended
-    found.leader[:] = np.where(generator.random(RUNS) < 0.9, found.recommended, generator.integers(0, 4, RUNS))
-    return found
+    runs = Outcomes.empty(RUNS, control=True)
+    runs.recommended[:] = generator.integers(0, 4, RUNS)
+    runs.pulls[:] = generator.integers(1_000_000, 1_000_400, RUNS) + 100 * runs.recommended
+    runs.leader[:] = np.where(generator.random(RUNS) < 0.9, runs.recommended, generator.integers(0, 4, RUNS))
+    return runs
 
 
 @pytest.mark.parametrize("loss", list(Loss))
 @pytest.mark.parametrize("cost", [0.0, COST])
 def test_without_control(outcomes: Outcomes, loss: Loss, cost: float) -> None:
     gap = GAPS[outcomes.recommended]
-    each = (gap > 0) if loss is Loss.MISIDENTIFICATION else gap
-    sample = each + cost * outcomes.pulls
-    found = Moments(outcomes, GAPS, None).total(loss, cost)
-    assert found.value == pytest.approx(sample.mean(), rel=1e-12)
-    assert found.standard_error == pytest.approx(sample.std(ddof=1) / np.sqrt(RUNS), rel=1e-9)
+    losses = (gap > 0) if loss is Loss.MISIDENTIFICATION else gap
+    sample = losses + cost * outcomes.pulls
+    estimate = Moments(outcomes, GAPS, None).total(loss, cost)
+    assert estimate.value == pytest.approx(sample.mean(), rel=1e-12)
+    assert estimate.standard_error == pytest.approx(sample.std(ddof=1) / np.sqrt(RUNS), rel=1e-9)
 
 
 @pytest.mark.parametrize("loss", list(Loss))
 def test_with_control(outcomes: Outcomes, loss: Loss) -> None:
-    """Each half of the runs with the regression coefficient of the other, drawn to 1 by one run."""
+    """Each half of the runs uses the regression coefficient of the other, shrunk toward 1 by one run."""
     law = np.array([0.4, 0.3, 0.2, 0.1])
     by_arm = np.array([0.0, 1.0, 1.0, 0.0]) if loss is Loss.MISIDENTIFICATION else GAPS
     risk = by_arm[outcomes.recommended] + COST * outcomes.pulls
@@ -50,21 +50,21 @@ def test_with_control(outcomes: Outcomes, loss: Loss) -> None:
         sample = risk[here] - slope * control[here]
         values.append(sample.mean() + slope * by_arm @ law)
         variances.append(sample.var(ddof=1) / (RUNS / 2))
-    found = Moments(outcomes, GAPS, Control(5, law))
-    assert found.disagreements == np.count_nonzero(outcomes.recommended != outcomes.leader)
-    assert found.total(loss, COST).value == pytest.approx(np.mean(values), rel=1e-12)
-    assert found.total(loss, COST).standard_error == pytest.approx(np.sqrt(np.sum(variances) / 4), rel=1e-9)
+    moments = Moments(outcomes, GAPS, Control(5, law))
+    assert moments.disagreements == np.count_nonzero(outcomes.recommended != outcomes.leader)
+    assert moments.total(loss, COST).value == pytest.approx(np.mean(values), rel=1e-12)
+    assert moments.total(loss, COST).standard_error == pytest.approx(np.sqrt(np.sum(variances) / 4), rel=1e-9)
 
 
-def test_no_disagreement_counts_as_one(outcomes: Outcomes) -> None:
-    """In each half: the variance of a half's mean is 1/m^2, that of the whole (1/m^2 + 1/m^2)/4, m = RUNS/2."""
+def test_no_disagreements_count_as_one(outcomes: Outcomes) -> None:
+    """In each half, the variance of the mean is 1/m^2, and that of the whole (1/m^2 + 1/m^2)/4, with m = RUNS/2."""
     outcomes.leader[:] = outcomes.recommended
-    found = Moments(outcomes, GAPS, Control(5, np.full(4, 0.25))).total(Loss.MISIDENTIFICATION, 0.0)
-    assert found.value == pytest.approx(0.5, rel=1e-12)
-    assert found.standard_error == pytest.approx(np.sqrt(2.0) / RUNS, rel=1e-3)
+    estimate = Moments(outcomes, GAPS, Control(5, np.full(4, 0.25))).total(Loss.MISIDENTIFICATION, 0.0)
+    assert estimate.value == pytest.approx(0.5, rel=1e-12)
+    assert estimate.standard_error == pytest.approx(np.sqrt(2.0) / RUNS, rel=1e-3)
 
 
-def test_one_run_knows_no_error(outcomes: Outcomes) -> None:
+def test_one_run_has_an_infinite_standard_error(outcomes: Outcomes) -> None:
     assert Moments(outcomes.part(0, 1), GAPS, None).total(Loss.SIMPLE_REGRET, COST).standard_error == np.inf
 
 

@@ -1,12 +1,13 @@
-"""Elimination by safe jumps, and several caps in one pass, against laws computed by code that shares nothing with them.
+"""Elimination by safe jumps, and several caps in one pass, against laws computed by independent code.
 
-Small caps: `law_of` carries the probability of every state forward by the elimination rule as typed here, one cap at a
-time; it is itself checked against all reward sequences, each told to a run stepped by hand. Large caps: runs of the
-direct engine, each cap simulated on its own.
+Small caps: `compute_law` carries the probability of every state forward by the elimination rule as written here, one
+cap at a time; it is itself checked against all reward sequences, each told to a run stepped by hand. Large caps: runs
+of the direct engine, with each cap simulated separately.
 
-Error rate: fixed seeds; each cell of a known law is an exact binomial test at 1e-11, and there are fewer than 10,000;
-each comparison of two samples (`test_skip.discrepancies`) is at 1e-8, and there are fewer than 80. Less than 1e-6 each.
-Negative control: a kernel that takes the rewards' range for smaller than it is.
+Error rate: seeds are fixed; each cell of a known law is an exact binomial test at 1e-11, and there are fewer than
+10,000; each comparison of two samples (`discrepancies`) is at 1e-8, and there are fewer than 80. Less than 1e-6 each.
+Negative controls: a kernel that underestimates the range of the rewards, one that ignores later epochs of the boundary,
+and the law at another cap.
 """
 
 from collections import defaultdict
@@ -16,16 +17,16 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 import pytest
+from helpers.run_laws import Runs, discrepancies
 from scipy.stats import binom
-from test_skip import Runs, discrepancies
 
 from dbcare import Bandit, Categorical, Racing
 from dbcare.engines import several_caps
-from dbcare.engines.draws import FiniteArms, arms_of
+from dbcare.engines.draws import FiniteArms, make_arms
 from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.several_caps import bounded_simulator
+from dbcare.engines.several_caps import safe_jump_simulator
 from dbcare.engines.simulators import direct_simulator
-from dbcare.engines.skip.safe_jumps import Reach, reach_of
+from dbcare.engines.skip.safe_jumps import Reach, make_reach
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.rounds import ALIVE, SUMS, arms_offset
@@ -39,7 +40,7 @@ Arm = tuple[tuple[float, ...], tuple[float, ...]]  # values that add without rou
 
 @dataclass(frozen=True)
 class Shaped(ConfidencePolicy):
-    """A boundary of any shape: `line` over epochs 1, 2, ..., its last value from there on."""
+    """A policy with a boundary of any shape: `line` over epochs 1, 2, ..., then its last value."""
 
     line: tuple[float, ...]
     max_pulls: int = 100
@@ -49,15 +50,15 @@ class Shaped(ConfidencePolicy):
         return np.array((0.0, *self.line))[np.minimum(epochs, len(self.line))]
 
 
-def split(law: Law, mass: float, sums: dict[int, float], pulls: int) -> None:
-    """Add a run that ends with these survivors; ties are broken uniformly."""
+def add_end(law: Law, mass: float, sums: dict[int, float], pulls: int) -> None:
+    """Add a run that ends with the given survivors' sums; ties are broken uniformly."""
     best = [arm for arm, total in sums.items() if total == max(sums.values())]
     for arm in best:
         law[arm, pulls, len(sums) > 1] += mass / len(best)
 
 
-def law_of(policy: Shaped, arms: list[Arm]) -> Law:
-    """How runs end, with the elimination rule as typed here."""
+def compute_law(policy: Shaped, arms: list[Arm]) -> Law:
+    """Compute how runs end, with the elimination rule as written here."""
     law: Law = defaultdict(float)
     states: dict[tuple[tuple[tuple[int, float], ...], int], float] = {
         (tuple((arm, 0.0) for arm in range(len(arms))), 0): 1.0
@@ -78,48 +79,48 @@ def law_of(policy: Shaped, arms: list[Arm]) -> Law:
                 kept = {arm: total for arm, total in totals.items() if best - total <= boundary}
                 made = pulls + len(sums)
                 if len(kept) == 1 or made + len(kept) > policy.max_pulls:
-                    split(law, chance, kept, made)
+                    add_end(law, chance, kept, made)
                 else:
                     following[tuple(kept.items()), made] += chance
         states = following
     return law
 
 
-def enumerated(policy: Shaped, arms: list[Arm]) -> Law:
-    """How runs end, by telling every sequence of rewards to a run stepped by hand."""
+def enumerate_law(policy: Shaped, arms: list[Arm]) -> Law:
+    """Compute how runs end by telling every sequence of rewards to a run stepped by hand."""
     law: Law = defaultdict(float)
-    started: list[tuple[list[float], float]] = [([], 1.0)]
-    while started:
-        told, mass = started.pop()
+    prefixes: list[tuple[list[float], float]] = [([], 1.0)]
+    while prefixes:
+        rewards, mass = prefixes.pop()
         run = policy.start()
-        for reward in told:
+        for reward in rewards:
             run.tell(reward)
         arm = run.ask()
         if arm is not None:
             for value, probability in zip(*arms[arm], strict=True):
-                started.append(([*told, value], mass * probability))
+                prefixes.append(([*rewards, value], mass * probability))
             continue
         first, alive = arms_offset(run.state), int(run.state[ALIVE])
         sums = {int(run.state[first + slot]): run.state[SUMS + slot] for slot in range(alive)}
         assert run.recommendation() in sums
-        split(law, mass, sums, run.pulls)
+        add_end(law, mass, sums, run.pulls)
     return law
 
 
-def simulated(policy: EliminationPolicy, bandit: Bandit, caps: list[int], runs: int, seed: int = 3) -> list[Runs]:
-    """Runs of the kernel at each of the caps, which are ascending and end with the policy's own."""
-    simulator = bounded_simulator(policy, arms_of(bandit), seed, np.array(caps[:-1], np.int64))
+def simulate(policy: EliminationPolicy, bandit: Bandit, caps: list[int], runs: int, seed: int = 3) -> list[Runs]:
+    """Simulate runs of the kernel at each of the caps, which ascend to the policy's own."""
+    simulator = safe_jump_simulator(policy, make_arms(bandit), seed, np.array(caps[:-1], np.int64))
     outcomes = Outcomes.empty(runs, control=False, caps=len(caps))
     simulator.block()(outcomes, 0)
     return [as_runs(outcomes.at_cap(place)) for place in range(len(caps))]
 
 
-def as_runs(found: Outcomes) -> Runs:
-    return Runs(found.recommended, found.pulls, found.undecided, found.leader)
+def as_runs(outcomes: Outcomes) -> Runs:
+    return Runs(outcomes.recommended, outcomes.pulls, outcomes.undecided, outcomes.leader)
 
 
 def misfits(runs: Runs, law: Law) -> list[str]:
-    """The ends that are seen too often or too seldom."""
+    """List the ends that occur too often or too rarely."""
     count = len(runs.pulls)
     seen: dict[End, int] = defaultdict(int)
     for end in zip(runs.recommended.tolist(), runs.pulls.tolist(), runs.undecided.tolist(), strict=True):
@@ -138,34 +139,34 @@ LEVELS: list[Arm] = [
     ((-1.0, 0.5), (0.25, 0.75)),
     ((0.0, 0.25, 1.0), (0.5, 0.25, 0.25)),
 ]
-ALONE: list[Arm] = [((0.0, 1.0), (0.3, 0.7)), ((0.5,), (1.0,)), ((0.0, 1.0), (0.6, 0.4))]
+NOISELESS: list[Arm] = [((0.0, 1.0), (0.3, 0.7)), ((0.5,), (1.0,)), ((0.0, 1.0), (0.6, 0.4))]
 
-# Lines that rise, fall, and go up and down; they leave room for jumps of 2 to 8 epochs, and drop arms after those.
+# Lines that rise, fall, and go up and down; they leave room for jumps of 2 to 8 epochs and drop arms after those.
 SETTINGS: dict[str, tuple[tuple[float, ...], list[Arm], list[int]]] = {
     "flat": ((4.5,), BINARY, [9, 13, 30, 46]),
     "rising": ((2.5, 2.5, 2.5, 3.0, 3.5, 4.5, 5.5), BINARY, [10, 25, 40]),
-    "falling at once": ((9.0,) * 8 + (2.5,), BINARY, [12, 29, 45]),
+    "falling suddenly": ((9.0,) * 8 + (2.5,), BINARY, [12, 29, 45]),
     "up and down": ((5.5, 6.5, 1.5, 6.5, 6.5, 6.5, 4.0, 8.5, 8.5, 4.5), BINARY, [30, 48]),
     "three values": ((5.0, 5.5, 6.0, 6.5), LEVELS, [9, 16, 24]),
-    "an arm without noise": ((2.5, 2.5, 3.0), ALONE, [9, 31, 42]),
+    "an arm without noise": ((2.5, 2.5, 3.0), NOISELESS, [9, 31, 42]),
     "never": ((np.inf,), BINARY, [9, 30]),
 }
 
 
-def bandit_of(arms: list[Arm]) -> Bandit:
+def make_bandit(arms: list[Arm]) -> Bandit:
     return Bandit(tuple(Categorical(*arm) for arm in arms))
 
 
-def known_law(name: str) -> tuple[list[Runs], list[Law]]:
+def runs_and_laws(name: str) -> tuple[list[Runs], list[Law]]:
     line, arms, caps = SETTINGS[name]
-    runs = simulated(Shaped(line, caps[-1]), bandit_of(arms), caps, 100_000)
-    return runs, [law_of(Shaped(line, cap), arms) for cap in caps]
+    runs = simulate(Shaped(line, caps[-1]), make_bandit(arms), caps, 100_000)
+    return runs, [compute_law(Shaped(line, cap), arms) for cap in caps]
 
 
 @pytest.mark.parametrize("cap", [9, 10, 11, 12])
 def test_the_law_is_that_of_all_reward_sequences(cap: int) -> None:
     for line in ((1.5,), (2.0, 2.0, 1.0)):
-        by_states, by_sequences = (find(Shaped(line, cap), BINARY) for find in (law_of, enumerated))
+        by_states, by_sequences = (compute(Shaped(line, cap), BINARY) for compute in (compute_law, enumerate_law))
         assert sum(by_states.values()) == pytest.approx(1.0, abs=1e-12)
         assert by_states == pytest.approx(by_sequences, abs=1e-12)
         assert len(by_states) > 4
@@ -173,32 +174,32 @@ def test_the_law_is_that_of_all_reward_sequences(cap: int) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_cap_has_the_law_of_its_policy(name: str) -> None:
-    for runs, law in zip(*known_law(name), strict=True):
+    for runs, law in zip(*runs_and_laws(name), strict=True):
         assert misfits(runs, law) == []
 
 
 def too_narrow(tables: EliminationTables, arms: FiniteArms) -> Reach:
-    reach = reach_of(tables, arms)
+    reach = make_reach(tables, arms)
     return reach._replace(low=0.25 * reach.low, high=0.25 * reach.high)
 
 
 def without_later_epochs(tables: EliminationTables, arms: FiniteArms) -> Reach:
-    return reach_of(tables, arms)._replace(floor=tables.boundary)
+    return make_reach(tables, arms)._replace(floor=tables.boundary)
 
 
 @pytest.mark.parametrize(
     ("name", "wrong"), [("flat", too_narrow), ("rising", too_narrow), ("up and down", without_later_epochs)]
 )
-def test_wrong_bounds_are_found_out(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several_caps, "reach_of", wrong)
-    runs, laws = known_law(name)
+def test_wrong_bounds_are_detected(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several_caps, "make_reach", wrong)
+    runs, laws = runs_and_laws(name)
     assert misfits(runs[-1], laws[-1])
 
 
-def test_a_law_at_another_cap_is_found_out() -> None:
+def test_the_law_at_another_cap_is_detected() -> None:
     line, arms, caps = SETTINGS["flat"]
-    runs, _ = known_law("flat")
-    assert misfits(runs[-1], law_of(Shaped(line, caps[-1] + 1), arms))
+    runs, _ = runs_and_laws("flat")
+    assert misfits(runs[-1], compute_law(Shaped(line, caps[-1] + 1), arms))
 
 
 LARGE: dict[str, tuple[EliminationPolicy, Bandit, list[int], int]] = {
@@ -215,7 +216,7 @@ LARGE: dict[str, tuple[EliminationPolicy, Bandit, list[int], int]] = {
         [999, 10_000],
         10_000,
     ),
-    "values that are on no lattice": (
+    "values not on a lattice": (
         Racing(4, 0.1, sigma=0.6, max_pulls=5_000),
         Bandit.categorical(
             (0.0, 1.0, 0.7071067811865476), [(0.2, 0.7, 0.1), (0.3, 0.3, 0.4), (0.6, 0.4, 0.0), (0.9, 0.0, 0.1)]
@@ -235,9 +236,9 @@ LARGE: dict[str, tuple[EliminationPolicy, Bandit, list[int], int]] = {
 @pytest.mark.parametrize("name", LARGE)
 def test_long_runs_agree_with_drawing_every_pull(name: str) -> None:
     policy, bandit, caps, runs = LARGE[name]
-    for cap, found in zip(caps, simulated(policy, bandit, caps, runs), strict=True):
+    for cap, jumped in zip(caps, simulate(policy, bandit, caps, runs), strict=True):
         assert isinstance(policy, Racing)
-        alone = Racing(policy.arms, policy.delta, policy.sigma, cap)
+        capped = Racing(policy.arms, policy.delta, policy.sigma, cap)
         drawn = Outcomes.empty(runs, control=False)
-        direct_simulator(alone, arms_of(bandit), 77).block()(drawn, 0)
-        assert discrepancies(found, as_runs(drawn), cap) == []
+        direct_simulator(capped, make_arms(bandit), 77).block()(drawn, 0)
+        assert discrepancies(jumped, as_runs(drawn), cap) == []

@@ -1,12 +1,13 @@
-"""Where a jump of several arms is cut: against Gaussian walks drawn whole, by code that shares nothing with it.
+"""Where a jump of several arms is cut, against complete Gaussian walks drawn by independent code.
 
-Where both ends are given, they lie inside the boundary, so that only bounds, steps and pending intervals can find a
-drop in between.
+Where both ends are given, they lie inside the boundary, so only bounds, steps and pending intervals can find a drop in
+between.
 
-Error rate: each of the 7 comparisons of a case fails for right code with probability at most ALPHA = 1e-8 over the
-choice of the seeds, which are fixed, and so do the 2 of jumps whose end is drawn: below 2e-7 in all. The share of jumps
-cut is compared by Fisher's exact test, the laws of the epoch and of each arm's sum there by Dvoretzky-Kiefer-Wolfowitz
-between two samples, 2 exp(-N t^2) (Wei and Dudley 2012). Negative controls: the same code with a part blinded or wrong.
+Error rate: each of the 7 comparisons of a case fails for correct code with probability at most ALPHA = 1e-8 over the
+choice of the seeds, which are fixed, and so do the 2 for jumps whose end is drawn: below 2e-7 in all. The share of
+jumps cut is compared by Fisher's exact test, and the laws of the epoch and of each arm's sum there by
+Dvoretzky-Kiefer-Wolfowitz between two samples, 2 exp(-N t^2) (Wei and Dudley 2012). Negative controls: the same code
+with a part blinded or wrong.
 """
 
 import math
@@ -27,11 +28,11 @@ from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
 
 ALPHA = 1e-8
 RUNS = 20_000
-START, END = 400, 465  # an odd length, so that halves differ
+START, END = 400, 465  # an odd length, so that the halves differ
 
 Floats = npt.NDArray[np.float64]
 
-# Sums at the two ends and sigmas: one leader and three that it may drop, or two and two.
+# Sums at the two ends, and sigmas: one leader and three arms that it may drop, or two and two.
 CASES = {
     "one leader": ([100.0, 8.0, 8.0, 11.0, 60.0], [110.0, 15.0, 16.0, 13.0, 65.0], [1.0, 1.0, 1.0, 1.0, 1.0]),
     "unequal sigmas": ([100.0, 99.0, 10.0, 14.0, 50.0], [108.0, 110.0, 17.0, 15.0, 70.0], [0.6, 1.2, 1.0, 0.9, 1.3]),
@@ -39,8 +40,8 @@ CASES = {
 BOUNDARY = 5.0 * np.sqrt(np.arange(END + 1.0))
 
 
-def cut_by(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Where each of many jumps is cut, and the sums there."""
+def cut_jumps(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Find where each of many jumps is cut, and the sums there."""
     begin, end, sigma = (np.array(values) for values in CASES[case])
     count = len(begin)
 
@@ -63,8 +64,8 @@ def cut_by(locate: Any, case: str) -> tuple[npt.NDArray[np.int64], Floats]:
     return epochs, sums
 
 
-def cut_by_drawing(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
-    """The same with whole bridges: sums of steps, corrected to end where they should."""
+def cut_drawn_walks(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Do the same with complete bridges: sums of steps, corrected to end where they should."""
     begin, end, sigma = (np.array(values) for values in CASES[case])
     length = END - START
     steps = np.random.default_rng(6).standard_normal((RUNS, length, len(begin))) * sigma
@@ -77,25 +78,25 @@ def cut_by_drawing(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def distance(one: Floats, two: Floats) -> float:
-    """Between two samples' distribution functions."""
+    """Return the distance between the distribution functions of two samples."""
     values = np.concatenate([one, two])
     functions = [np.searchsorted(np.sort(sample), values, side="right") / len(sample) for sample in (one, two)]
     return float(np.max(np.abs(functions[0] - functions[1])))
 
 
 def misfits(case: str, locate: Any) -> list[str]:
-    """The comparisons that fail."""
-    (epochs, sums), (true_epochs, true_sums) = cut_by(locate, case), cut_by_drawing(case)
-    cut = [int(np.sum(found < END)) for found in (epochs, true_epochs)]
+    """List the comparisons that fail."""
+    (epochs, sums), (true_epochs, true_sums) = cut_jumps(locate, case), cut_drawn_walks(case)
+    cut = [int(np.sum(sample < END)) for sample in (epochs, true_epochs)]
     allowed = math.sqrt(math.log(2.0 / ALPHA) / RUNS)
     checks = {
-        "share": fisher_exact(np.array([[found, RUNS - found] for found in cut])).pvalue > ALPHA,
+        "share": fisher_exact(np.array([[count, RUNS - count] for count in cut])).pvalue > ALPHA,
         "epoch": distance(epochs.astype(np.float64), true_epochs.astype(np.float64)) < allowed,
     }
-    # Rounded, as where nothing is cut the two codes' sums differ in the last bit.
+    # Rounded, because without a cut the sums of the two codes differ in the last bit.
     for arm in range(sums.shape[1]):
         checks[f"sum {arm}"] = distance(sums[:, arm].round(6), true_sums[:, arm].round(6)) < allowed
-    assert 0.05 * RUNS < cut[1] < 0.6 * RUNS  # the case is one where it matters
+    assert 0.05 * RUNS < cut[1] < 0.6 * RUNS  # otherwise the case would test little
     return [name for name, passed in checks.items() if not passed]
 
 
@@ -123,21 +124,21 @@ def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s
 BLIND = [blind_close_arms, blind_touching_sum, blind_halved_sums, blind_step_bridges]
 
 
-def with_another(function: Any, name: str, another: Any) -> Any:
-    """The same code, compiled with another function under a name that it calls."""
+def replace_called(function: Any, name: str, replacement: Any) -> Any:
+    """Compile the same code with a replacement for the function that it calls by `name`."""
     original = function.py_func
-    names = {**original.__globals__, name: njit(another)}
-    return njit(error_model="numpy")(FunctionType(original.__code__, names, f"{original.__name__}_another_{name}"))
+    names = {**original.__globals__, name: njit(replacement)}
+    return njit(error_model="numpy")(FunctionType(original.__code__, names, f"{original.__name__}_replaced_{name}"))
 
 
 @pytest.mark.parametrize("blind", BLIND)
-def test_blinded_parts_are_found_out(blind: Any) -> None:
-    changed = with_another(first_drop, blind.__name__.removeprefix("blind_"), blind)
+def test_blinded_parts_are_detected(blind: Any) -> None:
+    changed = replace_called(first_drop, blind.__name__.removeprefix("blind_"), blind)
     assert "epoch" in misfits("one leader", changed)
 
 
 def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
-    """Steps of the right variance that do not lead to the sums at the end."""
+    """Take steps of the right variance that do not lead to the sums at the end."""
     while epoch < end - 1:
         high = -np.inf
         low = np.inf
@@ -153,19 +154,19 @@ def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s
     return epoch, False, s0, s1, s2, s3
 
 
-def test_steps_that_do_not_lead_to_the_end_are_found_out() -> None:
-    assert misfits("one leader", with_another(first_drop, "step_bridges", loose_step_bridges)) != []
+def test_steps_that_do_not_lead_to_the_end_are_detected() -> None:
+    assert misfits("one leader", replace_called(first_drop, "step_bridges", loose_step_bridges)) != []
 
 
-# A jump whose end is not given: sums at its start and means, so that a drop inside is likely enough, and mostly where
-# U was drawn before the jump was examined.
+# A jump whose end is not given. Sums at its start and means are such that a drop inside is likely enough, mostly in
+# jumps whose U was drawn before they were examined.
 JUMPS = 100_000
 LENGTH = 40
 BEGIN, MEANS = np.array([93.0, 1.0, 40.0]), np.array([0.16, 0.12, 0.1])
 
 
-def ended_by(jumping: Any) -> npt.NDArray[np.int64]:
-    """Where each of many jumps ends."""
+def end_jumps(jumping: Any) -> npt.NDArray[np.int64]:
+    """Find where each of many jumps ends."""
 
     def run_all(boundary, begin, means, state, work, epochs):
         gap = boundary[START] - (np.max(begin) - np.min(begin))
@@ -185,25 +186,25 @@ def ended_by(jumping: Any) -> npt.NDArray[np.int64]:
 
 
 @cache
-def ended_by_drawing() -> npt.NDArray[np.int64]:
-    """The same with every pull drawn."""
+def end_drawn_walks() -> npt.NDArray[np.int64]:
+    """Do the same with every pull drawn."""
     generator = np.random.default_rng(8)
-    found = []
+    lengths = []
     for _ in range(10):
         steps = generator.standard_normal((JUMPS // 10, LENGTH, 3)) + MEANS
         over = np.ptp(BEGIN + np.cumsum(steps, axis=1), axis=2) > BOUNDARY[START + 1 : START + 1 + LENGTH]
-        found.append(np.where(over.any(axis=1), over.argmax(axis=1) + 1, LENGTH))
-    return START + np.concatenate(found)
+        lengths.append(np.where(over.any(axis=1), over.argmax(axis=1) + 1, LENGTH))
+    return START + np.concatenate(lengths)
 
 
 def jump_misfits(jumping: Any) -> list[str]:
-    """The comparisons that fail."""
-    epochs, true_epochs = ended_by(jumping), ended_by_drawing()
-    cut = [int(np.sum(found < START + LENGTH)) for found in (epochs, true_epochs)]
-    apart = distance(epochs.astype(np.float64), true_epochs.astype(np.float64))
+    """List the comparisons that fail."""
+    epochs, true_epochs = end_jumps(jumping), end_drawn_walks()
+    cut = [int(np.sum(sample < START + LENGTH)) for sample in (epochs, true_epochs)]
+    largest_distance = distance(epochs.astype(np.float64), true_epochs.astype(np.float64))
     checks = {
-        "share": fisher_exact(np.array([[found, JUMPS - found] for found in cut])).pvalue > ALPHA,
-        "epoch": apart < math.sqrt(math.log(2.0 / ALPHA) / JUMPS),
+        "share": fisher_exact(np.array([[count, JUMPS - count] for count in cut])).pvalue > ALPHA,
+        "epoch": largest_distance < math.sqrt(math.log(2.0 / ALPHA) / JUMPS),
     }
     return [name for name, passed in checks.items() if not passed]
 
@@ -212,15 +213,15 @@ def test_a_jump_ends_where_walks_cross() -> None:
     assert jump_misfits(jump) == []
 
 
-def test_a_jump_that_forgets_its_uniform_number_is_found_out() -> None:
+def test_a_jump_that_forgets_its_uniform_number_is_detected() -> None:
     def forgetful(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
         return first_drop(count, boundary, variance, far, end, UNKNOWN, state, work, s0, s1, s2, s3)
 
-    assert "share" in jump_misfits(with_another(jump, "first_drop", forgetful))
+    assert "share" in jump_misfits(replace_called(jump, "first_drop", forgetful))
 
 
-def test_a_jump_that_stands_wherever_it_may_is_found_out() -> None:
+def test_a_jump_that_is_always_accepted_is_detected() -> None:
     def largest(s0, s1, s2, s3):
         return 1.0, s0, s1, s2, s3
 
-    assert "share" in jump_misfits(with_another(jump, "uniform", largest))
+    assert "share" in jump_misfits(replace_called(jump, "uniform", largest))

@@ -1,24 +1,24 @@
-"""The laws of sums of rewards, and the bounds within which nothing can happen."""
+"""The laws of sums of rewards, and the bounds on jumps in which no arm can be dropped."""
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from dbcare import Bandit, Racing
-from dbcare.engines.draws import FiniteArms, arms_of
-from dbcare.engines.skip.safe_jumps import reach_of
-from dbcare.engines.skip.sum_tables import MOST_VALUES, doubled, with_sums
+from dbcare.engines.draws import FiniteArms, make_arms
+from dbcare.engines.skip.safe_jumps import make_reach
+from dbcare.engines.skip.sum_tables import MAX_VALUES, add_sums, double_law
 from dbcare.policies.elimination import EliminationTables
 
 
 def finite(bandit: Bandit) -> FiniteArms:
-    arms = arms_of(bandit)
+    arms = make_arms(bandit)
     assert isinstance(arms, FiniteArms)
     return arms
 
 
-def drawn_law(arms: FiniteArms, arm: int) -> dict[float, float]:
-    """Value by value, the probability with which Walker's table gives it."""
+def read_law(arms: FiniteArms, arm: int) -> dict[float, float]:
+    """Return the probability of each value under Walker's table."""
     law: dict[float, float] = {}
     start, stop = int(arms.first[arm]), int(arms.first[arm + 1])
     for index in range(start, stop):
@@ -29,12 +29,12 @@ def drawn_law(arms: FiniteArms, arm: int) -> dict[float, float]:
 
 
 def test_sums_of_bernoulli_rewards_are_binomial() -> None:
-    sums, levels = with_sums(finite(Bandit.bernoulli([0.3, 0.9, 0.0])), 256.0)
+    sums, levels = add_sums(finite(Bandit.bernoulli([0.3, 0.9, 0.0])), 256.0)
     assert levels == 8
     for level in range(levels + 1):
         size = 2**level
         for arm, chance in enumerate((0.3, 0.9, 0.0)):
-            law = drawn_law(sums, 3 * level + arm)
+            law = read_law(sums, 3 * level + arm)
             for count in range(size + 1):
                 assert law.get(float(count), 0.0) == pytest.approx(binom.pmf(count, size, chance), abs=1e-14)
 
@@ -44,37 +44,37 @@ def test_sums_of_bernoulli_rewards_are_binomial() -> None:
 )
 def test_sums_have_the_law_of_adding_one_reward_at_a_time(values: tuple[float, ...]) -> None:
     probabilities = np.arange(1.0, len(values) + 1) / sum(range(1, len(values) + 1))
-    sums, levels = with_sums(finite(Bandit.categorical(values, [tuple(probabilities)] * 2)), 8.0)
+    sums, levels = add_sums(finite(Bandit.categorical(values, [tuple(probabilities)] * 2)), 8.0)
     assert levels == 3
-    counted = {(0,) * len(values): 1.0}  # how often each value was drawn
+    mass_by_counts = {(0,) * len(values): 1.0}  # keys: how often each value was drawn
     for _ in range(8):
         following: dict[tuple[int, ...], float] = {}
-        for counts, mass in counted.items():
+        for counts, mass in mass_by_counts.items():
             for index, probability in enumerate(probabilities):
                 key = (*counts[:index], counts[index] + 1, *counts[index + 1 :])
                 following[key] = following.get(key, 0.0) + mass * float(probability)
-        counted = following
+        mass_by_counts = following
     law: dict[float, float] = {}
-    for counts, mass in counted.items():
+    for counts, mass in mass_by_counts.items():
         total = round(float(np.dot(counts, values)), 6)
         law[total] = law.get(total, 0.0) + mass
-    assert drawn_law(sums, 2 * levels) == pytest.approx(law, abs=1e-14)
+    assert read_law(sums, 2 * levels) == pytest.approx(law, abs=1e-14)
 
 
 def test_tables_stay_small() -> None:
-    sums, levels = with_sums(finite(Bandit.drug_leveled()), 1e9)
+    sums, levels = add_sums(finite(Bandit.drug_leveled()), 1e9)
     assert 2**levels >= 128
-    assert np.diff(sums.first).max() <= MOST_VALUES
+    assert np.diff(sums.first).max() <= MAX_VALUES
     generator = np.random.default_rng(1)
-    assert doubled((np.sort(generator.random(60)), np.full(60, 1 / 60))) is None
-    assert with_sums(finite(Bandit.empirical(generator.random((2, 60)))), 1e9)[1] == 0
+    assert double_law((np.sort(generator.random(60)), np.full(60, 1 / 60))) is None
+    assert add_sums(finite(Bandit.empirical(generator.random((2, 60)))), 1e9)[1] == 0
 
 
-def test_the_floor_is_the_least_boundary_from_an_epoch_on() -> None:
+def test_the_floor_is_the_lowest_boundary_from_an_epoch_on() -> None:
     generator = np.random.default_rng(2)
     boundary = generator.random(50)
     tables = EliminationTables(boundary, np.array([0, 0, 20, 3]), np.array([0, 0, 29, 12]), 10**6)
-    floor = reach_of(tables, finite(Bandit.bernoulli([0.5, 0.5, 0.5]))).floor
+    floor = make_reach(tables, finite(Bandit.bernoulli([0.5, 0.5, 0.5]))).floor
     for alive in (2, 3):
         row, last = tables.row[alive], tables.last_epoch[alive]
         for epoch in range(last + 1):
@@ -83,9 +83,9 @@ def test_the_floor_is_the_least_boundary_from_an_epoch_on() -> None:
 
 
 def test_the_margin_covers_rounding() -> None:
-    """Sums of 10^6 rewards added one by one are off by less than the margin allows for."""
+    """Sums of 10^6 rewards, added one by one, are off by less than the margin allows."""
     policy, arms = Racing(3, 0.1, max_pulls=2_000_000), finite(Bandit.categorical((0.0, 0.7), [(0.5, 0.5)] * 3))
-    reach = reach_of(policy.tables, arms)
+    reach = make_reach(policy.tables, arms)
     rewards = np.full(10**6, 0.7)
     assert abs(float(np.cumsum(rewards)[-1]) - 700_000.0) < len(rewards) * reach.margin
     assert reach.margin < 1e-8

@@ -1,4 +1,4 @@
-"""`evaluate_grid` over a grid equals `evaluate` point by point, and takes policies that know the gap."""
+"""`evaluate_grid` equals `evaluate` point by point and accepts policies that know the gap."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ GAPS = [0.1, 0.4, 0.9]
 
 
 @pytest.mark.parametrize("policy", [DBCARE(RISK, 2, sigma=0.5), TwoArmConfidence(0.1, sigma=0.5, max_pulls=2_000)])
-def test_grid_equals_points(policy: DBCARE) -> None:
+def test_the_grid_equals_single_points(policy: DBCARE) -> None:
     gaussian = evaluate_grid(policy, GAPS, sigma=0.5)
     bernoulli = evaluate_grid(policy, GAPS, family="bernoulli")
     for place, gap in enumerate(GAPS):
@@ -24,8 +24,8 @@ def test_grid_equals_points(policy: DBCARE) -> None:
             assert curve.quantiles[place].tolist() == list(point.pulls.quantiles.values())
 
 
-def test_oracle_is_given_as_a_function_of_the_gap() -> None:
-    """m = ceil(4/gap^2 ln(gap^3/(8 c))) pulls each (0 if negative); P(error) = Q(gap sqrt(m/2)), 1/2 for m = 0."""
+def test_the_oracle_is_passed_as_a_function_of_the_gap() -> None:
+    """m = ceil(4/gap^2 ln(gap^3/(8 c))) pulls each (0 if negative); P(error) = Q(gap sqrt(m/2)), or 1/2 for m = 0."""
     curve = evaluate_grid(lambda gap: KnownGapOracle(RISK, gap), GAPS)
     for place, gap in enumerate(GAPS):
         pulls = max(0.0, np.ceil(4.0 / gap**2 * np.log(gap**3 / 8e-3)))
@@ -35,7 +35,7 @@ def test_oracle_is_given_as_a_function_of_the_gap() -> None:
     assert curve.mean_pulls[2] > 0.0
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(InvalidValueError, match="gaussian, bernoulli"):
         evaluate_grid(DBCARE(RISK, 2), GAPS, family="cauchy")
     with pytest.raises(EngineError, match="two arms"):

@@ -1,0 +1,65 @@
+"""Command-line options made from options that are defined once (`dbcare.options`)."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from dbcare.cli.shared import parse_numbers, parse_per_arm, parse_whole
+from dbcare.options import Option, OptionKind, read_options
+
+METAVARS = {
+    OptionKind.WHOLE: "INTEGER",
+    OptionKind.PER_ARM: "NUMBER[,NUMBER...]",
+    OptionKind.INTERVAL: "LOW,HIGH",
+    OptionKind.NUMBERS: "NUMBER[,NUMBER...]",
+    OptionKind.NAMES: "NAME[,NAME...]",
+}
+PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
+    OptionKind.WHOLE: parse_whole,
+    OptionKind.PER_ARM: parse_per_arm,
+    OptionKind.INTERVAL: lambda name, text: tuple(parse_numbers(name, text)),
+    OptionKind.NUMBERS: parse_numbers,
+    OptionKind.NAMES: lambda _name, text: [part.strip() for part in text.split(",")],
+}
+
+
+def with_options(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a typed dictionary in place of its parameter `options`.
+
+    The command receives those that were given, parsed, as a dictionary; for all others the library's defaults apply.
+    """
+    defined = read_options(options)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**arguments: Any) -> None:
+            given = {name: arguments.pop(name) for name in defined}
+            parsed = {
+                name: PARSERS[defined[name].kind](name, value) if defined[name].kind in PARSERS else value
+                for name, value in given.items()
+                if value not in (None, False)
+            }
+            command(**arguments, options=parsed)
+
+        own = inspect.signature(command, eval_str=True).parameters
+        made = [_make_parameter(name, option) for name, option in defined.items()]
+        parameters = [each for name, parameter in own.items() for each in (made if name == "options" else [parameter])]
+        run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
+            [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
+        )
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
+
+
+def _make_parameter(name: str, option: Option) -> inspect.Parameter:
+    flag = f"--{name.replace('_', '-')}"
+    if option.kind is OptionKind.FLAG:
+        annotation: Any = Annotated[bool, typer.Option(flag, help=option.help)]
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+    kind: Any = float | None if option.kind is OptionKind.NUMBER else str | None
+    annotation = Annotated[kind, typer.Option(flag, help=option.help, metavar=METAVARS.get(option.kind))]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

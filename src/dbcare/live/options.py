@@ -1,0 +1,125 @@
+"""The options of a study, defined once.
+
+`create_study` spells them out with their defaults; the client, `replay_log`, the command line, the HTTP API and the
+dashboard's form read them here. A new option needs an entry here, a parameter of `create_study`, and a field of
+`Settings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, TypedDict
+
+from dbcare.options import Option, OptionKind
+from dbcare.risk import Loss
+
+DIRECTIONS = ("maximize", "minimize")
+MAX_ARMS_PER_REQUEST = 1000
+MAX_NAME_LENGTH = 200
+
+
+def _live_policies() -> list[str]:
+    from dbcare.policies.registry import POLICIES  # noqa: PLC0415  # so that --help needs no numpy
+
+    return POLICIES.live
+
+
+class ReplayOptions(TypedDict, total=False):
+    """The options that a replay of logged data takes too."""
+
+    price: Annotated[
+        float | Sequence[float] | None,
+        Option(
+            OptionKind.PER_ARM,
+            "Price of a trial, or one per arm, such as 0.4,0.4,2.",
+            label="Price of a trial",
+            hint="Or one per arm, separated by spaces.",
+        ),
+    ]
+    value: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "What one unit of reward is worth, or what a wrong choice costs (risk misidentification).",
+            label="Value",
+            hint="What one unit of reward is worth, or what a wrong choice costs.",
+        ),
+    ]
+    cost: Annotated[
+        float | Sequence[float] | None,
+        Option(OptionKind.PER_ARM, "price / value, instead of both.", label="Cost"),
+    ]
+    direction: Annotated[
+        str,
+        Option(
+            OptionKind.CHOICE,
+            "Whether to maximize or minimize rewards. Default: maximize.",
+            lambda: DIRECTIONS,
+            label="Goal",
+        ),
+    ]
+    risk: Annotated[
+        str,
+        Option(
+            OptionKind.CHOICE,
+            "What a wrong choice loses: its gap in means (simple_regret), or the same whatever the gap "
+            "(misidentification). Default: simple_regret.",
+            lambda: sorted(map(str, Loss), reverse=True),
+            label="A wrong choice loses",
+        ),
+    ]
+    sigma: Annotated[
+        float | None, Option(OptionKind.NUMBER, "Standard deviation of a reward.", label="Standard deviation (sigma)")
+    ]
+    bounds: Annotated[
+        tuple[float, float] | None,
+        Option(OptionKind.INTERVAL, "Range of possible rewards, such as 0,5.", label="Bounds"),
+    ]
+    binary: Annotated[bool, Option(OptionKind.FLAG, "Rewards are 0 or 1.", label="Binary rewards")]
+    policy: Annotated[
+        str, Option(OptionKind.CHOICE, "Name of the policy. Default: breakeven.", _live_policies, label="Policy")
+    ]
+    unit: Annotated[
+        str,
+        Option(OptionKind.TEXT, "Currency of all amounts. Default: USD.", longest=MAX_NAME_LENGTH, label="Currency"),
+    ]
+    seed: Annotated[
+        int,
+        Option(
+            OptionKind.WHOLE, "Random seed for breaking ties. Default: 0.", minimum=0, maximum=2**63 - 1, label="Seed"
+        ),
+    ]
+
+
+class StudyOptions(ReplayOptions, total=False):
+    """All options of a study."""
+
+    max_spend: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "Stop the study before it spends more than this.",
+            label="Budget",
+            hint="Leave empty for no limit.",
+        ),
+    ]
+    max_ahead: Annotated[
+        int | None,
+        Option(
+            OptionKind.WHOLE,
+            "Maximum number of pending trials. Default: twice the number of workers.",
+            minimum=1,
+            maximum=1_000_000,
+            label="Max pending trials",
+            hint="Default: twice the workers.",
+        ),
+    ]
+    timeout_reward: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "Reward to record when a trial's lease expires. Default: replace the trial.",
+            label="Reward of an expired trial",
+            hint="Leave empty to replace the trial.",
+        ),
+    ]

@@ -1,0 +1,255 @@
+"""`Study`: a decision in progress, wherever it is kept and however it is reached."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, overload
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.live.export import TrialRow, make_data_frame, write_trials
+from dbcare.live.leases import DEFAULT_LEASE, Lease
+from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.settings import Settings
+from dbcare.live.trial import Trial, trial_number
+
+MAX_REASON_LENGTH = 1000
+
+
+class Study(ABC):
+    """A decision in progress, safe for many workers, which survives whatever happens to them.
+
+    Get one with `create_study` or `load_study`, or from a server with `connect`. A study may be used from several
+    threads.
+
+    Attributes
+    ----------
+    name : str
+        The study's name.
+    settings : Settings
+        What it was created with.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("study example", arms=["A", "B"], price=0.4, value=100.0, sigma=0.5)
+    >>> while not study.should_stop():
+    ...     if trial := study.ask():
+    ...         study.tell(trial, {"A": 0.9, "B": 0.1}[trial.arm])
+    >>> study.recommendation().arm
+    'A'
+    """
+
+    name: str
+    settings: Settings
+
+    @overload
+    def ask(
+        self,
+        n: None = None,
+        lease: Lease = DEFAULT_LEASE,
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+        key: str | None = None,
+    ) -> Trial | None: ...
+    @overload
+    def ask(
+        self,
+        n: int,
+        lease: Lease = DEFAULT_LEASE,
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+        key: str | None = None,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        lease: Lease = DEFAULT_LEASE,
+        worker: str | None = None,
+        *,
+        timeout_reward: float | None = None,
+        key: str | None = None,
+    ) -> Trial | list[Trial] | None:
+        """Return the next trial, or up to `n` of them.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many trials; without it, a single one is returned rather than a list.
+        lease : str, float, timedelta or None
+            How long the trial may take: "90s", "30m", "2h", "1d", a number of seconds, or None for no limit. A trial
+            that is not told within its lease is replaced, or counts as `timeout_reward`.
+        worker : str, optional
+            Who asks. Twice as many trials as there are workers may be pending.
+        timeout_reward : float, optional
+            Reward to record when the lease expires. Default: the study's own, if it has one.
+        key : str, optional
+            Asking again with the same key returns the same trials, for when a response may have been lost.
+
+        Returns
+        -------
+        Trial, list of Trial or None
+            None, or fewer than `n`, while the policy waits for rewards, and after it has stopped.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is invalid.
+        StorageError
+            If the storage fails; nothing was handed out.
+        """
+        wanted = 1 if n is None else validation.whole("n", n, at_least=1)
+        if worker is not None:
+            validation.text("worker", worker)
+        if key is not None:
+            validation.text("key", key)
+        if timeout_reward is not None:
+            timeout_reward = self.settings.check_reward("timeout_reward", timeout_reward)
+        trials = self._ask(wanted, lease, worker, timeout_reward, key)
+        return trials if n is not None else (trials[0] if trials else None)
+
+    @abstractmethod
+    def _ask(
+        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
+    ) -> list[Trial]:
+        """Hand out up to `wanted` trials; all arguments but the lease have been checked."""
+
+    def tell(
+        self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True
+    ) -> None:
+        """Record the outcome of a trial: its reward, or that it failed.
+
+        Parameters
+        ----------
+        trial : Trial or int
+            The trial, or its number.
+        reward : float, optional
+            The trial's reward.
+        failed : bool
+            Whether the trial gave no reward; it is then replaced.
+        charged : bool
+            Whether a failed trial cost its price anyway.
+
+        Raises
+        ------
+        AlreadyToldError
+            If a different outcome was recorded before. Repeating the same outcome is harmless.
+        InvalidRewardError
+            If the study does not accept the reward; the trial still waits for one.
+        StudyNotFoundError
+            If no such trial was asked.
+        """
+        if failed is not (reward is None):
+            raise InvalidValueError(f"Pass either `reward` or failed=True but got {reward!r} and {failed!r}.")
+        if not isinstance(charged, bool):
+            raise InvalidValueError(f"`charged` must be True or False but got {charged!r}.")
+        self._tell(trial, reward, charged)
+
+    @abstractmethod
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
+        """Record a reward, or a failure where it is None."""
+
+    def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
+        """Record many rewards at once, all of them or none; each is a trial and its reward."""
+        outcomes = list(answers)
+        for trial, reward in outcomes:
+            if reward is None:
+                raise InvalidValueError(f"`reward` of trial {trial_number(trial)} must be a real number but got None.")
+        self._tell_many(outcomes)
+
+    @abstractmethod
+    def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
+        """Record rewards, all or none."""
+
+    def add(self, observations: Iterable[tuple[str, float]]) -> None:
+        """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
+
+        Like rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
+        """
+        self._add(
+            [(self._arm_index(name), self.settings.check_reward("reward", reward)) for name, reward in observations]
+        )
+
+    @abstractmethod
+    def _add(self, observations: list[tuple[int, float]]) -> None:
+        """Add observations, each an arm's index and a reward."""
+
+    @abstractmethod
+    def should_stop(self) -> bool:
+        """Return whether the study has stopped."""
+
+    @abstractmethod
+    def recommendation(self) -> Recommendation:
+        """Return the arm to choose as things stand, and how certain that is."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """Return the state of the study: what is counted, and what is pending."""
+
+    @abstractmethod
+    def pending(self) -> list[Pending]:
+        """Return the trials that have not been counted, in the order asked."""
+
+    @abstractmethod
+    def history(self) -> list[HistoryPoint]:
+        """Return spend and expected loss over time; a study that breaks even stops where they meet."""
+
+    @abstractmethod
+    def explain(self) -> list[str]:
+        """Explain every elimination and the stop, in one sentence each with its numbers."""
+
+    @abstractmethod
+    def trials(self) -> list[TrialRow]:
+        """Return every trial that was asked, in order, with its outcome."""
+
+    def to_dataframe(self) -> Any:
+        """Return the trials as a data frame of pandas or polars, whichever is installed."""
+        return make_data_frame(self.trials())
+
+    def export(self, path: str | Path) -> Path:
+        """Write the trials to a .csv, .jsonl or .parquet file."""
+        return write_trials(self.trials(), path)
+
+    @abstractmethod
+    def pause(self) -> None:
+        """Hand out no trials until `resume`; outcomes are still accepted."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Resume after `pause`."""
+
+    def stop(self, reason: str = "stopped by hand") -> None:
+        """Stop the study for good."""
+        self._stop(validation.text("reason", reason, longest=MAX_REASON_LENGTH))
+
+    @abstractmethod
+    def _stop(self, reason: str) -> None:
+        """Stop the study; the reason has been checked."""
+
+    def retire(self, arm: str, reason: str = "withdrawn") -> None:
+        """Withdraw an arm for a reason outside the study.
+
+        The study then decides among the others as if this one had never been in it, and may need more trials for that
+        even if it had stopped. Past spend still counts.
+        """
+        self._retire(self._arm_index(arm), validation.text("reason", reason, longest=MAX_REASON_LENGTH))
+
+    @abstractmethod
+    def _retire(self, arm: int, reason: str) -> None:
+        """Withdraw an arm, given by its index; both arguments have been checked."""
+
+    @abstractmethod
+    def check(self) -> int:
+        """Replay all events and compare with the stored summary; return their number, or raise what differs."""
+
+    def _arm_index(self, name: str) -> int:
+        if name not in self.settings.arms:
+            raise InvalidValueError(f"`arm` must be one of {', '.join(self.settings.arms)} but got {name!r}.")
+        return self.settings.arms.index(name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, arms={list(self.settings.arms)})"

@@ -1,0 +1,44 @@
+"""Amounts of money, and how they are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Money:
+    """An amount to show people: money, or units of the loss where nobody said what a unit is worth.
+
+    Written with thousands separators, cents below a thousand, and three digits below one: "12,340 USD", "8.40",
+    "0.052". Amounts in units of the loss have three digits.
+
+    Parameters
+    ----------
+    amount : float
+        How much.
+    currency : str or None
+        The currency's name, which follows the amount; empty for money without a name. None: units of the loss.
+
+    Examples
+    --------
+    >>> from dbcare.money import Money
+    >>> str(Money(12_340.4, "USD")), str(Money(8.4, "")), str(Money(0.000123456, None))
+    ('12,340 USD', '8.40', '0.000123')
+    """
+
+    amount: float
+    currency: str | None
+
+    def __str__(self) -> str:
+        if self.currency is None:
+            return f"{self.amount:.3g}"
+        return f"{self._number()} {self.currency}".rstrip()
+
+    def _number(self) -> str:
+        size = abs(self.amount)
+        if size < 0.9995:
+            return f"{self.amount:.3g}"
+        return f"{self.amount:,.0f}" if size >= 999.995 else f"{self.amount:,.2f}"
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)

@@ -1,0 +1,71 @@
+"""The options of a plan, defined once: `plan` spells them out with their defaults, all other doors read them here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, TypedDict
+
+from dbcare.options import Option, OptionKind
+from dbcare.risk import Loss
+
+MAX_GAPS_PER_REQUEST = 12
+MAX_RUNS_PER_REQUEST = 1_000
+
+
+class PlanOptions(TypedDict, total=False):
+    """The options that a server accepts too."""
+
+    price: Annotated[
+        float | Sequence[float] | None,
+        Option(OptionKind.PER_ARM, "Price of an observation, such as 0.40, or one per arm, such as 0.4,0.4,2."),
+    ]
+    value: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "What one unit of reward is worth, or what a wrong choice costs (risk misidentification).",
+        ),
+    ]
+    cost: Annotated[float | Sequence[float] | None, Option(OptionKind.PER_ARM, "price / value, instead of both.")]
+    sigma: Annotated[float | None, Option(OptionKind.NUMBER, "Standard deviation of a reward.")]
+    baseline: Annotated[
+        float | None, Option(OptionKind.NUMBER, "For rewards of 0 or 1: the usual rate, instead of sigma.")
+    ]
+    risk: Annotated[
+        str,
+        Option(
+            OptionKind.CHOICE,
+            "What a wrong choice loses: its gap in means (simple_regret), or the same whatever the gap "
+            "(misidentification). Default: simple_regret.",
+            lambda: sorted(map(str, Loss), reverse=True),
+        ),
+    ]
+    bound: Annotated[float | None, Option(OptionKind.NUMBER, "The largest possible difference of two means.")]
+    gaps: Annotated[
+        float | Iterable[float] | None,
+        Option(
+            OptionKind.NUMBERS,
+            "Gaps between the best arm and the others, such as 0.01,0.1.",
+            longest=MAX_GAPS_PER_REQUEST,
+        ),
+    ]
+    runs: Annotated[
+        int | None,
+        Option(
+            OptionKind.WHOLE,
+            "Runs per estimate. Default: as many as fit in a second.",
+            minimum=2,
+            maximum=MAX_RUNS_PER_REQUEST,
+        ),
+    ]
+    seed: Annotated[int, Option(OptionKind.WHOLE, "Random seed of the runs. Default: 0.", minimum=0, maximum=2**63 - 1)]
+
+
+class LocalPlanOptions(PlanOptions, total=False):
+    """All options of a plan."""
+
+    policies: Annotated[
+        str | Iterable[str] | None,
+        Option(OptionKind.NAMES, "Compare only these policies, such as breakeven,dbcare."),
+    ]
+    threads: Annotated[int | None, Option(OptionKind.WHOLE, "Number of threads. Default: all CPUs.", minimum=1)]

@@ -1,0 +1,77 @@
+"""The ways to decide that a plan compares: registered policies, a test of fixed size, and deciding without data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dbcare import validation
+from dbcare.errors import GuessingIsBestWarning, InvalidValueError
+from dbcare.planner.setting import PlanSetting
+from dbcare.policies.fixed import Guess, Uniform
+from dbcare.policies.look import BLACK, DASHES, RED, Look
+from dbcare.policies.policy import Policy
+from dbcare.policies.registry import POLICIES
+from dbcare.risk import Risk
+
+Build = Callable[[PlanSetting, float, float], tuple[Policy, Risk]]  # from a setting, the gap, and the largest gap
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to decide: what tables call it, how it looks in figures, and how it is built for a gap."""
+
+    name: str
+    label: str
+    look: Look
+    dashes: str
+    build: Build
+
+
+def _test(setting: PlanSetting, gap: float, _largest: float) -> tuple[Policy, Risk]:
+    return Uniform(setting.arms, setting.test_pulls(gap)), setting.equal_shares
+
+
+def _guess(setting: PlanSetting, _gap: float, _largest: float) -> tuple[Policy, Risk]:
+    return Guess(setting.arms), setting.equal_shares
+
+
+FIXED_SIZE_TEST = Strategy("fixed-size-test", "fixed-size test", Look((RED,), "^"), "-.", _test)
+DECIDE_NOW = Strategy("decide-now", "decide now", Look((BLACK,), "x"), ":", _guess)
+OWN = {strategy.name: strategy for strategy in (FIXED_SIZE_TEST, DECIDE_NOW)}
+
+
+def strategy_names() -> list[str]:
+    """Return the names of all strategies: policies that run live first, then the planner's own."""
+    return [*POLICIES.live, *OWN]
+
+
+def default_names() -> list[str]:
+    """Return the names of the strategies that every plan compares, in the order of its table."""
+    return [*POLICIES.planned, *OWN]
+
+
+def find_strategy(name: object) -> Strategy:
+    """Return a strategy by name; an unknown name is an error that lists all."""
+    if name in OWN:
+        return OWN[str(name)]
+    entry = POLICIES[validation.one_of("policies", name, strategy_names())]
+
+    def build(setting: PlanSetting, _gap: float, largest: float) -> tuple[Policy, Risk]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GuessingIsBestWarning)  # the plan itself will say so
+            return entry.build(setting.facts(entry, largest)), setting.risk
+
+    return Strategy(entry.name, entry.label, entry.look, DASHES.get(entry.kind, "-"), build)
+
+
+def find_obstacle(strategy: Strategy, setting: PlanSetting) -> str | None:
+    """Return why a registered policy cannot take part, if it cannot."""
+    if strategy.name in OWN:
+        return None
+    try:
+        strategy.build(setting, 1.0, 1.0)
+    except InvalidValueError as refused:
+        return str(refused).rstrip(".")
+    return None

@@ -1,0 +1,127 @@
+"""How a policy is built from what is known of a problem, and what a class must have to be built at all."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from importlib import import_module
+from typing import Any, cast
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.policies.policy import Policy
+from dbcare.policies.rule import Rule
+
+FACTS = ("risk", "arms", "sigma", "bound", "gap", "family", "max_pulls")  # parameters that a problem fills
+OVERRIDABLE = ("sigma", "bound", "max_pulls")  # facts that an option may replace
+PARAMETERS = {
+    "init": ("state", "tables", "tie"),
+    "ask": ("state", "tables"),
+    "tell": ("state", "tables", "arm", "reward"),
+    "recommend": ("state", "tables"),
+    "send": ("state", "tables", "arm"),
+}
+
+
+def import_factory(path: str) -> Callable[..., Policy]:
+    """Import a policy's class or function from `module:name`."""
+    module, _, name = path.partition(":")
+    try:
+        factory = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as failure:
+        raise InvalidValueError(
+            f"`policy` must name a function that can be imported but got {path}: {failure}."
+        ) from None
+    if not callable(factory):
+        raise InvalidValueError(f"`policy` must name a function but got {path}, which is {factory!r}.")
+    return cast(Callable[..., Policy], factory)
+
+
+def own_options(factory: Callable[..., Any]) -> list[str]:
+    """Return the options that users may give: what no problem fixes, or what they may replace."""
+    taken = inspect.signature(factory).parameters
+    own = [name for name in taken if name not in FACTS or name in OVERRIDABLE]
+    return [*own, "budget_per_arm"] if "budget" in taken else own
+
+
+def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: Mapping[str, Any]) -> Policy:
+    """Call a factory with the facts and options it takes, and check what it returns.
+
+    `facts` has a method `known` (`PolicyFacts`). Where a policy takes a budget, `budget_per_arm` may be given instead.
+    """
+    taken = inspect.signature(factory).parameters
+    refuse_unknown(f"Options of {name}", options, own_options(factory))
+    known = facts.known()
+    arguments = {option: value for option, value in known.items() if option in taken} | dict(options)
+    if "budget_per_arm" in arguments:
+        if "budget" in arguments:
+            raise InvalidValueError(f"Pass {name} either `budget` or `budget_per_arm`, not both.")
+        per_arm = validation.whole("budget_per_arm", arguments.pop("budget_per_arm"), at_least=1)
+        arguments["budget"] = per_arm * known["arms"]
+    require_all(name, taken, arguments)
+    policy = factory(**arguments)
+    check_policy(name, policy)
+    return policy
+
+
+def check_factory(name: str, factory: Any) -> None:
+    """Refuse what cannot build a policy: not callable, a class that is not complete, a rule of the wrong shape."""
+    if not callable(factory):
+        raise InvalidValueError(f"The source of {name} must be a Policy class or a function but got {factory!r}.")
+    if isinstance(factory, type):
+        if not issubclass(factory, Policy):
+            raise InvalidValueError(f"The source of {name} must be a subclass of Policy but got {factory!r}.")
+        if missing := sorted(getattr(factory, "__abstractmethods__", ())):
+            raise InvalidValueError(
+                f"{factory.__name__} cannot be registered as {name}: it lacks {', '.join(missing)}."
+            )
+        if isinstance(rule := inspect.getattr_static(factory, "rule", None), Rule):
+            check_rule(name, rule)
+
+
+def check_policy(name: str, policy: Any) -> None:
+    """Refuse a policy that no engine could run."""
+    if not isinstance(policy, Policy):
+        raise InvalidValueError(f"{name} must return a Policy but got {policy!r}.")
+    if not isinstance(policy.rule, Rule):
+        raise InvalidValueError(f"`rule` of {name} must be a Rule but got {policy.rule!r}.")
+    check_rule(name, policy.rule)
+    validation.whole(f"state_size of {name}", policy.state_size, at_least=1)
+
+
+def check_rule(name: str, rule: Rule) -> None:
+    """Refuse a rule one of whose functions takes the wrong number of arguments."""
+    for field in fields(Rule):
+        function = getattr(rule, field.name)
+        if function is None and field.name == "send":
+            continue
+        expected = PARAMETERS[field.name]
+        try:
+            inspect.signature(function).bind(*expected)
+        except (TypeError, ValueError):
+            shown = function if not callable(function) else f"one with {inspect.signature(function)}"
+            raise InvalidValueError(
+                f"`{field.name}` of {name} must be a function of ({', '.join(expected)}) but got {shown}."
+            ) from None
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse any of `given` that is not `known`, listing what is."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise InvalidValueError(f"{what} must be among {', '.join(names) or 'none'} but got {name!r}.")
+
+
+def require_all(name: str, taken: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> None:
+    """Refuse a call that lacks a parameter without a default."""
+    missing = [
+        option
+        for option, parameter in taken.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and option not in given
+    ]
+    if missing:
+        raise InvalidValueError(f"{name} needs {', '.join(missing)} but got {', '.join(given) or 'nothing'}.")

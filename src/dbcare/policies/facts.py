@@ -1,0 +1,57 @@
+"""What a policy may be told about a problem, by the names of the parameters that policies share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dbcare.bandit import Bandit
+from dbcare.rewards import Bernoulli
+from dbcare.risk import Risk
+
+MAX_CAP_PULLS = 1e15
+
+
+@dataclass(frozen=True)
+class PolicyFacts:
+    """The risk, the number of arms, the spread of the rewards, and what else is known.
+
+    `bound` is the largest possible difference of two means, `gap` that between the two best arms, and `family` the
+    rewards' distribution; None where nobody knows. Only yardsticks and simulations know the gap.
+    """
+
+    risk: Risk
+    arms: int
+    sigma: float | None
+    bound: float | None = None
+    gap: float | None = None
+    family: str | None = None
+
+    @classmethod
+    def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
+        """Return what a simulation of `bandit` knows; `bound` defaults to the spread of its means, at least 1."""
+        return cls(
+            risk,
+            len(bandit.arms),
+            bandit.sigma,
+            max(bandit.spread, 1.0) if bound is None else bound,
+            bandit.smallest_gap,
+            "bernoulli" if isinstance(bandit.arms[0], Bernoulli) else "gaussian",
+        )
+
+    @property
+    def max_pulls(self) -> int:
+        """The paper's cap on fixed confidence, 10 / cost, but at least one pull per arm."""
+        return max(self.arms, round(min(10.0 / min(self.risk.costs(self.arms)), MAX_CAP_PULLS)))
+
+    def known(self) -> dict[str, Any]:
+        """Return the values by parameter; an unknown sigma is passed on as None, other unknown values are left out."""
+        values = {
+            "risk": self.risk,
+            "arms": self.arms,
+            "bound": self.bound,
+            "gap": self.gap,
+            "family": self.family,
+            "max_pulls": self.max_pulls,
+        }
+        return {name: value for name, value in values.items() if value is not None} | {"sigma": self.sigma}

@@ -1,0 +1,43 @@
+"""How policies look in figures: what kind of policy it is decides the dashes, and each has colors it prefers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+# The colors of Okabe and Ito, distinct for any color vision (with their yellow darkened).
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#8C7A00", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+PALETTE = (BLUE, ORANGE, RED, SKY, GREEN, PURPLE, YELLOW)
+VIOLET = "#5E2CA5"  # reserved for our own policies, which also have markers
+
+
+class PolicyKind(StrEnum):
+    """What a policy is asked to keep to, and so what it is compared with."""
+
+    PAPER = "paper"  # DBCARE itself
+    OURS = "ours"  # not in the paper
+    FIXED_BUDGET = "fixed budget"
+    FIXED_CONFIDENCE = "fixed confidence"
+    YARDSTICK = "yardstick"  # knows what nobody knows, or nothing at all
+    OTHER = "other"  # a policy that someone else registered
+
+
+DASHES = {
+    PolicyKind.FIXED_BUDGET: "--",
+    PolicyKind.FIXED_CONFIDENCE: "-.",
+    PolicyKind.YARDSTICK: ":",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colors a policy prefers, in order, and its marker, which may be hollow; without a marker, a plain line."""
+
+    colors: tuple[str, ...] = ()
+    marker: str = ""
+    hollow: bool = False
+
+
+PLAIN = Look()

@@ -1,0 +1,314 @@
+"""Policies by name: one entry per policy, read by everything that lets people choose one.
+
+A package of your own adds policies through entry points of the group `dbcare.policies`, whose values are a `Policy`
+class, a function that returns a policy, or a `PolicyEntry`; a program adds them with `register_policy`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from typing import Any
+
+from dbcare import validation
+from dbcare.bandit import Bandit
+from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
+from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
+from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.look import BLUE, GREEN, ORANGE, PLAIN, PURPLE, RED, SKY, VIOLET, YELLOW, Look, PolicyKind
+from dbcare.policies.policy import Policy
+from dbcare.risk import Risk
+
+DEFAULT_POLICY = "breakeven"
+GROUP = "dbcare.policies"  # of entry points
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class PolicyEntry:
+    """A policy by name: how to build it, and how to show it.
+
+    Parameters
+    ----------
+    name : str
+        Lowercase words joined by hyphens, such as "my-lucb".
+    source : type, callable or str
+        The policy's class, a function that returns a policy, or "module:name" to import one of them when it is needed.
+        Its parameters may be those of `PolicyFacts.known` and options of its own.
+    label : str
+        What figures and tables call the policy. Default: its name.
+    kind : PolicyKind
+        What it is compared with, which also decides its dashes in figures.
+    look : Look
+        Its color and marker in figures.
+    live : bool
+        Whether live studies may use it: all parameters that a study cannot know must have defaults.
+    planned : bool
+        Whether every plan compares it.
+
+    Examples
+    --------
+    >>> from dbcare.policies.registry import POLICIES
+    >>> POLICIES["racing"].label, POLICIES["racing"].live
+    ('racing', False)
+    """
+
+    name: str
+    source: Callable[..., Policy] | str
+    label: str = ""
+    kind: PolicyKind = PolicyKind.OTHER
+    look: Look = PLAIN
+    live: bool = False
+    planned: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise InvalidValueError(
+                f"`name` must be lowercase words joined by hyphens, such as my-lucb, but got {self.name!r}."
+            )
+        if not isinstance(self.source, str):
+            check_factory(self.name, self.source)
+        validation.set_fields(self, label=self.label or self.name)
+
+    @property
+    def factory(self) -> Callable[..., Policy]:
+        """The class or function that builds the policy."""
+        return import_factory(self.source) if isinstance(self.source, str) else self.source
+
+    @property
+    def options(self) -> list[str]:
+        """The policy's own options, which no problem fixes."""
+        return own_options(self.factory)
+
+    @property
+    def learns_spread(self) -> bool:
+        """Whether the policy corrects a sigma that the rewards contradict."""
+        return bool(getattr(self.factory, "learns_spread", False))
+
+    def build(self, facts: PolicyFacts, options: Mapping[str, Any] | None = None) -> Policy:
+        """Build the policy for a problem, with options of its own."""
+        return make_policy(self.name, self.factory, facts, options or {})
+
+
+class PolicyRegistry(Mapping[str, PolicyEntry]):
+    """Entries by name: those that ship first, then those of installed packages, then those added at run time.
+
+    Installed packages are imported when a name is first looked up that does not ship, or when names are listed.
+    """
+
+    def __init__(self, entries: Iterable[PolicyEntry]) -> None:
+        self._shipped = {entry.name: entry for entry in entries}
+        self._added: dict[str, PolicyEntry] = {}
+        self._lock = threading.RLock()
+        self._loaded = False
+
+    def __getitem__(self, name: str) -> PolicyEntry:
+        if name in self._shipped:
+            return self._shipped[name]
+        self._load_packages()
+        return self._added[name]
+
+    def __iter__(self) -> Any:
+        self._load_packages()
+        return iter([*self._shipped, *self._added])
+
+    def __len__(self) -> int:
+        self._load_packages()
+        return len(self._shipped) + len(self._added)
+
+    def entry(self, name: object, argument: str = "policy", *, live: bool = False) -> PolicyEntry:
+        """Return an entry; an unknown name, or one that is not `live` though it must be, is an error listing names."""
+        if isinstance(name, str) and name in self._shipped and (self._shipped[name].live or not live):
+            return self._shipped[name]
+        return self[validation.one_of(argument, name, self.live if live else self)]
+
+    @property
+    def live(self) -> list[str]:
+        """Names of the policies that live studies may use."""
+        return [name for name, entry in self.items() if entry.live]
+
+    @property
+    def planned(self) -> list[str]:
+        """Names of the policies that every plan compares."""
+        return [name for name, entry in self.items() if entry.planned]
+
+    def kind(self, name: str) -> PolicyKind:
+        """Return the kind of a policy; that of a function named `module:function` is OTHER."""
+        return PolicyKind.OTHER if ":" in name else self.entry(name).kind
+
+    def add(self, entry: PolicyEntry) -> None:
+        """Add an entry; its name must be new."""
+        with self._lock:
+            if entry.name in self:
+                raise InvalidValueError(
+                    f"`name` must be new but got {entry.name!r}, which is registered as {self[entry.name].source!r}."
+                )
+            self._added[entry.name] = entry
+
+    def remove(self, name: str) -> None:
+        """Remove an entry that was added; those that ship stay."""
+        with self._lock:
+            self._load_packages()
+            del self._added[validation.one_of("name", name, self._added)]
+
+    def _load_packages(self) -> None:
+        with self._lock:
+            if self._loaded:
+                return
+            self._loaded = True
+            for point in entry_points(group=GROUP):
+                try:
+                    loaded = point.load()
+                    entry = loaded if isinstance(loaded, PolicyEntry) else PolicyEntry(point.name, loaded, live=True)
+                    self.add(replace(entry, name=point.name))
+                except Exception as failure:  # whatever a stranger's module does, the other policies stay usable
+                    warnings.warn(
+                        f"Policy {point.name!r} ({point.value}) could not be loaded: {failure}",
+                        PolicyNotLoadedWarning,
+                        stacklevel=2,
+                    )
+
+
+def _shipped(name: str, source: str, label: str, kind: PolicyKind, look: Look, **uses: bool) -> PolicyEntry:
+    return PolicyEntry(name, f"dbcare.{source}", label, kind, look, **uses)
+
+
+POLICIES = PolicyRegistry(
+    [
+        _shipped("breakeven", "policies.breakeven:Breakeven", "Breakeven", PolicyKind.OURS,
+                 Look((VIOLET,), "o"), live=True, planned=True),
+        _shipped("breakeven-racing", "policies.breakeven_racing:BreakevenRacing", "BreakevenRacing", PolicyKind.OURS,
+                 Look((VIOLET,), "s", hollow=True), live=True),
+        _shipped("dbcare", "policies.dbcare:DBCARE", "DBCARE", PolicyKind.PAPER,
+                 Look((BLUE,)), live=True, planned=True),
+        _shipped("racing", "policies.racing:Racing", "racing", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
+        _shipped("two-arm-confidence", "policies.racing:TwoArmConfidence", "two-arm confidence",
+                 PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
+        _shipped("sequential-halving", "policies.halving:SequentialHalving", "Sequential Halving",
+                 PolicyKind.FIXED_BUDGET, Look((ORANGE, RED))),
+        _shipped("successive-rejects", "policies.halving:SuccessiveRejects", "Successive Rejects",
+                 PolicyKind.FIXED_BUDGET, Look((RED, ORANGE))),
+        _shipped("uniform", "policies.fixed:Uniform", "uniform", PolicyKind.FIXED_BUDGET, Look((YELLOW,))),
+        _shipped("known-gap-oracle", "policies.fixed:KnownGapOracle", "known-gap oracle",
+                 PolicyKind.YARDSTICK, Look((PURPLE,))),
+        _shipped("known-gap-sprt", "engines.best_sprt:BestSPRT", "known-gap SPRT",
+                 PolicyKind.YARDSTICK, Look((YELLOW,))),
+        _shipped("guess", "policies.fixed:Guess", "guess", PolicyKind.YARDSTICK, Look((YELLOW,))),
+    ]
+)  # fmt: skip
+
+
+def register_policy(
+    name: str,
+    source: Callable[..., Policy],
+    *,
+    label: str = "",
+    kind: PolicyKind = PolicyKind.OTHER,
+    look: Look = PLAIN,
+    live: bool = True,
+) -> None:
+    """Register a policy of your own, so that it can be used by name.
+
+    The name then works in `evaluate`, `build_policy`, sweep files, live studies, plans and the command line of this
+    process. To have it everywhere, let a package declare it as an entry point of the group `dbcare.policies`.
+
+    Parameters
+    ----------
+    name : str
+        Lowercase words joined by hyphens, such as "my-lucb".
+    source : type or callable
+        A `Policy` class, or a function that returns a policy. It is called with those of `risk`, `arms`, `sigma`,
+        `bound`, `gap`, `family` and `max_pulls` that are among its parameters, and with options of its own.
+    label : str
+        What figures and tables call the policy. Default: its name.
+    kind : PolicyKind
+        What the policy is compared with.
+    look : Look
+        Its color and marker in figures. Default: the next free color.
+    live : bool
+        Whether live studies may use it.
+
+    Raises
+    ------
+    InvalidValueError
+        If the name is taken or malformed, or the class or its rule is incomplete: the message says what is missing.
+
+    See Also
+    --------
+    unregister_policy : Remove it again, such as before a changed version is registered.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Risk, Uniform, evaluate, register_policy, unregister_policy
+    >>> register_policy("ten-each", lambda arms: Uniform(arms, pulls=10))
+    >>> evaluate("ten-each", Bandit.two_arm(0.5), Risk.simple_regret(1e-3)).pulls.mean
+    20.0
+    >>> unregister_policy("ten-each")
+    """
+    POLICIES.add(PolicyEntry(name, source, label, kind, look, live))
+
+
+def unregister_policy(name: str) -> None:
+    """Remove a policy that was registered or installed; those that ship with dbcare stay.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Raises
+    ------
+    InvalidValueError
+        If no such policy was added.
+
+    Examples
+    --------
+    >>> from dbcare import Guess, register_policy, unregister_policy
+    >>> register_policy("coin", Guess)
+    >>> unregister_policy("coin")
+    """
+    POLICIES.remove(name)
+
+
+def build_policy(name: str, bandit: Bandit, risk: Risk, **options: Any) -> Policy:
+    """Build a policy by name for a problem whose truth is known, as `evaluate` does for a name.
+
+    Parameters
+    ----------
+    name : str
+        A registered name, or `module:function` for a function of your own.
+    bandit : Bandit
+        The truth, which fixes the number of arms and sigma, and for yardsticks the gap.
+    risk : Risk
+        What a pull costs and what a wrong choice loses.
+    **options
+        The policy's own options, such as `delta` or `budget`; for those with a budget also `budget_per_arm`.
+
+    Returns
+    -------
+    Policy
+        The policy.
+
+    Raises
+    ------
+    InvalidValueError
+        If the name or an option is unknown: the message lists what exists.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Risk, build_policy
+    >>> build_policy("racing", Bandit.two_arm(0.5), Risk.simple_regret(1e-3), delta=0.1)
+    Racing(arms=2, delta=0.1, sigma=1.0, max_pulls=10000)
+    """
+    return build_from_facts(name, PolicyFacts.from_bandit(bandit, risk), options)
+
+
+def build_from_facts(name: str, facts: PolicyFacts, options: Mapping[str, Any]) -> Policy:
+    """Build a policy by name, or by `module:function`, from what is known of a problem."""
+    if isinstance(name, str) and ":" in name:
+        return make_policy(name, import_factory(name), facts, options)
+    return POLICIES.entry(name).build(facts, options)

@@ -1,0 +1,27 @@
+"""How a policy's sentences name the arms, and what they call one observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Names for a policy's sentences: of the arms, by index, and of one observation.
+
+    A run stepped by hand says "arm 2" and "pull"; a live study has names for its arms, and says "trial".
+    """
+
+    arms: tuple[str, ...] | None = None
+    noun: str = "pull"
+
+    def arm(self, index: int) -> str:
+        """Return the name of an arm."""
+        return f"arm {index}" if self.arms is None else self.arms[index]
+
+    def count(self, number: int) -> str:
+        """Return a number of observations, such as "1 pull" or "21 trials"."""
+        return f"{number} {self.noun}" if number == 1 else f"{number} {self.noun}s"
+
+
+DEFAULT_WORDING = Wording()

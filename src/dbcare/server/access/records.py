@@ -1,0 +1,163 @@
+"""Where keys and browser sessions are kept: never as they were given out, only as hashes.
+
+`AccessRecords` is all that the service asks for. In a database they are next to the studies; for a store of another
+kind they are in the memory of the process, unless you pass records of your own to `make_app`.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from dbcare.live.stores.base import Store
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.server.access.tables import TABLES, keys, sessions
+
+
+@dataclass(frozen=True)
+class KeyRecord:
+    """A key as it is stored; times are in seconds since 1970."""
+
+    id: str
+    name: str
+    role: str
+    salt: str
+    hash: str
+    created: float
+    revoked: float | None = None
+
+
+@dataclass(frozen=True)
+class SessionRecord:
+    """A browser's session as it is stored: the hash of its cookie, its key, and the token that its forms carry."""
+
+    hash: str
+    key: str
+    csrf: str
+    expires: float
+
+
+class AccessRecords(ABC):
+    """Keys and sessions; safe to use from several threads."""
+
+    @abstractmethod
+    def add_key(self, record: KeyRecord) -> None:
+        """Add a key."""
+
+    @abstractmethod
+    def list_keys(self) -> list[KeyRecord]:
+        """Return all keys, oldest first, including revoked ones."""
+
+    @abstractmethod
+    def find_key(self, identity: str) -> KeyRecord | None:
+        """Return a key, revoked or not."""
+
+    @abstractmethod
+    def revoke_key(self, identity: str, at: float) -> bool:
+        """Revoke a key; return whether there was one in use."""
+
+    @abstractmethod
+    def add_session(self, record: SessionRecord, now: float) -> None:
+        """Add a session, and remove those that have expired."""
+
+    @abstractmethod
+    def find_session(self, session_hash: str) -> SessionRecord | None:
+        """Return a session, expired or not."""
+
+    @abstractmethod
+    def remove_session(self, session_hash: str) -> None:
+        """Remove a session, if it is there."""
+
+
+class MemoryRecords(AccessRecords):
+    """Records that end with the process."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, KeyRecord] = {}
+        self._sessions: dict[str, SessionRecord] = {}
+        self._lock = threading.Lock()
+
+    def add_key(self, record: KeyRecord) -> None:
+        with self._lock:
+            self._keys[record.id] = record
+
+    def list_keys(self) -> list[KeyRecord]:
+        with self._lock:
+            return sorted(self._keys.values(), key=lambda record: (record.created, record.id))
+
+    def find_key(self, identity: str) -> KeyRecord | None:
+        return self._keys.get(identity)
+
+    def revoke_key(self, identity: str, at: float) -> bool:
+        with self._lock:
+            record = self._keys.get(identity)
+            if record is None or record.revoked is not None:
+                return False
+            self._keys[identity] = replace(record, revoked=at)
+            return True
+
+    def add_session(self, record: SessionRecord, now: float) -> None:
+        with self._lock:
+            kept = {name: session for name, session in self._sessions.items() if session.expires >= now}
+            self._sessions = {**kept, record.hash: record}
+
+    def find_session(self, session_hash: str) -> SessionRecord | None:
+        return self._sessions.get(session_hash)
+
+    def remove_session(self, session_hash: str) -> None:
+        with self._lock:
+            self._sessions.pop(session_hash, None)
+
+
+class SqlRecords(AccessRecords):
+    """Records in the database that has the studies."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        with store.transaction(write=True) as connection:
+            TABLES.create_all(connection)
+
+    def add_key(self, record: KeyRecord) -> None:
+        self._change(sa.insert(keys).values(**vars(record)))
+
+    def list_keys(self) -> list[KeyRecord]:
+        with self._store.transaction(write=False) as connection:
+            rows = connection.execute(sa.select(keys).order_by(keys.c.created, keys.c.id)).all()
+        return [KeyRecord(**row._mapping) for row in rows]
+
+    def find_key(self, identity: str) -> KeyRecord | None:
+        row = self._first(sa.select(keys).where(keys.c.id == identity))
+        return None if row is None else KeyRecord(**row._mapping)
+
+    def revoke_key(self, identity: str, at: float) -> bool:
+        in_use = (keys.c.id == identity) & keys.c.revoked.is_(None)
+        return self._change(sa.update(keys).where(in_use).values(revoked=at)) > 0
+
+    def add_session(self, record: SessionRecord, now: float) -> None:
+        with self._store.transaction(write=True) as connection:
+            connection.execute(sa.delete(sessions).where(sessions.c.expires < now))
+            connection.execute(sa.insert(sessions).values(**vars(record)))
+
+    def find_session(self, session_hash: str) -> SessionRecord | None:
+        row = self._first(sa.select(sessions).where(sessions.c.hash == session_hash))
+        return None if row is None else SessionRecord(**row._mapping)
+
+    def remove_session(self, session_hash: str) -> None:
+        self._change(sa.delete(sessions).where(sessions.c.hash == session_hash))
+
+    def _first(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
+        with self._store.transaction(write=False) as connection:
+            return connection.execute(query).first()
+
+    def _change(self, statement: sa.Insert | sa.Update | sa.Delete) -> int:
+        with self._store.transaction(write=True) as connection:
+            return connection.execute(statement).rowcount
+
+
+def open_records(store: Store) -> AccessRecords:
+    """Return the records that belong to a store: in its database, or else in memory."""
+    return SqlRecords(store) if isinstance(store, SqlStore) else MemoryRecords()
