@@ -33,7 +33,7 @@ class Cell:
 def paper_cells() -> Iterator[Cell]:
     """Yield every fourth point of every panel of the paper's figures."""
     for name in paper.NAMES:
-        experiment = definition.load(paper.file(name))
+        experiment = definition.load(paper.find_definition(name))
         for loss in experiment.losses:
             for setting in experiment.settings:
                 points = list(zip(setting.bandits, setting.costs, setting.x, strict=True))

@@ -22,7 +22,7 @@ from numpy_batch import eliminate, make_draw
 
 from dbcare import Racing
 from dbcare.lab import definition, paper
-from dbcare.lab.points import Point, plan
+from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.reproduce import RESULTS
 from dbcare.lab.result_store import ResultStore
 from dbcare.policies.elimination import EliminationPolicy
@@ -43,7 +43,7 @@ def time_reproduction(folder: Path, cache: Path) -> float:
 def batches() -> Iterator[tuple[EliminationPolicy, list[Point], float, int]]:
     """Yield a policy, the points of a batch, how many points of the paper the batch represents, and runs per point."""
     for name in paper.NAMES:
-        experiment = definition.load(paper.file(name))
+        experiment = definition.load(paper.find_definition(name))
         seen_keys = set()
         for curve in experiment.curves.values():
             policy = curve[0].policy
@@ -82,7 +82,7 @@ def read_mean_pulls(folder: Path) -> dict[str, float]:
     return {
         point.key: result.pulls
         for name in paper.NAMES
-        for work in plan(definition.load(paper.file(name)).points)
+        for work in plan_passes(definition.load(paper.find_definition(name)).points)
         for point, result in zip(work.points, records[work.key].results, strict=True)
     }
 

@@ -17,26 +17,7 @@ if TYPE_CHECKING:
     from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
     from dbcare.engines.evaluation import Evaluation as Evaluation
     from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
-    from dbcare.errors import AccessError as AccessError
-    from dbcare.errors import AlreadyToldError as AlreadyToldError
-    from dbcare.errors import AnswerLostError as AnswerLostError
     from dbcare.errors import DbcareError as DbcareError
-    from dbcare.errors import DbcareWarning as DbcareWarning
-    from dbcare.errors import EngineError as EngineError
-    from dbcare.errors import GuessingIsBestWarning as GuessingIsBestWarning
-    from dbcare.errors import InvalidRewardError as InvalidRewardError
-    from dbcare.errors import InvalidValueError as InvalidValueError
-    from dbcare.errors import NotAskedError as NotAskedError
-    from dbcare.errors import NotCompiledWarning as NotCompiledWarning
-    from dbcare.errors import PolicyNotLoadedWarning as PolicyNotLoadedWarning
-    from dbcare.errors import PrecisionWarning as PrecisionWarning
-    from dbcare.errors import ProtocolError as ProtocolError
-    from dbcare.errors import StoppedError as StoppedError
-    from dbcare.errors import StorageError as StorageError
-    from dbcare.errors import StudyError as StudyError
-    from dbcare.errors import StudyExistsError as StudyExistsError
-    from dbcare.errors import StudyMismatchError as StudyMismatchError
-    from dbcare.errors import StudyNotFoundError as StudyNotFoundError
     from dbcare.live.events import Event as Event
     from dbcare.live.events import EventKind as EventKind
     from dbcare.live.export import TrialRow as TrialRow
@@ -102,26 +83,7 @@ _HOME = {
     "evaluate_together": "engines.evaluate_together",
     "Evaluation": "engines.evaluation",
     "TwoArmLaw": "engines.exact.law",
-    "AccessError": "errors",
-    "AlreadyToldError": "errors",
-    "AnswerLostError": "errors",
     "DbcareError": "errors",
-    "DbcareWarning": "errors",
-    "EngineError": "errors",
-    "GuessingIsBestWarning": "errors",
-    "InvalidRewardError": "errors",
-    "InvalidValueError": "errors",
-    "NotAskedError": "errors",
-    "NotCompiledWarning": "errors",
-    "PolicyNotLoadedWarning": "errors",
-    "PrecisionWarning": "errors",
-    "ProtocolError": "errors",
-    "StoppedError": "errors",
-    "StorageError": "errors",
-    "StudyError": "errors",
-    "StudyExistsError": "errors",
-    "StudyMismatchError": "errors",
-    "StudyNotFoundError": "errors",
     "Event": "live.events",
     "EventKind": "live.events",
     "TrialRow": "live.export",

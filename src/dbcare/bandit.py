@@ -18,7 +18,24 @@ from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 @dataclass(frozen=True)
 class Bandit:
-    """K arms; `bound`, if given, is the paper's B: no two means differ by more."""
+    """K arms; `bound`, if given, is the paper's B: no two means differ by more.
+
+    Parameters
+    ----------
+    arms : tuple of reward families
+        The distribution of each arm's rewards; the class methods build common ones.
+    names : tuple of str, optional
+        Names of the arms.
+    bound : float, optional
+        The B of the paper: no two means differ by more.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit
+    >>> bandit = Bandit.gaussian([0.5, 0.2, 0.0], sigma=0.5)
+    >>> bandit.best_arms, round(bandit.smallest_gap, 3)
+    ((0,), 0.3)
+    """
 
     arms: tuple[Reward, ...]
     names: tuple[str, ...] | None = None

@@ -40,7 +40,21 @@ class Reward(Protocol):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Normal rewards with standard deviation `sigma`."""
+    """Normal rewards with standard deviation `sigma`.
+
+    Parameters
+    ----------
+    mean : float
+        Expected reward.
+    sigma : float
+        Standard deviation.
+
+    Examples
+    --------
+    >>> from dbcare import Gaussian
+    >>> Gaussian(mean=0.5, sigma=2.0).sigma
+    2.0
+    """
 
     mean: float
     sigma: float = 1.0
@@ -55,7 +69,21 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Categorical:
-    """Finitely many values with their probabilities."""
+    """Finitely many values with their probabilities.
+
+    Parameters
+    ----------
+    values : tuple of float
+        The possible rewards.
+    probabilities : tuple of float
+        The probability of each; they sum to 1.
+
+    Examples
+    --------
+    >>> from dbcare import Categorical
+    >>> Categorical((0.0, 1.0, 5.0), (0.5, 0.25, 0.25)).mean
+    1.5
+    """
 
     values: tuple[float, ...]
     probabilities: tuple[float, ...]
@@ -94,7 +122,19 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Reward 1 with probability `mean`, else 0."""
+    """Reward 1 with probability `mean`, else 0.
+
+    Parameters
+    ----------
+    mean : float
+        Probability of a reward of 1.
+
+    Examples
+    --------
+    >>> from dbcare import Bernoulli
+    >>> Bernoulli(0.3).sigma
+    0.5
+    """
 
     mean: float
 
@@ -116,7 +156,19 @@ class Bernoulli:
 
 @dataclass(frozen=True)
 class Empirical:
-    """Rewards drawn with replacement from observed `data`."""
+    """Rewards drawn with replacement from observed `data`.
+
+    Parameters
+    ----------
+    data : tuple of float
+        Observed rewards.
+
+    Examples
+    --------
+    >>> from dbcare import Empirical
+    >>> Empirical((0.0, 1.0, 2.0)).mean
+    1.0
+    """
 
     data: tuple[float, ...]
 

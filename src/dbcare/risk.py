@@ -1,10 +1,10 @@
-"""The price of a decision: what a wrong choice costs plus what the data cost.
+"""The risk of a decision: what a wrong choice costs plus what the data cost.
 
 misidentification   R_MI = P(recommended mean < best mean) + E[cost of all pulls]
 simple regret       R_SR = E[best mean - recommended mean] + E[cost of all pulls]
 
-(Section 1.1 of the paper.) Costs are in units of the loss; one for all arms, or one for each, which is `Breakeven`'s
-business. In money, a pull has a `price` and one unit of loss a `value`; the cost is price / value.
+(Section 1.1 of the paper.) A cost is in units of the loss: one for all arms, or one per arm, which only `Breakeven`
+accepts. In money, a pull has a `price` and one unit of loss has a `value`; the cost is price / value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from dbcare.money import Money
 
 
 class Loss(StrEnum):
-    """What a wrong recommendation costs: 1 for any error, or the gap in means."""
+    """What a wrong recommendation costs: 1 for any error, or the gap in means.
+
+    Examples
+    --------
+    >>> from dbcare import Loss
+    >>> str(Loss.SIMPLE_REGRET)
+    'simple_regret'
+    """
 
     MISIDENTIFICATION = "misidentification"
     SIMPLE_REGRET = "simple_regret"
@@ -28,7 +35,24 @@ class Loss(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class Risk:
-    """A loss and the cost of a pull; make one with `Risk.misidentification` or `Risk.simple_regret`."""
+    """A loss and the cost of a pull; create one with `Risk.misidentification` or `Risk.simple_regret`.
+
+    Parameters
+    ----------
+    loss : Loss
+        What a wrong recommendation loses.
+    cost : float or tuple of float
+        Cost of a pull in units of the loss, or one per arm.
+    value : float, optional
+        What one unit of loss is worth in money.
+
+    Examples
+    --------
+    >>> from dbcare import Risk
+    >>> risk = Risk.simple_regret(price=0.40, value=4_000)
+    >>> risk.cost, str(risk.money(0.5))
+    (0.0001, '2,000')
+    """
 
     loss: Loss
     cost: float | tuple[float, ...]
@@ -53,8 +77,8 @@ class Risk:
         price: float | Sequence[float] | None = None,
         value: float | None = None,
     ) -> Risk:
-        """Loss 1 for recommending any arm below the best; `value` is what that costs in money."""
-        return _made(Loss.MISIDENTIFICATION, cost, price, value)
+        """Charge a loss of 1 for recommending any arm below the best; `value` is what that costs in money."""
+        return _make_risk(Loss.MISIDENTIFICATION, cost, price, value)
 
     @classmethod
     def simple_regret(
@@ -64,24 +88,24 @@ class Risk:
         price: float | Sequence[float] | None = None,
         value: float | None = None,
     ) -> Risk:
-        """Loss = best mean - recommended mean; `value` is the money that one unit of reward is worth."""
-        return _made(Loss.SIMPLE_REGRET, cost, price, value)
+        """Charge best mean - recommended mean; `value` is what one unit of reward is worth in money."""
+        return _make_risk(Loss.SIMPLE_REGRET, cost, price, value)
 
     @property
     def _amounts(self) -> float | tuple[float, ...]:
-        """The cost, or the price where there is a value."""
+        """The price if there is a value, else the cost."""
         if self.value is None:
             return self.cost
         return self.cost * self.value if isinstance(self.cost, float) else tuple(c * self.value for c in self.cost)
 
     @property
     def _unit_name(self) -> str:
-        """What the user gave: a cost, or a price."""
+        """The argument that the user passed: cost or price."""
         return "cost" if self.value is None else "price"
 
     @property
     def single_cost(self) -> float:
-        """The cost of a pull where all arms cost the same; an error where they do not."""
+        """The cost of a pull of any arm; an error if costs differ."""
         if not self.costs_differ:
             return self.cost if isinstance(self.cost, float) else self.cost[0]
         raise InvalidValueError(
@@ -91,58 +115,54 @@ class Risk:
 
     @property
     def costs_differ(self) -> bool:
-        """Whether some arm costs more than another."""
+        """Whether some arms cost more than others."""
         return not isinstance(self.cost, float) and len(set(self.cost)) > 1
 
     def costs(self, arms: int) -> tuple[float, ...]:
-        """The cost of a pull of each of `arms` arms."""
+        """Return the cost of a pull, arm by arm."""
         if isinstance(self.cost, float):
             return (self.cost,) * arms
         if len(self.cost) != arms:
             raise InvalidValueError(
-                f"`{self._unit_name}` must have one entry for each of the {arms} arms but got {len(self.cost)}."
+                f"`{self._unit_name}` must have one entry per arm ({arms}) but got {len(self.cost)}."
             )
         return self.cost
 
     def in_money(self, amount: float) -> float:
-        """Convert an amount of loss or cost to money; requires a risk made from `price` and `value`."""
+        """Convert a loss or cost to money; requires a risk with a `price` and a `value`."""
         if self.value is None:
             raise InvalidValueError("`value` is required to convert amounts to money.")
         return amount * self.value
 
     def money(self, amount: float, currency: str = "") -> Money:
-        """Return an amount of loss or cost as people read it: in money where there is a `value`."""
+        """Return a loss or cost in a form for people: in money if there is a `value`."""
         return Money(amount, None) if self.value is None else Money(amount * self.value, currency)
 
 
-def required(risk: Any) -> Risk:
-    """`risk`, if it is one."""
+def check_risk(risk: Any) -> Risk:
+    """Return `risk` if it is a Risk."""
     if not isinstance(risk, Risk):
         raise InvalidValueError(f"`risk` must be a Risk but got {risk!r}.")
     return risk
 
 
-def _made(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
+def _make_risk(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
     if cost is not None:
         if price is not None or value is not None:
             raise InvalidValueError("Pass `cost`, or `price` and `value`, not both.")
         return Risk(loss, cost)
     if price is None or value is None:
-        raise InvalidValueError(
-            f"`cost`, or both `price` and `value`, must be given but got price={price}, value={value}."
-        )
+        raise InvalidValueError(f"Pass `cost`, or both `price` and `value`, but got price={price}, value={value}.")
     prices = _per_pull("price", price)
     worth = validation.positive("value", value)
-    cost = prices / worth if isinstance(prices, float) else tuple(each / worth for each in prices)
+    cost = prices / worth if isinstance(prices, float) else tuple(one / worth for one in prices)
     return Risk(loss, cost, worth)
 
 
 def _per_pull(name: str, amount: Any) -> float | tuple[float, ...]:
     if isinstance(amount, Iterable) and not isinstance(amount, str):
-        each_arm = tuple(validation.positive(f"{name}[{arm}]", each) for arm, each in enumerate(amount))
-        if len(each_arm) < 2:
-            raise InvalidValueError(
-                f"`{name}` must be one number or one for each of 2 or more arms but got {each_arm}."
-            )
-        return each_arm
+        amounts = tuple(validation.positive(f"{name}[{arm}]", one) for arm, one in enumerate(amount))
+        if len(amounts) < 2:
+            raise InvalidValueError(f"`{name}` must be one number, or one per arm for 2 or more, but got {amounts}.")
+        return amounts
     return validation.positive(name, amount)

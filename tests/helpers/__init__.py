@@ -1,1 +1,1 @@
-"""What several tests share: real processes, proxies that fail on purpose, a browser, and runs with given rewards."""
+"""Helpers of several tests: worker processes, servers, proxies that fail on purpose, a browser, hand-stepped runs."""

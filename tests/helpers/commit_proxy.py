@@ -1,4 +1,4 @@
-"""A middleman between workers and a PostgreSQL server that can lose the reply to a COMMIT."""
+"""A proxy between workers and a PostgreSQL server that can lose the reply to a COMMIT."""
 
 import os
 import socket
@@ -10,53 +10,54 @@ from pathlib import Path
 SOCKET = ".s.PGSQL.5432"
 
 
-class Middleman:
-    """Passes everything on, until `lose_next` is set: then the next COMMIT is carried out and nobody hears of it."""
+class CommitProxy:
+    """Forwards everything; once `lose_next` is set, the next COMMIT is executed but its reply is dropped."""
 
     def __init__(self, folder: Path, server: Path) -> None:
         self.lose_next = threading.Event()
         self._server = str(server / SOCKET)
-        self._door = socket.socket(socket.AF_UNIX)
-        self._door.bind(str(folder / SOCKET))
-        self._door.listen()
-        threading.Thread(target=self._welcome, daemon=True).start()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(folder / SOCKET))
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        self._door.shutdown(socket.SHUT_RDWR)
-        self._door.close()
+        """Accept no more connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
 
-    def _welcome(self) -> None:
-        with suppress(OSError):  # the door was closed
+    def _accept(self) -> None:
+        with suppress(OSError):  # raised by `close`
             while True:
-                client, _ = self._door.accept()
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._forward_requests, args=(client,), daemon=True).start()
 
-    def _serve(self, client: socket.socket) -> None:
+    def _forward_requests(self, client: socket.socket) -> None:
         server = socket.socket(socket.AF_UNIX)
         server.connect(self._server)
         losing = threading.Event()
-        threading.Thread(target=self._reply, args=(server, client, losing), daemon=True).start()
+        threading.Thread(target=self._forward_replies, args=(server, client, losing), daemon=True).start()
         with suppress(OSError):
-            while said := client.recv(1 << 16):
-                if b"COMMIT\0" in said and self.lose_next.is_set():
+            while request := client.recv(1 << 16):
+                if b"COMMIT\0" in request and self.lose_next.is_set():
                     self.lose_next.clear()
                     losing.set()
-                server.sendall(said)
+                server.sendall(request)
             server.shutdown(socket.SHUT_RDWR)
 
-    def _reply(self, server: socket.socket, client: socket.socket, losing: threading.Event) -> None:
+    def _forward_replies(self, server: socket.socket, client: socket.socket, losing: threading.Event) -> None:
         with suppress(OSError), server, client:
-            while (said := server.recv(1 << 16)) and not losing.is_set():
-                client.sendall(said)
+            while (reply := server.recv(1 << 16)) and not losing.is_set():
+                client.sendall(reply)
             client.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
-def middleman(folder: Path, server: str) -> Iterator[Middleman]:
-    """One that listens in `folder`."""
-    made = Middleman(folder, Path(server))
+def run_commit_proxy(folder: Path, server: str) -> Iterator[CommitProxy]:
+    """Run a proxy whose socket is in `folder`, for the server whose socket is in `server`."""
+    proxy = CommitProxy(folder, Path(server))
     try:
-        yield made
+        yield proxy
     finally:
-        made.close()
+        proxy.close()
         os.unlink(folder / SOCKET)

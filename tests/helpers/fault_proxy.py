@@ -1,4 +1,4 @@
-"""Between a client and the service: passes requests on, unless it is told to lose an answer or to make one up."""
+"""A proxy between a client and the service that can lose a response, or send one of its own."""
 
 import threading
 from collections import deque
@@ -15,53 +15,56 @@ JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True)
-class Says:
-    """An answer that is made up; the service hears nothing of the request."""
+class FakeResponse:
+    """A response sent instead of the service's, which never sees the request."""
 
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
 
 
-LOSE = None  # the request is passed on, and the answer is lost
+LOSE_RESPONSE = None  # forward the request, but not the response
 
 
-class Unruly(ThreadingHTTPServer):
-    """What is in `plan` happens to the next requests, one each; `seen` has the request lines so far."""
+class FaultProxy(ThreadingHTTPServer):
+    """Applies the faults in `plan` to the next requests, one each; `seen` lists the request lines so far."""
 
     daemon_threads = True
 
-    def __init__(self, behind: str) -> None:
-        self.plan: deque[Says | None] = deque()
+    def __init__(self, target: str) -> None:
+        self.plan: deque[FakeResponse | None] = deque()
         self.seen: list[str] = []
-        self.service = httpx2.Client(base_url=behind)
-        super().__init__(("127.0.0.1", 0), Between)
+        self.service = httpx2.Client(base_url=target)
+        super().__init__(("127.0.0.1", 0), ProxyHandler)
 
     @property
     def address(self) -> str:
+        """Where clients reach the proxy."""
         return f"http://127.0.0.1:{self.server_port}"
 
 
-class Between(BaseHTTPRequestHandler):
-    """One connection."""
+class ProxyHandler(BaseHTTPRequestHandler):
+    """Handles one connection."""
 
-    server: Unruly
+    server: FaultProxy
 
     def do_GET(self) -> None:
+        """Forward a request, unless the plan says otherwise."""
         self.server.seen.append(self.requestline)
-        step = self.server.plan.popleft() if self.server.plan else "pass on"
-        if isinstance(step, Says):
-            self._answer(step.status, step.headers, step.body)
+        step = self.server.plan.popleft() if self.server.plan else "forward"
+        if isinstance(step, FakeResponse):
+            self._respond(step.status, step.headers, step.body)
             return
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         headers = {name: value for name, value in self.headers.items() if name != "Host"}
-        answer = self.server.service.request(self.command, self.path, content=body, headers=headers)
-        if step is not LOSE:
-            self._answer(answer.status_code, {"Content-Type": answer.headers.get("content-type", "")}, answer.content)
+        response = self.server.service.request(self.command, self.path, content=body, headers=headers)
+        if step is not LOSE_RESPONSE:
+            content_type = {"Content-Type": response.headers.get("content-type", "")}
+            self._respond(response.status_code, content_type, response.content)
 
-    do_POST = do_DELETE = do_GET  # noqa: N815  # as the library wants it
+    do_POST = do_DELETE = do_GET  # noqa: N815  # the names that the base class looks for
 
-    def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
+    def _respond(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -69,18 +72,18 @@ class Between(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing on the screen."""
+        """Print nothing."""
 
 
 @contextmanager
-def unruly(behind: str) -> Iterator[Unruly]:
-    """One in front of the service at an address."""
-    with Unruly(behind) as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.02,))
+def run_fault_proxy(target: str) -> Iterator[FaultProxy]:
+    """Run a proxy in front of the service at an address."""
+    with FaultProxy(target) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield made
+            yield proxy
         finally:
-            made.shutdown()
+            proxy.shutdown()
             thread.join()
-            made.service.close()
+            proxy.service.close()

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests, from a wheel that carries one, which can be killed and started again."""
+"""A real PostgreSQL server for tests, from a wheel that contains one; it can be killed and started again."""
 
 import itertools
 import os
@@ -16,20 +16,20 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # comes with pgserver
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # on folders that it falls back to
+    warnings.simplefilter("ignore")  # about the folders it falls back to
     from pgserver._commands import POSTGRES_BIN_PATH
     from pgserver.utils import ensure_prefix_permissions, ensure_user_exists
 
 USER = "pgserver"  # PostgreSQL refuses to run as root
-GUARDED = "guarded"  # a role that must give its password
+GUARDED = "guarded"  # a role that needs a password
 PASSWORD = "correct-horse"
 
 
 class Server:
-    """A server that is reached through a socket; it starts when it is made."""
+    """A server that listens on a Unix socket; creating one starts it."""
 
     def __init__(self) -> None:
-        # Not where pytest keeps its files: the path of a socket must be short, and the server's user let in.
+        # Not in pytest's folder: the path of a socket must be short, and open to the server's user.
         self.socket = tempfile.mkdtemp(prefix="pg")
         self.data = Path(self.socket) / "data"
         self.log = Path(self.socket) / "log"
@@ -46,19 +46,21 @@ class Server:
         self.start()
 
     def address(self, database: str = "postgres", user: str = "postgres", socket: str | None = None) -> str:
+        """Return the address of a database, for a role, through a socket in another folder if one is named."""
         return f"postgresql://{user}@/{database}?host={socket or self.socket}"
 
-    def new_database(self) -> str:
-        """The address of an empty one."""
-        name = f"made{next(self.numbers)}"
-        self.sql(f"CREATE DATABASE {name}")
+    def create_database(self) -> str:
+        """Create an empty database and return its address."""
+        name = f"database{next(self.numbers)}"
+        self.execute(f"CREATE DATABASE {name}")
         return self.address(name)
 
-    def sql(self, command: str) -> None:
+    def execute(self, command: str) -> None:
+        """Run an SQL command as the superuser."""
         self._run("psql", "-q", "-U", "postgres", "-h", self.socket, "-c", command, data=False)
 
     def start(self) -> None:
-        """Returns once it takes connections."""
+        """Start the server; return once it accepts connections."""
         with self.log.open("ab") as log:
             command = [str(POSTGRES_BIN_PATH / "postgres"), "-D", str(self.data), "-k", self.socket, "-h", ""]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd="/")
@@ -68,7 +70,7 @@ class Server:
             time.sleep(0.005)
 
     def kill(self) -> None:
-        """As if the machine had lost its power: the server and all of its children at once, without a word."""
+        """Kill the server and all its children at once, as if the machine had lost power."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.kill()
         for child in children:
@@ -79,14 +81,15 @@ class Server:
             time.sleep(0.001)
 
     def stop(self) -> None:
+        """Shut the server down and remove its files."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
         shutil.rmtree(self.socket)
 
     def _run(self, program: str, *arguments: str, data: bool = True) -> None:
         command = [str(POSTGRES_BIN_PATH / program), *(["-D", str(self.data)] if data else []), *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, user=self.user, cwd="/", check=False)
-        assert ran.returncode == 0, ran.stderr
+        result = subprocess.run(command, capture_output=True, text=True, user=self.user, cwd="/", check=False)
+        assert result.returncode == 0, result.stderr
 
 
 def _is_alive(process: psutil.Process) -> bool:
@@ -97,8 +100,8 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 @contextmanager
-def server() -> Iterator[Server]:
-    """A server that is stopped in the end."""
+def run_server() -> Iterator[Server]:
+    """Run a server, and stop it in the end."""
     running = Server()
     try:
         yield running

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import fisher_exact
 
-ALPHA = 4e-9  # the probability that one comparison fails for runs of the same law, over the choice of the seeds
+ALPHA = 4e-9  # probability, over the choice of seeds, that one comparison fails for runs of the same law
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Runs:
         )
 
 
-def discrepancies(one: Runs, two: Runs, max_pulls: int) -> list[str]:
-    """List the comparisons between two samples of equal size that fail; no run has more than `max_pulls` pulls.
+def list_discrepancies(one: Runs, two: Runs, max_pulls: int) -> list[str]:
+    """List the failed comparisons between two samples of equal size; no run has more than `max_pulls` pulls.
 
     - Shares: Fisher's exact test.
     - Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-N t^2) for N >= 458 runs each (Wei and Dudley 2012).

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 import httpx2 as httpx
 
 SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
-STARTS_WITHIN = 60.0  # seconds, on a busy machine
+MAX_START_SECONDS = 60.0  # on a busy machine
 
 
 @contextmanager
-def service(storage: str) -> Iterator[str]:
-    """The address of a server for the studies in `storage`; it is killed in the end."""
-    port = _free_port()
+def run_service(storage: str) -> Iterator[str]:
+    """Run a server for the studies in `storage`, yield its address, and kill it in the end."""
+    port = find_free_port()
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
@@ -28,7 +28,7 @@ def service(storage: str) -> Iterator[str]:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         try:
-            _wait(process, address)
+            _wait_until_ready(process, address)
             yield address
         except BaseException:
             log.seek(0)
@@ -39,20 +39,21 @@ def service(storage: str) -> Iterator[str]:
             process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+def find_free_port() -> int:
+    """Return a port on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
-def _wait(process: subprocess.Popen[bytes], address: str) -> None:
-    until = time.monotonic() + STARTS_WITHIN
+def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
+    until = time.monotonic() + MAX_START_SECONDS
     while time.monotonic() < until:
-        assert process.poll() is None, "The server must start but ended at once."
+        assert process.poll() is None, "The server ended before it was ready."
         try:
             httpx.get(f"{address}/healthz").raise_for_status()
         except httpx.TransportError:
             time.sleep(0.05)
         else:
             return
-    raise TimeoutError(f"The server must answer within {STARTS_WITHIN:g} s.")
+    raise TimeoutError(f"The server was not ready within {MAX_START_SECONDS:g} s.")

@@ -1,4 +1,4 @@
-"""A command at a terminal of its own, as a person sees it."""
+"""A command in a terminal of its own, as a person sees it."""
 
 import contextlib
 import fcntl
@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-OWN_SCREEN = b"\x1b[?1049h"
+CONTROL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+FULL_SCREEN = b"\x1b[?1049h"
 
 
-def at_terminal(
+def run_at_terminal(
     arguments: Sequence[str | Path],
     environment: dict[str, str],
     *,
@@ -25,30 +25,30 @@ def at_terminal(
     rows: int = 24,
     interrupt_after: float | None = None,
 ) -> tuple[int, str]:
-    """Exit code and all that was written, with the codes for colours and places.
+    """Run a command and return its exit code and everything it wrote, including control codes.
 
-    With `interrupt_after`, what Ctrl-C does, so many seconds after the command has taken the whole screen.
+    With `interrupt_after`, send what Ctrl-C sends, that many seconds after the command has switched to full screen.
     """
-    # What another terminal was like is not true of this one.
-    known = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+    # The size of the terminal that runs the tests does not apply to this one.
+    kept = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
-        arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=known | {"TERM": "xterm-256color"}
+        arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=kept | {"TERM": "xterm-256color"}
     )
     os.close(theirs)
-    written = b""
-    with contextlib.suppress(OSError):  # what a terminal says once nobody is there any more
+    output = b""
+    with contextlib.suppress(OSError):  # raised once the other end is closed
         while part := os.read(ours, 1 << 16):
-            written += part
-            if interrupt_after is not None and OWN_SCREEN in written:
+            output += part
+            if interrupt_after is not None and FULL_SCREEN in output:
                 time.sleep(interrupt_after)
                 process.send_signal(signal.SIGINT)
                 interrupt_after = None
     os.close(ours)
-    return process.wait(timeout=10.0), written.decode()
+    return process.wait(timeout=10.0), output.decode()
 
 
-def plain(written: str) -> str:
-    """Without the codes."""
-    return STYLE.sub("", written).replace("\r\n", "\n")
+def strip_codes(output: str) -> str:
+    """Return the output without control codes, and with plain line ends."""
+    return CONTROL_CODE.sub("", output).replace("\r\n", "\n")

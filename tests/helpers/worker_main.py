@@ -1,8 +1,8 @@
 """A worker of a live study, for tests that start several and kill some.
 
-python worker_main.py ADDRESS STUDY NAME TRIALS LEASE: ask and tell until so many are told or the study stops. The
-reward follows from the trial's number, so that a replay can be checked. Prints "told NUMBER" for each trial it was
-acknowledged. Where the storage fails it prints "outage" with the message, and does the same again until it works.
+python worker_main.py ADDRESS STUDY NAME TRIALS LEASE: ask and tell until that many trials are told or the study stops.
+Rewards follow from the trial's number, so that a replay can be checked. The worker prints "told NUMBER" for each trial
+whose reward was acknowledged. If the storage fails, it prints "outage" with the message and retries until it works.
 """
 
 import sys
@@ -15,38 +15,42 @@ import numpy as np
 import dbcare
 from dbcare.errors import StorageError
 
-Got = TypeVar("Got")
+Result = TypeVar("Result")
 
 
-def reward_of(trial: int) -> float:
+def draw_reward(trial: int) -> float:
+    """Return the reward of a trial, which depends on its number only."""
     return float(np.random.default_rng(trial).normal())
 
 
-def say(line: str) -> None:
+def report(line: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
-def insisting(attempt: Callable[[], Got]) -> Got:
+def retry(attempt: Callable[[], Result]) -> Result:
+    """Repeat a call until the storage works."""
     while True:
         try:
             return attempt()
         except StorageError as failure:
-            say(f"outage {failure}")
+            report(f"outage {failure}")
             time.sleep(0.02)
 
 
 def work(address: str, name: str, worker: str, trials: int, lease: str) -> None:
-    study = insisting(lambda: dbcare.load_study(name, storage=address))
+    """Ask and tell until `trials` trials are told or the study stops."""
+    study = retry(lambda: dbcare.load_study(name, storage=address))
     told = 0
-    while told < trials and not insisting(study.should_stop):
-        trial = insisting(lambda: study.ask(lease=lease, worker=worker))
+    while told < trials and not retry(study.should_stop):
+        trial = retry(lambda: study.ask(lease=lease, worker=worker))
         if trial is None:
             time.sleep(0.002)
             continue
-        insisting(lambda trial=trial: study.tell(trial, reward_of(trial.id)))  # type: ignore[misc]  # as loops need it
+        retry(lambda trial=trial: study.tell(trial, draw_reward(trial.id)))  # type: ignore[misc]  # bound in a loop
         told += 1
-        say(f"told {trial.id}")
+        report(f"told {trial.id}")
 
 
 if __name__ == "__main__":

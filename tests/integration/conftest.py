@@ -1,4 +1,4 @@
-"""What several integration tests share."""
+"""Fixtures of several integration tests."""
 
 import signal
 import threading
@@ -6,43 +6,44 @@ from collections.abc import Iterator
 
 import httpx2 as httpx
 import pytest
-from helpers.api_client import STUDY, Running
-from helpers.postgres import Server
-from helpers.postgres import server as postgres_server
-from helpers.service_process import service
+from helpers.api_client import STUDY, ApiServer
+from helpers.postgres import Server, run_server
+from helpers.service_process import run_service
 
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 
-# Where tests run in the background, the shell has Ctrl-C ignored, by children too; but some tests send it to a child.
+# A shell makes background processes and their children ignore Ctrl-C, but some tests send it to a child.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """One server for all tests of a process, which must not kill it."""
-    with postgres_server() as running:
+    """Run one server for all tests of a process; they must not kill it."""
+    with run_server() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """Run a service with a key for each role, and keys that must not work."""
     storage = f"sqlite:///{tmp_path_factory.mktemp('api') / 'studies.db'}"
-    keys = Keys(SqlStore(storage))
+    keys = Keys(open_records(open_store(storage)))
     texts = {str(role): keys.create(str(role), role)[1] for role in Role}
     revoked, texts["revoked"] = keys.create("revoked", Role.ADMIN)
     keys.revoke(revoked.id)
     texts["wrong secret"] = texts["admin"][:-1] + ("0" if texts["admin"][-1] != "0" else "1")
     texts["no key"] = "dbc"
-    with service(storage) as url:
-        yield Running(url, storage, texts)
+    with run_service(storage) as url:
+        yield ApiServer(url, storage, texts)
 
 
 @pytest.fixture
-def admin(server: Running, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    """An admin, and a study named after the test."""
+def admin(server: ApiServer, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    """Return an admin's client, whose base URL is a new study named after the test."""
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": request.node.name}).raise_for_status()
         client.base_url = client.base_url.join(f"/v1/studies/{request.node.name}/")

@@ -1,4 +1,4 @@
-"""The API of a real server: what it answers, what it refuses, and with which words."""
+"""The API of a real server: its responses, and what it refuses with which words."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
-from helpers.api_client import STUDY, Running, refused
+from helpers.api_client import STUDY, ApiServer, assert_refused
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
@@ -42,7 +42,7 @@ def test_a_study_over_http(admin: httpx.Client) -> None:
     assert admin.post("ask", json={}).json() == {"trials": [], "stopped": True}
     assert admin.get("explain").json() == ["A was retired: withdrawn", "only B is left"]
     assert admin.delete(str(admin.base_url).rstrip("/")).status_code == 204
-    refused(admin.get("status"), 404, "A study must be stored before it is used")
+    assert_refused(admin.get("status"), 404, "Study 'test_a_study_over_http' not found.")
 
 
 def test_pause_resume_stop(admin: httpx.Client) -> None:
@@ -53,27 +53,27 @@ def test_pause_resume_stop(admin: httpx.Client) -> None:
     assert admin.get("recommendation").json()["reason"] == "over"
 
 
-def test_the_same_key_again_gives_the_same_answer(server: Running, admin: httpx.Client) -> None:
-    """Asks are not made twice, and a study that was created is there; without a key they are new requests."""
+def test_repeating_an_idempotency_key_gives_the_same_response(server: ApiServer, admin: httpx.Client) -> None:
+    """No trial is asked twice, and the study that exists is returned; without a key each request is a new one."""
     first = admin.post("ask", json={"n": 1}, headers={"Idempotency-Key": "a 1"}).json()
     assert admin.post("ask", json={"n": 1}, headers={"Idempotency-Key": "a 1"}).json() == first
     assert admin.post("ask", json={"n": 1}, headers={"Idempotency-Key": "a 2"}).json() != first
     assert admin.get("status").json()["asked"] == 2
     with server.client() as client:
-        new = STUDY | {"name": "made twice"}
+        new = STUDY | {"name": "created twice"}
         for _ in range(2):
-            answer = client.post("/v1/studies", json=new, headers={"Idempotency-Key": "c"})
-            assert answer.status_code == 201
-            assert answer.json()["name"] == "made twice"
-        refused(client.post("/v1/studies", json=new), 409, "A study must have a name of its own")
+            response = client.post("/v1/studies", json=new, headers={"Idempotency-Key": "c"})
+            assert response.status_code == 201
+            assert response.json()["name"] == "created twice"
+        assert_refused(client.post("/v1/studies", json=new), 409, "Study 'created twice' already exists.")
         other = client.post("/v1/studies", json=new | {"value": 10}, headers={"Idempotency-Key": "c"})
-        refused(other, 409, "'made twice' must have the settings it was made with, but got cost: 0.04 given")
+        assert_refused(other, 409, "Study 'created twice' exists with different settings: cost: 0.04 given")
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("tell", {"trial": 9, "reward": 1}, 404, "`trial` must be one of the 0 that were asked but got 9."),
+        ("tell", {"trial": 9, "reward": 1}, 404, "There is no trial 9; trials asked so far: 0."),
         ("tell", {"trial": 1}, 422, "`reward`: Field required"),
         ("tell", {"trial": 1, "reward": "much"}, 422, "`reward`: Input should be a valid number"),
         ("ask", {"n": 0}, 422, "`n`: Input should be greater than or equal to 1"),
@@ -84,57 +84,59 @@ def test_the_same_key_again_gives_the_same_answer(server: Running, admin: httpx.
         ("nothing", {}, 404, "Not Found"),
     ],
 )
-def test_refusals_in_the_librarys_words(
-    server: Running, path: str, body: dict[str, Any], status: int, words: str
+def test_refusals_use_the_messages_of_the_library(
+    server: ApiServer, path: str, body: dict[str, Any], status: int, words: str
 ) -> None:
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": "refusals"}, headers={"Idempotency-Key": "r"})
-        refused(client.post(f"/v1/studies/refusals/{path}", json=body), status, words)
+        assert_refused(client.post(f"/v1/studies/refusals/{path}", json=body), status, words)
 
 
-def test_told_twice_with_another_value(admin: httpx.Client) -> None:
+def test_telling_another_reward_is_refused(admin: httpx.Client) -> None:
     admin.post("ask", json={})
     admin.post("tell", json={"trial": 1, "reward": 1.0})
-    answer = admin.post("tell", json={"trial": 1, "reward": 2.0})
-    refused(answer, 409, "Trial 1 must keep its first outcome, 1.0, but got 2.0.")
-    assert answer.json()["error"] == "AlreadyToldError"
+    response = admin.post("tell", json={"trial": 1, "reward": 2.0})
+    assert_refused(response, 409, "Trial 1 is already recorded as 1.0 but got 2.0.")
+    assert response.json()["error"] == "AlreadyToldError"
 
 
-def test_a_plan(server: Running) -> None:
+def test_a_plan(server: ApiServer) -> None:
     with server.client("viewer") as client:
         plan = client.post("/v1/plan", json={"arms": 2, "price": 4, "value": 1000, "sigma": 0.5, "runs": 200}).json()
         assert {row["policy"] for row in plan["rows"]} >= {"breakeven", "decide-now"}
         assert plan["advice"]
-        refused(client.post("/v1/plan", json={"arms": 2, "cost": 1e-12, "sigma": 1}), 422, "`cost` must be at least")
+        assert_refused(
+            client.post("/v1/plan", json={"arms": 2, "cost": 1e-12, "sigma": 1}), 422, "`cost` must be at least"
+        )
 
 
-def test_names_that_are_hard_to_write(server: Running) -> None:
+def test_names_with_special_characters(server: ApiServer) -> None:
     name = "50% off? #1 & <b>\N{SNOWMAN} é"
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": name}).raise_for_status()
         assert client.get(f"/v1/studies/{quote(name, safe='')}").json()["name"] == name
-        assert name in [each["name"] for each in client.get("/v1/studies").json()]
+        assert name in [study["name"] for study in client.get("/v1/studies").json()]
 
 
-def test_the_description_against_the_server(server: Running, tmp_path: Path) -> None:
-    """Schemathesis: examples, edge cases and random requests, and sequences of them: answers as described, no 5xx."""
+def test_the_server_conforms_to_its_description(server: ApiServer, tmp_path: Path) -> None:
+    """Schemathesis sends examples, edge cases, random requests and sequences: responses as described, and no 5xx."""
     with server.client() as client:
         client.post("/v1/studies", json=STUDY)
     command = [
         str(COMMAND.with_name("schemathesis")), "run", f"{server.url}/v1/openapi.json",
         "--header", f"Authorization: Bearer {server.keys['admin']}",
-        "--exclude-path", "/v1/plan",  # takes seconds; it has a test of its own
+        "--exclude-path", "/v1/plan",  # it takes seconds, and has its own test
         "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
         "--max-examples", "10", "--seed", "1", "--generation-database", "none", "--no-color",
     ]  # fmt: skip
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stdout[-4000:]
-    generated = re.search(r"(\d+) generated", ran.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
+    assert process.returncode == 0, process.stdout[-4000:]
+    generated = re.search(r"(\d+) generated", process.stdout)
     assert generated is not None
     assert int(generated[1]) > 300
 
 
-def test_nan_is_not_a_reward(admin: httpx.Client) -> None:
+def test_rewards_must_be_finite(admin: httpx.Client) -> None:
     admin.post("ask", json={})
     for text in ("NaN", "Infinity", "1e400"):
         body = f'{{"trial": 1, "reward": {text}}}'
@@ -142,19 +144,19 @@ def test_nan_is_not_a_reward(admin: httpx.Client) -> None:
     assert admin.get("status").json()["waiting"] == 1
 
 
-def test_a_study_made_anew_at_once(server: Running) -> None:
-    """Deleted and created again and again, while others list and ask: nothing fails that should not."""
+def test_a_study_re_created_at_once(server: ApiServer) -> None:
+    """It is deleted and created again and again while others list and ask: only what must fail does."""
     with server.client() as client, server.client() as other:
         for _ in range(5):
-            assert client.post("/v1/studies", json=STUDY | {"name": "anew"}).status_code == 201
-            assert client.post("/v1/studies/anew/ask", json={}).json()["trials"][0]["id"] == 1
+            assert client.post("/v1/studies", json=STUDY | {"name": "re-created"}).status_code == 201
+            assert client.post("/v1/studies/re-created/ask", json={}).json()["trials"][0]["id"] == 1
             assert other.get("/v1/studies").status_code == 200
-            assert client.delete("/v1/studies/anew").status_code == 204
+            assert client.delete("/v1/studies/re-created").status_code == 204
             assert other.get("/v1/studies").status_code == 200
-            assert client.post("/v1/studies/anew/ask", json={}).status_code == 404
+            assert client.post("/v1/studies/re-created/ask", json={}).status_code == 404
 
 
-def test_names_are_no_formulas_in_a_spreadsheet(server: Running) -> None:
+def test_names_are_not_formulas_in_a_spreadsheet(server: ApiServer) -> None:
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": "sheet", "arms": ["=1+1", "B"]}).raise_for_status()
         client.post("/v1/studies/sheet/ask", json={"worker": "@sum"})

@@ -1,4 +1,4 @@
-"""Who may use a real server, how much and how often, and what it gives away."""
+"""Access to a real server: keys and roles, limits, and what it must not give away."""
 
 import asyncio
 import re
@@ -13,19 +13,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2 as httpx
-from helpers.api_client import STUDY, Running, refused
+from helpers.api_client import STUDY, ApiServer, assert_refused
 from helpers.postgres import Server
-from helpers.service_process import service
+from helpers.service_process import run_service
 
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.app import make_app
-from dbcare.server.limits import LARGEST_BODY
+from dbcare.server.limits import MAX_BODY_BYTES
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
-# Every route of the description, with the least role that it asks for; None for those open to all.
+# Every route of the description with the role that it requires; None if it is open to all.
 ROUTES: dict[tuple[str, str], Role | None] = {
     ("get", "/healthz"): None,
     ("get", "/metrics"): Role.VIEWER,
@@ -43,8 +44,8 @@ ROUTES: dict[tuple[str, str], Role | None] = {
 }
 
 
-def test_every_route_needs_its_role(server: Running) -> None:
-    """Without a key, with one that is wrong or revoked, with each role: before anything else is looked at."""
+def test_every_route_needs_its_role(server: ApiServer) -> None:
+    """Tested without a key, with wrong and revoked ones, and with each role; the check comes before all others."""
     with server.client(None) as stranger:
         paths = stranger.get("/v1/openapi.json").json()["paths"]
         assert {(method, path) for path, methods in paths.items() for method in methods} == set(ROUTES)
@@ -52,20 +53,20 @@ def test_every_route_needs_its_role(server: Running) -> None:
             url = path.replace("{name}", "none")
             for name, text in [("none", None), *server.keys.items()]:
                 headers = {} if text is None else {"Authorization": f"Bearer {text}"}
-                answer = stranger.request(method, url, headers=headers)
+                response = stranger.request(method, url, headers=headers)
                 if needed is None:
-                    assert answer.status_code == 200
+                    assert response.status_code == 200
                 elif name not in list(Role):
-                    refused(answer, 401, "A valid API key must be given")
-                    assert answer.headers["www-authenticate"] == "Bearer"
+                    assert_refused(response, 401, "A valid API key is required")
+                    assert response.headers["www-authenticate"] == "Bearer"
                 elif not Role(name).allows(needed):
-                    refused(answer, 403, f"The key must have the role {needed} for this but has {name}")
+                    assert_refused(response, 403, f"This requires a key with the role {needed}; yours has {name}.")
                 else:
-                    assert answer.status_code in (200, 404, 422)
+                    assert response.status_code in (200, 404, 422)
 
 
-def test_keys_are_nowhere_to_be_found(server: Running) -> None:
-    """Neither in the database's files nor in the list."""
+def test_keys_are_stored_nowhere(server: ApiServer) -> None:
+    """Their secrets are neither in the database's files nor in the list of keys."""
     secrets = [text.split("_")[2] for text in server.keys.values() if text.count("_") == 2]
     assert len(secrets) >= 4
     path = Path(server.storage.removeprefix("sqlite:///"))
@@ -86,56 +87,57 @@ def test_keys_are_nowhere_to_be_found(server: Running) -> None:
 def test_keys_from_the_command_line(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 's.db'}"
 
-    def keys(*arguments: str, code: int = 0) -> str:
-        ran = subprocess.run(
+    def run(*arguments: str, code: int = 0) -> str:
+        process = subprocess.run(
             [COMMAND, *arguments, "--storage", storage], capture_output=True, text=True, check=False, timeout=60
         )
-        assert ran.returncode == code, ran.stderr
-        return ran.stdout + ran.stderr
+        assert process.returncode == code, process.stderr
+        return process.stdout + process.stderr
 
-    assert "`host` must be a loopback address" in keys("serve", "--host", "0.0.0.0", code=2)
-    text = keys("keys", "create", "--role", "worker", "--name", "shop").strip()
+    assert "`host` must be a loopback address" in run("serve", "--host", "0.0.0.0", code=2)
+    text = run("keys", "create", "--role", "worker", "--name", "shop").strip()
     assert re.fullmatch(r"dbc_[0-9a-f]{12}_[0-9a-f]{64}", text)
     identity = text.split("_")[1]
-    known = Keys(SqlStore(storage))
-    assert known.known(text) is not None
-    assert keys("keys", "revoke", identity) == ""
-    assert known.known(text) is None
-    assert "`key` must be the id of a key that is in use" in keys("keys", "revoke", identity, code=2)
+    keys = Keys(open_records(open_store(storage)))
+    assert keys.find(text) is not None
+    assert run("keys", "revoke", identity) == ""
+    assert keys.find(text) is None
+    assert "`key` must be the id of an active key" in run("keys", "revoke", identity, code=2)
 
 
-def test_bodies_that_are_too_large_are_turned_down(server: Running, admin: httpx.Client) -> None:
-    """Announced or not; and the largest allowed number of answers is not too large."""
-    refused(admin.post("tell", content=b"x" * (LARGEST_BODY + 1)), 413, "A body must have at most 4,194,304 bytes.")
+def test_bodies_that_are_too_large_are_refused(server: ApiServer, admin: httpx.Client) -> None:
+    """With or without Content-Length; the largest number of rewards that is allowed is not too large."""
+    response = admin.post("tell", content=b"x" * (MAX_BODY_BYTES + 1))
+    assert_refused(response, 413, "The body is too large: the limit is 4,194,304 bytes.")
 
-    def parts() -> Iterator[bytes]:
-        for _ in range(LARGEST_BODY // 65536 + 1):
+    def send_parts() -> Iterator[bytes]:
+        for _ in range(MAX_BODY_BYTES // 65536 + 1):
             yield b"x" * 65536
 
-    refused(admin.post("tell", content=parts()), 413, "A body must have at most")
+    assert_refused(admin.post("tell", content=send_parts()), 413, "The body is too large")
     many = {"answers": [{"trial": 10**9 + number, "reward": 0.1234567890123456} for number in range(50_000)]}
-    refused(admin.post("tell-many", json=many), 404, "`trial` must be one of the 0 that were asked")
+    assert_refused(admin.post("tell-many", json=many), 404, "trials asked so far: 0.")
 
 
-def test_an_address_that_asks_too_often_has_to_wait(tmp_path: Path) -> None:
-    """Ten at once, then as many a second."""
+def test_an_address_that_sends_too_many_requests_must_wait(tmp_path: Path) -> None:
+    """Here, ten requests at once, then ten per second."""
     app = make_app(f"sqlite:///{tmp_path / 's.db'}", rate=10.0)
 
-    async def many() -> list[httpx.Response]:
+    async def send_many() -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
             return [await client.get("/healthz") for _ in range(30)]
 
-    answers = asyncio.run(many())
-    assert {answer.status_code for answer in answers[:10]} == {200}
-    refused(answers[-1], 429, "Requests must be at most 10 a second from one address.")
-    assert int(answers[-1].headers["retry-after"]) >= 1
+    responses = asyncio.run(send_many())
+    assert {response.status_code for response in responses[:10]} == {200}
+    assert_refused(responses[-1], 429, "Too many requests: one address may send at most 10 per second.")
+    assert int(responses[-1].headers["retry-after"]) >= 1
 
 
-def test_without_any_key_only_this_machine_is_served(tmp_path: Path) -> None:
-    """And no page of another site, nor one that got hold of this machine under another name, can use its browser."""
-    with service(f"sqlite:///{tmp_path / 's.db'}") as url, httpx.Client(base_url=url) as client:
+def test_until_a_key_exists_only_this_machine_is_served(tmp_path: Path) -> None:
+    """Pages of other sites cannot use its browser, not even if they reach this machine under another name."""
+    storage = f"sqlite:///{tmp_path / 's.db'}"
+    with run_service(storage) as url, httpx.Client(base_url=url) as client:
         assert client.post("/v1/studies", json=STUDY).status_code == 201
-        own = url.removeprefix("http://")
         for headers in (
             {"Origin": "http://elsewhere.example"},
             {"Host": "elsewhere.example"},
@@ -146,34 +148,34 @@ def test_without_any_key_only_this_machine_is_served(tmp_path: Path) -> None:
             {"X-Forwarded-For": "203.0.113.9"},
             {"Forwarded": "for=203.0.113.9"},
         ):
-            answer = client.post("/v1/studies/ads/pause", headers=headers)
-            refused(answer, 403, "Without a key, only programs and pages of this machine")
-        ours = {"Origin": f"http://{own}", "Sec-Fetch-Site": "same-origin"}
+            response = client.post("/v1/studies/ads/pause", headers=headers)
+            assert_refused(response, 403, "No API key exists yet, so only this machine can use this server.")
+        ours = {"Origin": url, "Sec-Fetch-Site": "same-origin"}
         assert client.post("/v1/studies/ads/pause", headers=ours).status_code == 204
-        Keys(SqlStore(f"sqlite:///{tmp_path / 's.db'}")).create("first", Role.ADMIN)
-        refused(client.get("/v1/studies"), 401, "A valid API key must be given")
+        Keys(open_records(open_store(storage))).create("first", Role.ADMIN)
+        assert_refused(client.get("/v1/studies"), 401, "A valid API key is required")
 
 
-def test_metrics_and_headers(server: Running, admin: httpx.Client) -> None:
+def test_metrics_and_headers(server: ApiServer, admin: httpx.Client) -> None:
     admin.post("ask", json={})
     with server.client("viewer") as client:
-        answer = client.get("/metrics")
-    assert re.search(r'^dbcare_trials_total\{what="asked"\} [1-9]', answer.text, re.MULTILINE)
-    assert 'route="/v1/studies/{name}/ask"' in answer.text
-    assert "test_metrics_and_headers" not in answer.text  # names of studies are nobody's
+        response = client.get("/metrics")
+    assert re.search(r'^dbcare_trials_total\{what="asked"\} [1-9]', response.text, re.MULTILINE)
+    assert 'route="/v1/studies/{name}/ask"' in response.text
+    assert "test_metrics_and_headers" not in response.text  # names of studies are private
     for name, value in {
         "x-content-type-options": "nosniff",
         "x-frame-options": "DENY",
         "cache-control": "no-store",
         "referrer-policy": "same-origin",
     }.items():
-        assert answer.headers[name] == value
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
-    assert "unsafe" not in answer.headers["content-security-policy"]
+        assert response.headers[name] == value
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "unsafe" not in response.headers["content-security-policy"]
 
 
-def test_a_body_that_was_cut_off_does_nothing(server: Running, admin: httpx.Client) -> None:
-    """Though what has come of it would be a body by itself."""
+def test_an_incomplete_body_does_nothing(server: ApiServer, admin: httpx.Client) -> None:
+    """Even if the part that arrived would be a valid body."""
     host, port = server.url.removeprefix("http://").split(":")
     path = admin.base_url.path + "stop"
     head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {server.keys['admin']}\r\n"
@@ -183,19 +185,19 @@ def test_a_body_that_was_cut_off_does_nothing(server: Running, admin: httpx.Clie
     assert admin.get("status").json()["state"] == "running"
 
 
-def test_where_studies_are_kept_is_nobodys_business(postgres: Server) -> None:
-    """Neither when the database is away, nor by keys that it cannot read."""
-    name = postgres.new_database()
-    with service(name) as url, httpx.Client(base_url=url, timeout=120.0) as client:
+def test_responses_do_not_say_where_studies_are_kept(postgres: Server) -> None:
+    """Neither if the database is gone, nor for keys that it cannot store."""
+    storage = postgres.create_database()
+    with run_service(storage) as url, httpx.Client(base_url=url, timeout=120.0) as client:
         assert client.post("/login", data={"key": "dbc_\0_x"}).status_code == 401
-        postgres.sql(f"DROP DATABASE {name.split('/')[3].split('?')[0]} WITH (FORCE)")
-        answer = client.get("/healthz")
-        refused(answer, 503, "The database does not do its part; the server's log says more.")
-        assert "postgres" not in answer.text
+        postgres.execute(f"DROP DATABASE {storage.split('/')[3].split('?')[0]} WITH (FORCE)")
+        response = client.get("/healthz")
+        assert_refused(response, 503, "The database is unavailable; see the server's log. Retry later.")
+        assert "postgres" not in response.text
 
 
-def test_told_to_stop_it_stops_though_somebody_looks(tmp_path: Path) -> None:
-    """SIGTERM with a page open; and it says where it serves, also if the system has chosen the port."""
+def test_the_server_stops_on_sigterm_though_a_page_is_open(tmp_path: Path) -> None:
+    """And it prints its address, even if the system chose the port; a port in use is an error."""
     storage = f"sqlite:///{tmp_path / 's.db'}"
     command = [str(COMMAND), "serve", "--storage", storage, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -204,26 +206,26 @@ def test_told_to_stop_it_stops_though_somebody_looks(tmp_path: Path) -> None:
         assert not url.endswith(":0")
         with httpx.Client(base_url=url, timeout=30.0) as client:
             client.post("/v1/studies", json=STUDY).raise_for_status()
-            with client.stream("GET", "/studies/ads/events") as news:
-                assert next(news.iter_lines()).startswith("data: ")
-                taken = subprocess.run(
+            with client.stream("GET", "/studies/ads/events") as stream:
+                assert next(stream.iter_lines()).startswith("data: ")
+                second = subprocess.run(
                     [*command[:-1], url.rpartition(":")[2]], capture_output=True, text=True, check=False, timeout=60
                 )
                 process.terminate()
                 assert process.wait(timeout=30) in (0, -signal.SIGTERM)
-    assert taken.returncode == 2
-    assert "`host` and `port` must be a free address of this machine" in taken.stderr
-    assert taken.stdout == ""
+    assert second.returncode == 2
+    assert "Cannot listen on 127.0.0.1:" in second.stderr
+    assert second.stdout == ""
 
 
-def test_many_plans_at_once_do_not_hold_up_the_rest(server: Running) -> None:
+def test_many_plans_at_once_do_not_block_other_requests(server: ApiServer) -> None:
     body = {"arms": 8, "cost": 1e-5, "sigma": 0.5}
     with server.client("viewer") as client, ThreadPoolExecutor(12) as pool:
         plans = [pool.submit(client.post, "/v1/plan", json=body) for _ in range(12)]
-        began = time.monotonic()
+        start = time.monotonic()
         assert client.get("/healthz").status_code == 200
-        healthy_after = time.monotonic() - began
+        seconds_to_health = time.monotonic() - start
         codes = sorted(plan.result().status_code for plan in plans)
-    assert healthy_after < 20.0
+    assert seconds_to_health < 20.0
     assert codes[0] == 200
     assert codes[-1] == 429

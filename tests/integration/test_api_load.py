@@ -1,4 +1,4 @@
-"""Several servers on one database under concurrent load, one of them killed: nothing lost, nothing twice."""
+"""Two servers on one database under concurrent load, one of them killed: nothing is lost, nothing is doubled."""
 
 import itertools
 import threading
@@ -10,27 +10,27 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from helpers.postgres import Server
-from helpers.service_process import service
-from helpers.worker_main import reward_of
-from helpers.worker_processes import replayed
+from helpers.service_process import run_service
+from helpers.worker_main import draw_reward
+from helpers.worker_processes import replay_study
 
 import dbcare
 from dbcare.live.stores.open import open_store
 
 ARMS = ["A", "B", "C"]
-CLIENTS, TRIALS = 8, 60
+CLIENTS, TRIALS = 8, 40
 PATH = "/v1/studies/load"
 
 
-class Crew:
-    """Clients in threads that go on with another server if theirs does not answer."""
+class Clients:
+    """Clients in threads; they turn to the other server if one does not respond."""
 
     def __init__(self, servers: list[str]) -> None:
         self.servers = servers
         self.told: list[int] = []
         self.asked: list[int] = []
-        self.troubles = 0
-        self._turn = itertools.count()
+        self.failures = 0
+        self._turns = itertools.count()
         self.threads = [threading.Thread(target=self._work, args=(number,)) for number in range(CLIENTS)]
 
     def start(self) -> None:
@@ -47,46 +47,46 @@ class Crew:
             done = 0
             while done < TRIALS:
                 headers = {"Idempotency-Key": f"{number}/{done}"}
-                wanted = {"worker": f"client {number}", "lease": "60s"}
-                trials = self._sent(client, f"{PATH}/ask", wanted, headers).json()["trials"]
+                request = {"worker": f"client {number}", "lease": "60s"}
+                trials = self._send(client, f"{PATH}/ask", request, headers).json()["trials"]
                 if not trials:
                     time.sleep(0.002)
                     continue
                 trial = trials[0]["id"]
                 self.asked.append(trial)
-                answer = {"trial": trial, "reward": reward_of(trial)}
-                assert self._sent(client, f"{PATH}/tell", answer, {}).status_code == 204
+                outcome = {"trial": trial, "reward": draw_reward(trial)}
+                assert self._send(client, f"{PATH}/tell", outcome, {}).status_code == 204
                 self.told.append(trial)
                 done += 1
 
-    def _sent(self, client: httpx.Client, path: str, body: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
+    def _send(self, client: httpx.Client, path: str, body: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
         while True:
-            url = self.servers[next(self._turn) % len(self.servers)]
+            url = self.servers[next(self._turns) % len(self.servers)]
             try:
                 return client.post(url + path, json=body, headers=headers).raise_for_status()
             except httpx.TransportError:
-                self.troubles += 1
+                self.failures += 1
                 time.sleep(0.01)
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_two_servers_under_load_one_of_them_killed(database: str, postgres: Server, tmp_path: Path) -> None:
-    storage = f"sqlite:///{tmp_path / 'load.db'}" if database == "sqlite" else postgres.new_database()
+def test_two_servers_under_load_and_one_is_killed(database: str, postgres: Server, tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path / 'load.db'}" if database == "sqlite" else postgres.create_database()
     study = dbcare.create_study("load", ARMS, cost=1e-9, sigma=1.0, storage=storage)
-    with ExitStack() as stays, ExitStack() as dies:
-        servers = [stays.enter_context(service(storage)), dies.enter_context(service(storage))]
-        crew = Crew(servers)
-        crew.start()
-        while len(crew.told) < CLIENTS * TRIALS // 4:
+    with ExitStack() as surviving, ExitStack() as killed:
+        servers = [surviving.enter_context(run_service(storage)), killed.enter_context(run_service(storage))]
+        clients = Clients(servers)
+        clients.start()
+        while len(clients.told) < CLIENTS * TRIALS // 4:
             time.sleep(0.01)
-        dies.close()  # SIGKILL in the midst of requests
-        while len(crew.told) < CLIENTS * TRIALS // 2:
+        killed.close()  # SIGKILL, with requests in progress
+        while len(clients.told) < CLIENTS * TRIALS // 2:
             time.sleep(0.01)
-        servers[1] = stays.enter_context(service(storage))
-        crew.join()
-    ledger, answered = replayed(study, storage)
-    assert crew.troubles > 0
-    assert sorted(crew.told) == sorted(crew.asked) == sorted(answered) == list(range(1, CLIENTS * TRIALS + 1))
+        servers[1] = surviving.enter_context(run_service(storage))
+        clients.join()
+    ledger, told = replay_study(study, storage)
+    assert clients.failures > 0
+    assert sorted(clients.told) == sorted(clients.asked) == sorted(told) == list(range(1, CLIENTS * TRIALS + 1))
     assert ledger.counted == CLIENTS * TRIALS
     assert study.recommendation().arm == ARMS[ledger.decision.recommended]
     study.check()

@@ -1,5 +1,6 @@
-"""The client: keys, answers that get lost or make no sense, and servers that are killed, or are not there."""
+"""The client: keys, responses that get lost or make no sense, and servers that are killed or absent."""
 
+import inspect
 import os
 import socket
 import subprocess
@@ -9,11 +10,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from helpers.api_client import Running
-from helpers.fault_proxy import HTML, JSON, LOSE, Says, Unruly, unruly
-from helpers.service_process import SCRIPT
+from helpers.api_client import ApiServer
+from helpers.fault_proxy import HTML, JSON, LOSE_RESPONSE, FakeResponse, FaultProxy, run_fault_proxy
+from helpers.service_process import SCRIPT, find_free_port
 
 import dbcare
 from dbcare import Study
@@ -28,20 +30,21 @@ from dbcare.errors import (
     StudyMismatchError,
     StudyNotFoundError,
 )
+from dbcare.live.stored_study import StoredStudy
 
 ARMS = ["A", "B", "C"]
 KILLS = 3
 
 
 @pytest.fixture
-def between(server: Running) -> Iterator[Unruly]:
-    with unruly(server.url) as made:
-        yield made
+def proxy(server: ApiServer) -> Iterator[FaultProxy]:
+    with run_fault_proxy(server.url) as running:
+        yield running
 
 
 @pytest.fixture
-def client(between: Unruly, server: Running) -> Iterator[Client]:
-    with dbcare.connect(between.address, server.keys["admin"], patience=5.0) as connected:
+def client(proxy: FaultProxy, server: ApiServer) -> Iterator[Client]:
+    with dbcare.connect(proxy.address, server.keys["admin"], patience=5.0) as connected:
         yield connected
 
 
@@ -50,29 +53,30 @@ def study(client: Client, request: pytest.FixtureRequest) -> Study:
     return client.create_study(request.node.name, ARMS, cost=1e-3, sigma=1.0)
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+@pytest.mark.parametrize("kind", [RemoteStudy, StoredStudy])
+def test_both_kinds_of_study_implement_every_abstract_method(kind: type[Study]) -> None:
+    assert len(Study.__abstractmethods__) > 15
+    assert vars(kind).keys() >= Study.__abstractmethods__
+    assert not inspect.isabstract(kind)
 
 
-def test_it_has_all_methods_of_a_study() -> None:
-    """Those that need a store are its own."""
-    own, shared = vars(RemoteStudy), {"to_dataframe", "export"}
-    public = {name for name, value in vars(Study).items() if callable(value) and not name.startswith("_")}
-    assert len(public) > 15
-    assert public - own.keys() == shared
+def test_a_study_without_a_method_cannot_be_created() -> None:
+    class Forgetful(RemoteStudy):
+        check = Study.check
+
+    with pytest.raises(TypeError, match="abstract method"):
+        Forgetful(cast(Any, None), "ads", cast(Any, None))
 
 
 def test_studies_by_name(client: Client) -> None:
-    made = client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.5)
+    study = client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.5)
     assert "by name" in client.list_studies()
-    assert client.load_study("by name").settings == made.settings
+    assert client.load_study("by name").settings == study.settings
     with pytest.raises(StudyExistsError):
         client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.5)
-    same = client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.5, load_if_exists=True)
-    assert same.settings == made.settings
-    with pytest.raises(StudyMismatchError, match=r"'by name' must have the settings .* sigma: 0.7 given, 0.5 stored"):
+    loaded = client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.5, load_if_exists=True)
+    assert loaded.settings == study.settings
+    with pytest.raises(StudyMismatchError, match=r"exists with different settings: sigma: 0\.7 given, 0\.5 stored"):
         client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.7, load_if_exists=True)
     client.delete_study("by name")
     assert "by name" not in client.list_studies()
@@ -80,138 +84,147 @@ def test_studies_by_name(client: Client) -> None:
         with pytest.raises(StudyNotFoundError):
             attempt("by name")
     with pytest.raises(StudyNotFoundError):
-        made.ask()
+        study.ask()
 
 
 def test_a_plan(client: Client) -> None:
-    found = client.plan(2, 0.4, 2000, sigma=0.5, gaps=(0.1, 0.2), runs=100)
-    assert found == dbcare.plan(2, 0.4, 2000, sigma=0.5, gaps=(0.1, 0.2), runs=100).to_dict()
-    with pytest.raises(InvalidValueError, match="A request must consist of finite numbers and texts"):
-        client.plan(2, 0.4, 2000, sigma=float("nan"))
+    plan = client.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2), runs=100)
+    assert plan == dbcare.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2), runs=100).to_dict()
+    with pytest.raises(InvalidValueError, match="A request must consist of finite numbers and strings"):
+        client.plan(2, price=0.4, value=2000, sigma=float("nan"))
 
 
-def test_lost_answers_to_what_may_be_repeated(study: Study, between: Unruly) -> None:
-    """The trial that nobody heard of is given again; what was told is told once."""
-    between.plan += [LOSE, LOSE]
+def test_lost_responses_to_requests_that_are_safe_to_retry(study: Study, proxy: FaultProxy) -> None:
+    """The trial whose response was lost is handed out again; a reward counts once."""
+    proxy.plan += [LOSE_RESPONSE, LOSE_RESPONSE]
     trial = study.ask(worker="w")
     assert trial is not None
-    between.plan += [LOSE]
+    proxy.plan += [LOSE_RESPONSE]
     study.tell(trial, 0.5)
-    between.plan += [LOSE]
+    proxy.plan += [LOSE_RESPONSE]
     study.pause()
-    between.plan += [LOSE]
+    proxy.plan += [LOSE_RESPONSE]
     status = study.status()
     assert (status.asked, status.counted, status.state) == (1, 1, "paused")
-    assert study.check() == 4  # asked, told, and paused twice, which is no harm
+    assert study.check() == 4  # asked, told, and paused twice, which is harmless
 
 
-def test_lost_answers_to_what_must_not_be_repeated(client: Client, study: Study, between: Unruly) -> None:
+def test_lost_responses_to_requests_that_are_not_safe_to_retry(client: Client, study: Study, proxy: FaultProxy) -> None:
     attempts: list[tuple[Callable[[], object], str]] = [
         (lambda: study.add([("A", 1.0)]), "POST /v1/studies/"),
         (lambda: study.retire("C"), "POST /v1/studies/"),
         (lambda: client.delete_study(study.name), "DELETE /v1/studies/"),
     ]
-    for attempt, words in attempts:
-        sent = len(between.seen)
-        between.plan += [LOSE]
-        with pytest.raises(AnswerLostError, match=f"{words}.* may have been done or not: look before doing it again"):
+    for attempt, request in attempts:
+        sent = len(proxy.seen)
+        proxy.plan += [LOSE_RESPONSE]
+        with pytest.raises(AnswerLostError, match=f"No response to {request}.*; check whether it took effect"):
             attempt()
-        assert len(between.seen) == sent + 1
+        assert len(proxy.seen) == sent + 1
         if study.name in client.list_studies():
             assert [arm.trials for arm in study.status().arms] == [1, 0, 0]
     assert study.name not in client.list_studies()
 
 
-def test_a_lost_answer_to_a_creation(client: Client, between: Unruly) -> None:
-    """The study is there, once; another one in its place is not taken for it."""
-    between.plan += [LOSE]
-    made = client.create_study("unheard", ARMS, cost=1e-3, sigma=1.0)
-    assert made.status().asked == 0
+def test_a_lost_response_to_a_creation(client: Client, proxy: FaultProxy) -> None:
+    """The study exists, once; a study with other settings is not mistaken for it."""
+    proxy.plan += [LOSE_RESPONSE]
+    study = client.create_study("unheard", ARMS, cost=1e-3, sigma=1.0)
+    assert study.status().asked == 0
     with pytest.raises(StudyExistsError):
         client.create_study("unheard", ARMS, cost=1e-3, sigma=1.0)
-    between.plan += [Says(503)]
+    proxy.plan += [FakeResponse(503)]
     with pytest.raises(StudyMismatchError):
         client.create_study("unheard", ARMS, cost=1e-3, sigma=2.0)
 
 
-def test_a_busy_server_is_asked_again_when_it_wishes(study: Study, between: Unruly) -> None:
-    between.plan += [Says(429, b"{}", JSON | {"Retry-After": "1"}), Says(502, b"<html>", HTML)]
-    began = time.monotonic()
+def test_a_busy_server_is_asked_again_after_the_time_it_names(study: Study, proxy: FaultProxy) -> None:
+    proxy.plan += [FakeResponse(429, b"{}", JSON | {"Retry-After": "1"}), FakeResponse(502, b"<html>", HTML)]
+    start = time.monotonic()
     assert study.ask() is not None
-    assert time.monotonic() - began >= 1.0
-    between.plan += [Says(200, b"garbled", JSON | {"Content-Encoding": "gzip"})]
+    assert time.monotonic() - start >= 1.0
+    proxy.plan += [FakeResponse(200, b"garbled", JSON | {"Content-Encoding": "gzip"})]
     assert study.status().asked == 1
-    between.plan += [Says(429, b"{}", JSON)]
-    study.add([("A", 1.0)])  # what was turned down was not done
+    proxy.plan += [FakeResponse(429, b"{}", JSON)]
+    study.add([("A", 1.0)])  # a request that was turned down had no effect
     assert study.status().asked == 2
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("response", "message"),
     [
-        (Says(200, b"<html>Welcome</html>", HTML), "must answer as dbcare's server does but sent 'text/html'"),
-        (Says(404, b"<html>No</html>", HTML), "as dbcare's server does but sent 'text/html' with status 404"),
-        (Says(200, b'{"hello": "world"}', JSON), "The server must send a Status but sent \"{'hello': 'world'}\""),
-        (Says(200, b"[]", JSON), "The server must send a Status but sent '\\[\\]'"),
-        (Says(500, b'{"detail": "It failed."}', JSON), "^It failed.$"),
-        (Says(599, b'{"detail": "Hm."}', JSON), "as dbcare's server does but sent 'Hm.' with status 599"),
-        (Says(307, b"", {"Location": "http://elsewhere.test/"}), "must answer itself but sends to 'http://elsewhere"),
-        (Says(400, b'{"detail": "x", "error": "sys"}', JSON), "sent 'x' with status 400"),
+        (
+            FakeResponse(200, b"<html>Welcome</html>", HTML),
+            "not respond like a dbcare server: it sent 'text/html'",
+        ),
+        (FakeResponse(404, b"<html>No</html>", HTML), "like a dbcare server: it sent 'text/html' with status 404"),
+        (
+            FakeResponse(200, b'{"hello": "world"}', JSON),
+            "must send a Status but sent \"{'hello': 'world'}\"",
+        ),
+        (FakeResponse(200, b"[]", JSON), "The server must send a Status but sent '\\[\\]'"),
+        (FakeResponse(500, b'{"detail": "It failed."}', JSON), "^It failed.$"),
+        (FakeResponse(599, b'{"detail": "Hm."}', JSON), "like a dbcare server: it sent 'Hm.' with status 599"),
+        (
+            FakeResponse(307, b"", {"Location": "http://elsewhere.test/"}),
+            "redirects to 'http://elsewhere.test/'",
+        ),
+        (FakeResponse(400, b'{"detail": "x", "error": "sys"}', JSON), "sent 'x' with status 400"),
     ],
-    ids=lambda value: value.status if isinstance(value, Says) else "",
+    ids=lambda value: value.status if isinstance(value, FakeResponse) else "",
 )
-def test_answers_that_make_no_sense(study: Study, between: Unruly, answer: Says, words: str) -> None:
-    """Are errors at once: the request is neither repeated nor sent elsewhere."""
-    sent = len(between.seen)
-    between.plan += [answer]
-    with pytest.raises(StorageError, match=words):
+def test_responses_that_make_no_sense(study: Study, proxy: FaultProxy, response: FakeResponse, message: str) -> None:
+    """They are errors at once: the request is neither retried nor sent elsewhere."""
+    sent = len(proxy.seen)
+    proxy.plan += [response]
+    with pytest.raises(StorageError, match=message):
         study.status()
-    assert len(between.seen) == sent + 1
+    assert len(proxy.seen) == sent + 1
 
 
 def test_no_server() -> None:
-    """Patience is bounded, and the message says where nobody was."""
-    address = f"http://127.0.0.1:{free_port()}"
-    began = time.monotonic()
+    """Patience is bounded, and the message names the address."""
+    address = f"http://127.0.0.1:{find_free_port()}"
+    start = time.monotonic()
     with dbcare.connect(address, patience=0.5) as client:
-        with pytest.raises(StorageError, match=f"The server at {address} must answer but did not"):
+        with pytest.raises(StorageError, match=f"The server at {address} does not respond"):
             client.list_studies()
         with pytest.raises(StorageError) as caught:
             client.delete_study("ads")
     assert type(caught.value) is StorageError  # it was never sent
-    assert time.monotonic() - began < 5.0
+    assert time.monotonic() - start < 5.0
 
 
-def test_a_server_that_says_nothing() -> None:
-    """Every request has its time."""
-    with socket.socket() as deaf:
-        deaf.bind(("127.0.0.1", 0))
-        deaf.listen()
-        with dbcare.connect(f"http://127.0.0.1:{deaf.getsockname()[1]}", timeout=0.2, patience=0.3) as client:
-            began = time.monotonic()
-            with pytest.raises(StorageError, match="must answer but did not \\(timed out\\)"):
+def test_a_server_that_never_responds() -> None:
+    """Every request times out."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with dbcare.connect(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.2, patience=0.3) as client:
+            start = time.monotonic()
+            with pytest.raises(StorageError, match="does not respond \\(timed out\\)"):
                 client.list_studies()
-            assert time.monotonic() - began < 5.0
+            assert time.monotonic() - start < 5.0
 
 
-def test_keys(server: Running, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each role may do its part; a key is nowhere to be seen."""
+def test_keys(server: ApiServer, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each role can do what it is for, and no message or repr shows a key."""
     monkeypatch.setenv("DBCARE_KEY", server.keys["worker"])
     with dbcare.connect(server.url) as worker:
-        found = worker.load_study(study.name)
-        assert found.ask() is not None
-        with pytest.raises(AccessError, match="The key must have the role admin for this but has worker"):
-            found.stop()
+        loaded = worker.load_study(study.name)
+        assert loaded.ask() is not None
+        with pytest.raises(AccessError, match="This requires a key with the role admin; yours has worker"):
+            loaded.stop()
     with dbcare.connect(server.url, key=server.keys["viewer"]) as viewer:
-        found = viewer.load_study(study.name)
-        assert found.status().asked == 1
-        with pytest.raises(AccessError, match="The key must have the role worker for this but has viewer"):
-            found.ask()
+        loaded = viewer.load_study(study.name)
+        assert loaded.status().asked == 1
+        with pytest.raises(AccessError, match="This requires a key with the role worker; yours has viewer"):
+            loaded.ask()
     wrong = server.keys["wrong secret"]
     with dbcare.connect(server.url, key=wrong) as stranger:
-        with pytest.raises(AccessError, match="A valid API key must be given") as caught:
+        with pytest.raises(AccessError, match="A valid API key is required") as caught:
             stranger.list_studies()
-        shown = "".join(traceback.format_exception(caught.value)) + repr(stranger) + repr(found)
+        shown = "".join(traceback.format_exception(caught.value)) + repr(stranger) + repr(loaded)
         assert wrong not in shown
         assert server.keys["viewer"] not in shown
     monkeypatch.delenv("DBCARE_KEY")
@@ -220,22 +233,30 @@ def test_keys(server: Running, study: Study, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    ("address", "key", "words"),
+    ("address", "key", "message"),
     [
-        ("127.0.0.1:8080", None, "`address` must be such as http://127.0.0.1:8080, without a user but got '127.0.0.1"),
-        ("ftp://host", None, "`address` must be such as"),
-        ("http://", None, "`address` must be such as"),
-        ("http://host:x", None, "`address` must be such as"),
-        ("http://host/?a=b", None, "`address` must be such as"),
-        (8080, None, "`address` must be such as http://127.0.0.1:8080, without a user but got 8080"),
-        ("http://me:secret@host", None, "without a user but got one: give the key as `key`, or as DBCARE_KEY"),
+        (
+            "127.0.0.1:8080",
+            None,
+            "`address` must be a URL such as http://127.0.0.1:8080 but got '127.0.0.1:8080'",
+        ),
+        ("ftp://host", None, "`address` must be a URL such as"),
+        ("http://", None, "`address` must be a URL such as"),
+        ("http://host:x", None, "`address` must be a URL such as"),
+        ("http://host/?a=b", None, "`address` must be a URL such as"),
+        (8080, None, "`address` must be a URL such as http://127.0.0.1:8080 but got 8080"),
+        (
+            "http://me:secret@host",
+            None,
+            "`address` must not contain credentials; pass the key as `key`, or set DBCARE_KEY",
+        ),
         ("http://host", "se cret", "`key` must be an API key as `dbcare keys create` prints it"),
         ("http://host", "secret\n", "`key` must be an API key"),
         ("http://host", "", "`key` must be an API key"),
     ],
 )
-def test_what_connect_refuses(address: str, key: str | None, words: str) -> None:
-    with pytest.raises(InvalidValueError, match=words) as caught:
+def test_invalid_addresses_and_keys(address: str, key: str | None, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message) as caught:
         dbcare.connect(address, key)
     assert "cret" not in str(caught.value)
 
@@ -251,18 +272,18 @@ FORKING = """
 import os, sys
 import dbcare
 study = dbcare.connect(sys.argv[1]).load_study("forked")
-study.status()  # a connection that both sides would use
+study.status()  # opens a connection, which must not be shared
 child = os.fork()
 for _ in range(30):
     while (trial := study.ask(worker=str(child == 0))) is None:
-        pass  # the other one is slow
+        pass  # waits for the other process
     study.tell(trial, float(child == 0))
 if child:
     sys.exit(os.waitpid(child, 0)[1])
 """
 
 
-def test_a_forked_process_has_its_own_connections(client: Client, server: Running) -> None:
+def test_a_forked_process_has_its_own_connections(client: Client, server: ApiServer) -> None:
     study = client.create_study("forked", ARMS, cost=1e-9, sigma=1.0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DBCARE_KEY": server.keys["worker"]}
     subprocess.run([sys.executable, "-c", FORKING, server.url], env=environment, check=True, timeout=60)
@@ -271,12 +292,12 @@ def test_a_forked_process_has_its_own_connections(client: Client, server: Runnin
     assert all(row.reward == (row.worker == "True") for row in rows)
 
 
-class Mortal:
-    """The service at a port of its own, killed and started again."""
+class KillableService:
+    """The service in a process that can be killed and started again on the same port."""
 
     def __init__(self, folder: Path) -> None:
         self.storage = f"sqlite:///{folder / 'studies.db'}"
-        self.port = free_port()
+        self.port = find_free_port()
         self.start()
 
     def start(self) -> None:
@@ -290,9 +311,9 @@ class Mortal:
         self.process.wait()
 
 
-def test_a_server_killed_in_the_midst_of_work(tmp_path: Path) -> None:
-    """Workers notice nothing: every trial asked is told once, nothing acknowledged is lost."""
-    server = Mortal(tmp_path)
+def test_a_server_killed_while_workers_use_it(tmp_path: Path) -> None:
+    """Workers do not notice: every trial asked is told once, and nothing acknowledged is lost."""
+    server = KillableService(tmp_path)
     client = dbcare.connect(f"http://127.0.0.1:{server.port}", patience=60.0)
     told: list[int] = []
     enough = threading.Event()
@@ -308,19 +329,19 @@ def test_a_server_killed_in_the_midst_of_work(tmp_path: Path) -> None:
     try:
         study = client.create_study("killed", ARMS, cost=1e-9, sigma=1.0)
         workers = [threading.Thread(target=work, args=(f"worker {number}",)) for number in range(3)]
-        for each in workers:
-            each.start()
+        for thread in workers:
+            thread.start()
         for kills in range(KILLS + 1):
             before = len(told)
             while len(told) < before + 10:
-                assert all(each.is_alive() for each in workers)
+                assert all(thread.is_alive() for thread in workers)
                 time.sleep(0.005)
             if kills < KILLS:
                 server.kill()
                 server.start()
         enough.set()
-        for each in workers:
-            each.join()
+        for thread in workers:
+            thread.join()
         rows = study.trials()
         assert sorted(told) == [row.trial for row in rows] == list(range(1, len(rows) + 1))
         assert [row.reward for row in rows] == [1.0 / row.trial for row in rows]

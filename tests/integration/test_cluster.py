@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.sweep_results import results
+from helpers.sweep_results import read_results
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 DASK = Path(sys.executable).with_name("dask")
@@ -67,7 +67,7 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subproc
     """Sweeps that find no scheduler: they are begun first, as they only give up after some seconds."""
     folder = tmp_path_factory.mktemp("lost")
     (folder / "sixteen.toml").write_text(SWEEP)
-    command = [COMMAND, "sweep", folder / "sixteen.toml", "--out", folder / "out", "--dask"]
+    command: list[str | Path] = [COMMAND, "sweep", folder / "sixteen.toml", "--out", folder / "out", "--dask"]
     started = {each: subprocess.Popen([*command, each], stderr=subprocess.PIPE, text=True) for each in NOWHERE}
     yield started
     for process in started.values():
@@ -88,10 +88,10 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[
         time.sleep(0.01)
     workers[0].send_signal(signal.SIGKILL)
     assert workers[0].wait() == -signal.SIGKILL
-    assert stored.read_bytes().count(b"\n") < len(results(local))  # in the middle
+    assert stored.read_bytes().count(b"\n") < len(read_results(local))  # in the middle
     assert process.wait(timeout=120) == 0
     assert workers[1].poll() is None
-    assert results(remote) == results(local)
+    assert read_results(remote) == read_results(local)
     assert (remote / "sixteen.csv").read_bytes() == (local / "sixteen.csv").read_bytes()
 
 

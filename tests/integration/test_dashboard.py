@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: a study from its plan to its end, and what must hold on every page."""
+"""The dashboard in a real browser: a study from its plan to its end, and checks of every page."""
 
 import csv
 import itertools
@@ -11,16 +11,17 @@ from typing import Literal
 
 import httpx2 as httpx
 import pytest
-from helpers.browser import PATIENCE, Watched, chromium, watched
-from helpers.service_process import service
+from helpers.browser import TIMEOUT_MILLISECONDS, BrowserWindow, launch_chromium, open_window
+from helpers.service_process import run_service
 from playwright.sync_api import Browser, ViewportSize, expect
 
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import create_study, load_study
+from dbcare.live.stores.open import open_store
+from dbcare.live.studies import create_study, delete_study, load_study
 from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import open_records
 
-NASTY = "<img src=x onerror=alert(1)>"
-NASTY_ARM = "<script>alert(2)</script>"
+HTML_NAME = "<img src=x onerror=alert(1)>"
+HTML_ARM = "<script>alert(2)</script>"
 RATES = {"plain": 0.2, "question": 0.35, "emoji": 0.6}
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDE: ViewportSize = {"width": 1280, "height": 800}
@@ -29,13 +30,14 @@ PHONE: ViewportSize = {"width": 360, "height": 740}
 
 @dataclass
 class Server:
-    """A service that asks for keys, with one study."""
+    """A service that requires keys."""
 
     address: str
     storage: str
     keys: dict[str, str]
 
-    def sign_in(self, window: Watched, role: str = "admin", path: str = "/") -> None:
+    def sign_in(self, window: BrowserWindow, role: str = "admin", path: str = "/") -> None:
+        """Sign in with the key of a role, on the way to a page."""
         window.page.goto(path)
         window.page.get_by_label("API key").fill(self.keys[role])
         window.page.get_by_role("button", name="Sign in").click()
@@ -44,22 +46,22 @@ class Server:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
+    with launch_chromium() as launched:
+        yield launched
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('dashboard') / 'studies.db'}"
-    made = Keys(SqlStore(storage))
-    keys = {role: made.create(f"the {role}", role)[1] for role in ("viewer", "worker", "admin")}
-    with service(storage) as address:
+    records = Keys(open_records(open_store(storage)))
+    keys = {role: records.create(f"the {role}", role)[1] for role in ("viewer", "worker", "admin")}
+    with run_service(storage) as address:
         yield Server(address, storage, keys)
 
 
-def answered(server: Server, name: str) -> None:
-    """As a worker would: ask and tell over HTTP until the study stops."""
-    chance = random.Random(1)
+def run_worker(server: Server, name: str) -> None:
+    """Ask and tell over HTTP until the study stops."""
+    generator = random.Random(1)
     headers = {"Authorization": f"Bearer {server.keys['worker']}"}
     with httpx.Client(base_url=f"{server.address}/v1/studies/{name}", headers=headers) as api:
         while True:
@@ -67,48 +69,48 @@ def answered(server: Server, name: str) -> None:
             if asked["stopped"]:
                 return
             for trial in asked["trials"]:
-                reward = float(chance.random() < RATES[trial["arm"]])
+                reward = float(generator.random() < RATES[trial["arm"]])
                 api.post("/tell", json={"trial": trial["id"], "reward": reward}).raise_for_status()
 
 
 def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_path: Path) -> None:
-    with watched(browser, server.address, viewport=WIDE) as window:
+    with open_window(browser, server.address, viewport=WIDE) as window:
         page = window.page
         for scheme, size in itertools.product(SCHEMES, (WIDE, PHONE)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size(size)
             page.goto("/login")
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            window.keep(f"login-{scheme}-{size['width']}")
+            window.take_screenshot(f"login-{scheme}-{size['width']}")
         page.emulate_media(color_scheme="light")
         page.set_viewport_size(WIDE)
         server.sign_in(window)
         expect(page.get_by_role("heading", name="No studies yet")).to_be_visible()
-        window.keep("empty-light-1280")
+        window.take_screenshot("empty-light-1280")
 
-        page.get_by_role("link", name="Make the first one").click()
+        page.get_by_role("link", name="Create the first study").click()
         page.get_by_label("Name").fill("subject")
-        page.get_by_label("Arms, one a line").fill("\n".join(RATES))
+        page.get_by_label("Arms, one per line").fill("\n".join(RATES))
         page.get_by_label("Price of a trial").fill("-1")
         page.get_by_label("Value").fill("20000")
         expect(page.locator("#plan-error")).to_contain_text("`price` must be positive but got -1")
-        window.forgive("status of 422")
+        window.ignore_message("status of 422")
         page.get_by_label("Price of a trial").fill("0.4")
         expect(page.locator("#plan-state")).to_have_text("computing…")
         # The first plan on a machine compiles its simulators.
-        expect(page.locator("#plan-result table tbody tr")).not_to_have_count(0, timeout=4 * PATIENCE)
+        expect(page.locator("#plan-result table tbody tr")).not_to_have_count(0, timeout=4 * TIMEOUT_MILLISECONDS)
         expect(page.locator("#plan .advice li").first).to_contain_text("Experimenting pays")
         expect(page.locator("#plan-error")).to_be_hidden()
-        page.get_by_text("More", exact=True).click()
+        page.get_by_text("More options", exact=True).click()
         page.get_by_label("Policy").select_option("breakeven-racing")
-        window.keep("new-light-1280")
-        page.get_by_role("button", name="Create the study").click()
+        window.take_screenshot("new-light-1280")
+        page.get_by_role("button", name="Create study").click()
 
         expect(page.get_by_role("heading", name="subject")).to_be_visible()
-        expect(page.locator(".sentence")).to_contain_text("Nothing is known yet")
+        expect(page.locator(".sentence")).to_contain_text("No rewards have been counted yet")
         expect(page.locator("#connection")).to_have_text("live")
         page.evaluate("window.sameDocument = true")
-        worker = threading.Thread(target=answered, args=(server, "subject"))
+        worker = threading.Thread(target=run_worker, args=(server, "subject"))
         worker.start()
         expect(page.locator("tr.left").first).to_contain_text("dropped at epoch")
         expect(page.locator(".sentence")).to_contain_text("Choose emoji")
@@ -121,13 +123,13 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         expect(page.locator("[aria-live]")).to_contain_text("The study has stopped. Recommended: emoji")
         assert page.locator(".log li").all_text_contents() == study.explain()
         expect(page.locator("#chart .main-svg").first).to_be_visible()
-        assert page.evaluate("window.sameDocument"), "the page must not have been loaded again"
-        window.keep("stopped-light-1280")
+        assert page.evaluate("window.sameDocument"), "the page was reloaded"
+        window.take_screenshot("stopped-light-1280")
 
-        with page.expect_download() as started:
+        with page.expect_download() as download:
             page.get_by_role("link", name="Export CSV").click()
-        started.value.save_as(tmp_path / "subject.csv")
-        assert started.value.suggested_filename == "subject.csv"
+        download.value.save_as(tmp_path / "subject.csv")
+        assert download.value.suggested_filename == "subject.csv"
         with (tmp_path / "subject.csv").open() as file:
             assert len(list(csv.DictReader(file))) == study.status().asked
 
@@ -140,14 +142,14 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
 
 
 @pytest.fixture(scope="module")
-def shown(server: Server) -> str:
-    """A study that runs, with names that are HTML, trials out, and an arm retired; its path."""
+def study_path(server: Server) -> str:
+    """Create a running study with HTML in its names, pending trials and a retired arm; return its path."""
     study = create_study(
-        NASTY, [NASTY_ARM, "B", "C", "D"], price=1, value=9_000, sigma=1, storage=server.storage, unit="<b>EUR</b>"
+        HTML_NAME, [HTML_ARM, "B", "C", "D"], price=1, value=9_000, sigma=1, storage=server.storage, unit="<b>EUR</b>"
     )
-    chance = random.Random(2)
+    generator = random.Random(2)
     study.add(
-        (arm, chance.gauss(mean, 3.0)) for _ in range(40) for arm, mean in ((NASTY_ARM, 1.0), ("B", 0.5), ("C", 0))
+        (arm, generator.gauss(mean, 3.0)) for _ in range(40) for arm, mean in ((HTML_ARM, 1.0), ("B", 0.5), ("C", 0))
     )
     study.add([("D", 0.5)])
     study.retire("D", "<i>out of stock</i>")
@@ -157,36 +159,36 @@ def shown(server: Server) -> str:
 
 
 @pytest.fixture(scope="module")
-def window(browser: Browser, server: Server) -> Iterator[Watched]:
-    """One for several tests, as plotly.js takes a while the first time."""
-    with watched(browser, server.address, viewport=WIDE) as opened:
+def window(browser: Browser, server: Server) -> Iterator[BrowserWindow]:
+    """Open one window for several tests, since plotly.js takes a while to load."""
+    with open_window(browser, server.address, viewport=WIDE) as opened:
         server.sign_in(opened)
         yield opened
 
 
-def test_names_with_html_are_shown_as_text(window: Watched, shown: str) -> None:
+def test_names_with_html_are_shown_as_text(window: BrowserWindow, study_path: str) -> None:
     page = window.page
     page.goto("/")
-    page.get_by_role("link", name=NASTY).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(NASTY)
-    expect(page.locator("table.arms")).to_contain_text(NASTY_ARM)
+    page.get_by_role("link", name=HTML_NAME).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(HTML_NAME)
+    expect(page.locator("table.arms")).to_contain_text(HTML_ARM)
     expect(page.locator("table.pending").first).to_contain_text("<u>w</u>")
     expect(page.locator("#chart .ytitle")).to_have_text("<b>EUR</b>")
     expect(page.locator("#connection")).to_have_text("live")
     assert page.locator("main img, main script, main u, main b, main i").count() == 0
-    expect(page.get_by_role("note")).to_contain_text("rewards spread by")
-    assert window.troubles == []
+    expect(page.get_by_role("note")).to_contain_text("rewards have a standard deviation of")
+    assert window.problems == []
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_page_fits_a_phone_and_both_schemes(
-    window: Watched, shown: str, scheme: Literal["light", "dark"]
+    window: BrowserWindow, study_path: str, scheme: Literal["light", "dark"]
 ) -> None:
     page = window.page
     page.emulate_media(color_scheme=scheme)
     for size in (WIDE, PHONE):
         page.set_viewport_size(size)
-        for name, path in (("studies", "/"), ("study", shown), ("form", "/new"), ("problem", "/studies/none")):
+        for name, path in (("studies", "/"), ("study", study_path), ("form", "/new"), ("problem", "/studies/none")):
             page.goto(path)
             assert is_light(page.evaluate("getComputedStyle(document.body).backgroundColor")) is (scheme == "light")
             if name == "study":
@@ -194,29 +196,29 @@ def test_every_page_fits_a_phone_and_both_schemes(
                 ink = page.evaluate("getComputedStyle(document.querySelector('#chart .xtitle')).fill")
                 assert is_light(ink) is (scheme == "dark")
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            window.keep(f"{name}-{scheme}-{size['width']}")
-    window.forgive("status of 404")
-    assert window.troubles == []
+            window.take_screenshot(f"{name}-{scheme}-{size['width']}")
+    window.ignore_message("status of 404")
+    assert window.problems == []
 
 
-def is_light(colour: str) -> bool:
-    """Of "rgb(red, green, blue)", by its red."""
-    return int(colour.split("(")[1].split(",", maxsplit=1)[0]) > 128
+def is_light(color: str) -> bool:
+    """Return whether a color, "rgb(red, green, blue)", is light, by its red."""
+    return int(color.split("(")[1].split(",", maxsplit=1)[0]) > 128
 
 
-def test_the_keyboard_reaches_everything(window: Watched, shown: str) -> None:
+def test_the_keyboard_reaches_everything(window: BrowserWindow, study_path: str) -> None:
     page = window.page
     page.set_viewport_size(WIDE)
-    page.goto(shown)
+    page.goto(study_path)
     reached: list[str] = []
     while "Settings" not in reached:
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel"))
-        seen = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        assert seen != "none", reached
-    order = ["Skip to the content", "dbcare", "Studies", "New study", "Sign out", "Pause", "Export CSV"]
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none", reached
+    order = ["Skip to content", "dbcare", "Studies", "New study", "Sign out", "Pause", "Export CSV"]
     order += ["Export JSON", "Stop for good", "Retire an arm", "Settings"]
-    assert [each for each in reached if each in order] == order
+    assert [label for label in reached if label in order] == order
     page.get_by_role("button", name="Pause").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".pill")).to_have_text("paused")
@@ -225,32 +227,34 @@ def test_the_keyboard_reaches_everything(window: Watched, shown: str) -> None:
     expect(page.locator(".pill")).to_have_text("running")
 
 
-def test_the_page_keeps_what_somebody_types_and_says_when_it_is_cut_off(window: Watched, server: Server) -> None:
+def test_the_page_keeps_typed_text_and_reports_a_lost_connection(window: BrowserWindow, server: Server) -> None:
     study = create_study("watched", ["A", "B"], price=1, value=1000, sigma=1, storage=server.storage)
     page = window.page
     page.route("**/events", lambda route: route.abort())
     page.goto("/studies/watched")
-    expect(page.locator("#connection")).to_contain_text("connection lost, trying again")
+    expect(page.locator("#connection")).to_contain_text("connection lost, retrying")
     page.unroute("**/events")
     expect(page.locator("#connection")).to_have_text("live")
-    window.forgive("net::ERR_FAILED")
+    window.ignore_message("net::ERR_FAILED")
 
     page.get_by_text("Stop for good").click()
-    page.get_by_label("Why").first.fill("the season is ov")
+    page.get_by_label("Reason").first.fill("the season is ov")
     study.pause()
     expect(page.locator(".pill")).to_have_text("paused")
-    expect(page.get_by_role("button", name="Pause")).to_be_visible()  # until nobody types there
-    page.get_by_label("Why").first.press_sequentially("er")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()  # until it loses the focus
+    page.get_by_label("Reason").first.press_sequentially("er")
     page.get_by_role("button", name="Stop this study").click()
     expect(page.locator(".pill")).to_have_text("stopped")
     assert study.recommendation().reason == "the season is over"
-    SqlStore(server.storage).delete("watched")
-    expect(page.locator("#connection")).to_contain_text("this study is gone")
+    delete_study("watched", server.storage)
+    expect(page.locator("#connection")).to_contain_text("this study was deleted, or you are signed out")
 
 
-def test_a_viewer_looks_and_the_chart_follows_the_scheme(browser: Browser, server: Server, shown: str) -> None:
-    with watched(browser, server.address, viewport=WIDE, color_scheme="light") as window:
-        server.sign_in(window, "viewer", shown)
+def test_a_viewer_has_no_buttons_and_the_chart_follows_the_scheme(
+    browser: Browser, server: Server, study_path: str
+) -> None:
+    with open_window(browser, server.address, viewport=WIDE, color_scheme="light") as window:
+        server.sign_in(window, "viewer", study_path)
         page = window.page
         expect(page.get_by_role("link", name="Export CSV")).to_be_visible()
         assert page.get_by_role("button").all_text_contents() == ["Sign out"]

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from helpers.terminal import at_terminal, plain
+from helpers.terminal import run_at_terminal, strip_codes
 
 from dbcare.cli.demo import scene, shop
 
@@ -30,24 +30,24 @@ def test_in_a_pipe_only_the_summary(tmp_path: Path) -> None:
 
 def test_at_a_terminal_it_draws_and_ends_well() -> None:
     begin = time.monotonic()
-    code, written = at_terminal([COMMAND, "demo", "--seconds", "2"], dict(os.environ))
+    code, written = run_at_terminal([COMMAND, "demo", "--seconds", "2"], dict(os.environ))
     assert code == 0
     assert 2.0 <= time.monotonic() - begin < 30.0
     before, _, rest = written.partition(OWN_SCREEN)
     film, _, after = rest.partition(OLD_SCREEN)
     assert before.strip() == ""
-    counted = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) counted", plain(film))]
+    counted = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) counted", strip_codes(film))]
     assert len(set(counted)) > 5  # so many different pictures, in order
     assert counted == sorted(counted)
-    assert "a simulated shop" in plain(film)
-    assert "Break-even." in plain(film)
+    assert "a simulated shop" in strip_codes(film)
+    assert "Break-even." in strip_codes(film)
     assert CURSOR in film + after
-    assert "Begin your own:" in plain(after)
-    assert all(len(line) <= 80 for line in plain(after).splitlines())
+    assert "Begin your own:" in strip_codes(after)
+    assert all(len(line) <= 80 for line in strip_codes(after).splitlines())
 
 
 def test_control_c_gives_the_terminal_back() -> None:
-    code, written = at_terminal([COMMAND, "demo", "--seconds", "50"], dict(os.environ), interrupt_after=0.3)
+    code, written = run_at_terminal([COMMAND, "demo", "--seconds", "50"], dict(os.environ), interrupt_after=0.3)
     assert code == 130
     assert written.rfind(OLD_SCREEN) > written.rfind(OWN_SCREEN) >= 0
     assert CURSOR in written[written.rfind(OWN_SCREEN) :]

@@ -1,4 +1,4 @@
-"""What importing loads, and who may import whom (DESIGN.md, "Packages and who may import whom")."""
+"""What importing loads, and which package may import which (docs/developer/architecture.md)."""
 
 import ast
 import os
@@ -13,8 +13,8 @@ import dbcare
 PACKAGE = Path(dbcare.__file__).parent
 HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 
-# Each layer may import those above it and itself; `engines` and `live` are apart. `server` has the planner of `lab`.
-BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk"}
+# Each package may import those listed for it, the base and itself; `engines` and `live` do not know each other.
+BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk", "money", "options", "json_values"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),
@@ -22,9 +22,9 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"theory", "policies", "live"},
     "engines": {"theory", "policies"},
     "live": {"theory", "policies"},
-    "client": {"live"},
+    "client": {"live", "planner"},  # of the planner its options only
     "planner": {"theory", "policies", "engines"},
-    "lab": {"theory", "policies", "engines", "live"},
+    "lab": {"theory", "policies", "engines"},
     "server": {"theory", "policies", "engines", "live", "planner"},
     "cli": {"theory", "policies", "engines", "live", "planner", "lab", "server"},
 }
@@ -36,7 +36,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def loaded_by(code: str) -> set[str]:
-    """The packages that are loaded once `code` has run."""
+    """Return the packages that are loaded once `code` has run."""
     ran = python("-c", f"{code}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})")
     return set(ran.stdout.splitlines()[-1].split())
 
@@ -79,7 +79,7 @@ dbcare.testing.PolicySuite().test_stops_within_its_bound(policy)
 
 
 def test_every_public_name_loads() -> None:
-    """And only when asked for: each is in dir() before it is loaded, and an unknown one is an AttributeError."""
+    """Names load when they are first used: each is in dir() before that, and an unknown one is an AttributeError."""
     for name in dbcare.__all__:
         if name != "__version__":
             assert getattr(dbcare, name).__name__ == name
@@ -89,9 +89,10 @@ def test_every_public_name_loads() -> None:
 
 
 def _parts() -> set[str]:
-    """The modules and packages directly below dbcare."""
-    found = {each.stem for each in PACKAGE.glob("*.py")} | {each.parent.name for each in PACKAGE.glob("*/__init__.py")}
-    return found - {"__init__", "__main__"}
+    """Return the modules and packages directly below dbcare."""
+    modules = {path.stem for path in PACKAGE.glob("*.py")}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return (modules | packages) - {"__init__", "__main__"}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_parts_start_light(part: str, unwanted: set[str]) -> None:
 
 
 def _imports(file: Path) -> set[str]:
-    """The parts of dbcare that a file imports: at the top, within functions, and for type checking alone."""
+    """Return the parts of dbcare that a file imports: at the top, within functions, and only for type checking."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -118,7 +119,7 @@ def _imports(file: Path) -> set[str]:
 
 
 def test_every_part_has_its_place() -> None:
-    """A new module or package takes its place in LAYERS, and in DESIGN.md, before it is imported."""
+    """A new module or package takes its place in LAYERS before it is imported."""
     assert _parts() <= LAYERS.keys()
     assert BASE | {"theory", "policies", "testing"} <= _parts()
 
@@ -131,7 +132,7 @@ def test_imports_go_one_way(part: str) -> None:
         assert imported <= BASE | LAYERS[part] | {part}, f"{file.relative_to(PACKAGE)} imports {sorted(imported)}"
 
 
-def test_the_base_is_no_circle() -> None:
+def test_the_base_has_no_circle() -> None:
     """Within the base each module can be imported before those that import it."""
     waiting = {part: _imports(PACKAGE / f"{part}.py") - {part} for part in BASE}
     while waiting:

@@ -1,4 +1,4 @@
-"""Addresses of databases that are wrong or cannot be reached: one clear line each, and never a password in it."""
+"""Addresses that are invalid or cannot be reached: the error is one clear line, and never shows a password."""
 
 import subprocess
 import sys
@@ -19,17 +19,20 @@ from dbcare.live.stores.sql.store import SqlStore
         ("postgresql://me:s3cret", r"but got 'postgresql://\.\.\.'\."),
         ("postgresql://me:s3cret//x", r"but got 'postgresql://\.\.\.'\."),
         ("me:s3cret@host/db", r"but got '\.\.\.'\."),
-        ("sqlite://", "must name a file but got sqlite:///: a study without storage is kept in memory anyway"),
+        ("sqlite://", "must name a file but got sqlite:///; leave `storage` out to keep a study in memory"),
         ("sqlite:///:memory:", "must name a file but got sqlite:///:memory:"),
         ("sqlite:////tmp/x.db?timeout=long", "`timeout` in .* must be a number of seconds but got 'long'"),
-        ("sqlite:////tmp/x.db?nonsense=1", "must have no option but timeout, or .*, but got nonsense"),
+        ("sqlite:////tmp/x.db?nonsense=1", "must have no option other than timeout, or .*, but got nonsense"),
         ("postgresql+nonsense://me:s3cret@host/db", "must be an address such as"),
-        ("postgresql://me:s3cret@/db?host=/nowhere", r"me:\*\*\*@/db\?host=.* must be the address of a running server"),
-        ("postgresql://me@/db?host=/nowhere&password=s3cret", "must be the address of a running server"),
-        ("postgresql://me:s3cret@/db?host=/nowhere&nonsense=1", r"must answer but said: .*nonsense"),
+        ("postgresql://me:s3cret@/db?host=/nowhere", r"me:\*\*\*@/db\?host=.* does not respond; start the server"),
+        (
+            "postgresql://me@/db?host=/nowhere&password=s3cret",
+            "does not respond; start the server, or correct the address",
+        ),
+        ("postgresql://me:s3cret@/db?host=/nowhere&nonsense=1", r"failed: .*nonsense"),
     ],
 )
-def test_wrong_addresses(address: str, message: str) -> None:
+def test_invalid_addresses(address: str, message: str) -> None:
     with pytest.raises(StorageError, match=message) as raised:
         SqlStore(address)
     assert "s3cret" not in str(raised.value)
@@ -37,18 +40,16 @@ def test_wrong_addresses(address: str, message: str) -> None:
 
 
 def test_wrong_databases_and_passwords_of_postgresql(postgres: Server) -> None:
-    with pytest.raises(StorageError, match=r"/missing.* must name a database but there is none of that name: create"):
+    with pytest.raises(StorageError, match=r"/missing.* does not exist; create the database first"):
         SqlStore(postgres.address("missing"))
-    postgres.sql(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'")
-    address = postgres.new_database()
+    postgres.execute(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'")
+    address = postgres.create_database()
     guarded = address.replace("postgres@", f"{GUARDED}:{{}}@")
-    for attempt in ("wrong", ""):
-        with pytest.raises(
-            StorageError, match="must be open to this user but is not: check user and password"
-        ) as raised:
-            SqlStore(guarded.format(attempt))
+    for password in ("wrong", ""):
+        with pytest.raises(StorageError, match="does not admit this user; check the user name and password") as raised:
+            SqlStore(guarded.format(password))
         assert "wrong" not in str(raised.value)
-    with pytest.raises(StorageError, match="must let this user create and write tables but does not: ask") as raised:
+    with pytest.raises(StorageError, match="does not let this user create and write tables; ask") as raised:
         SqlStore(guarded.format(PASSWORD))
     assert PASSWORD not in str(raised.value)
 
@@ -63,6 +64,6 @@ try:
 except dbcare.errors.StorageError as failure:
     print(failure)
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "me:***@host/db must have its driver installed but got" in said
-    assert "pip install 'dbcare[postgresql]'." in said
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "me:***@host/db needs a driver that is not installed" in output
+    assert "pip install 'dbcare[postgresql]'." in output

@@ -1,4 +1,4 @@
-"""Workers and the PostgreSQL server killed with SIGKILL at random moments, and replies that get lost on their way."""
+"""Workers and the PostgreSQL server killed with SIGKILL at random times, and replies that get lost."""
 
 import itertools
 import random
@@ -8,27 +8,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.commit_proxy import middleman
-from helpers.postgres import Server, server
-from helpers.worker_main import reward_of
-from helpers.worker_processes import ARMS, Worker, answered_since, replayed, told_by
+from helpers.commit_proxy import run_commit_proxy
+from helpers.postgres import Server, run_server
+from helpers.worker_main import draw_reward
+from helpers.worker_processes import ARMS, Worker, list_rewarded_after, list_told, replay_study
 
 import dbcare
 from dbcare.errors import AlreadyToldError, StorageError
 from dbcare.live.stores.open import open_store
 
-TOGETHER = 3  # workers at any time
+WORKERS = 3  # at any time
 
 
 @pytest.fixture
-def mortal() -> Iterator[Server]:
-    """A server of the test's own."""
-    with server() as running:
+def own_server() -> Iterator[Server]:
+    """Run a server for one test, which may kill it."""
+    with run_server() as running:
         yield running
 
 
-def survive(address: str, folder: Path, victims: list[str], running: Server | None = None) -> None:
-    """Kill these one after the other at random moments; nothing acknowledged is lost or doubled, the study goes on."""
+def check_survival(address: str, folder: Path, victims: list[str], running: Server | None = None) -> None:
+    """Kill the victims one by one at random times; nothing acknowledged is lost or doubled, and the study continues."""
     study = dbcare.create_study("killed", ARMS, cost=1e-9, sigma=1.0, storage=address)
     chance = random.Random(len(victims))
     numbers = itertools.count()
@@ -36,14 +36,14 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
     def start() -> Worker:
         return Worker(address, "killed", next(numbers), 10**9, folder, lease="1s")
 
-    crew, dead = [start() for _ in range(TOGETHER)], []
+    crew, dead = [start() for _ in range(WORKERS)], []
     position, stored = 0, set[int]()
     try:
         for turn, victim in enumerate(victims):
-            place = turn % TOGETHER
-            while not crew[place].told():
-                assert crew[place].process.poll() is None, crew[place].said.read_text()
-                time.sleep(0.01)  # who has not begun is no victim
+            place = turn % WORKERS
+            while not crew[place].list_told():
+                assert crew[place].process.poll() is None, crew[place].output.read_text()
+                time.sleep(0.01)  # a victim must have started to work
             time.sleep(0.1 * chance.random())
             if victim == "worker":
                 crew[place].kill()
@@ -53,71 +53,72 @@ def survive(address: str, folder: Path, victims: list[str], running: Server | No
                 running.kill()
                 time.sleep(0.05 * chance.random())
                 running.start()
-                acknowledged = set(told_by([*crew, *dead]))
-                position, more = answered_since(position, study, address)
-                stored |= more
+                acknowledged = set(list_told([*crew, *dead]))
+                position, rewarded = list_rewarded_after(position, study, address)
+                stored |= rewarded
                 assert acknowledged <= stored
     finally:
         for worker in crew:
             worker.kill()
-    time.sleep(1.1)  # the leases of the dead run out
+    time.sleep(1.1)  # until the leases of the killed workers have expired
     before = study.status().counted
     trial = study.ask(lease="1m", worker="late")
     assert trial is not None
-    study.tell(trial, reward_of(trial.id))
-    ledger, answered = replayed(study, address)
-    told = told_by([*crew, *dead])
-    assert set(told) <= set(answered)
+    study.tell(trial, draw_reward(trial.id))
+    ledger, rewarded = replay_study(study, address)
+    told = list_told([*crew, *dead])
+    assert set(told) <= set(rewarded)
     assert len(set(told)) == len(told) >= victims.count("worker")
-    assert len(set(answered)) == len(answered)
+    assert len(set(rewarded)) == len(rewarded)
     assert ledger.counted == ledger.asked == trial.id >= before
-    assert bool(running) is any(worker.outages() for worker in [*crew, *dead])
+    assert bool(running) is any(worker.list_outages() for worker in [*crew, *dead])
     study.check()
     open_store(address).close()
 
 
-def shuffled(workers: int, servers: int) -> list[str]:
+def shuffle_victims(workers: int, servers: int) -> list[str]:
+    """Return this many workers and servers in random order."""
     victims = ["worker"] * workers + ["server"] * servers
     random.Random(7).shuffle(victims)
     return victims
 
 
 def test_sqlite_survives_killed_workers(tmp_path: Path) -> None:
-    survive(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffled(workers=16, servers=0))
+    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=10, servers=0))
 
 
-def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, mortal: Server) -> None:
-    survive(mortal.address(), tmp_path, shuffled(workers=16, servers=20), mortal)
+def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, own_server: Server) -> None:
+    check_survival(own_server.address(), tmp_path, shuffle_victims(workers=8, servers=12), own_server)
 
 
 @pytest.mark.soak
-def test_five_hundred_kills(tmp_path: Path, mortal: Server) -> None:
-    survive(mortal.address(), tmp_path, shuffled(workers=250, servers=250), mortal)
+def test_five_hundred_kills(tmp_path: Path, own_server: Server) -> None:
+    check_survival(own_server.address(), tmp_path, shuffle_victims(workers=250, servers=250), own_server)
 
 
 def test_a_commit_whose_reply_is_lost(postgres: Server) -> None:
-    """The same is told again and accepted; a trial that nobody heard of runs out and is replaced."""
-    with tempfile.TemporaryDirectory(prefix="pg") as folder, middleman(Path(folder), postgres.socket) as between:
+    """Telling the same again is accepted; a trial whose reply was lost expires and is replaced."""
+    with tempfile.TemporaryDirectory(prefix="pg") as folder, run_commit_proxy(Path(folder), postgres.socket) as proxy:
         address = postgres.address(socket=folder)
         study = dbcare.create_study("unheard", ARMS, cost=1e-9, sigma=1.0, storage=address)
         first = study.ask(lease="1m")
         assert first is not None
-        between.lose_next.set()
-        with pytest.raises(StorageError, match="must stay connected but the connection was lost: do it again"):
-            study.tell(first, reward_of(first.id))
+        proxy.lose_next.set()
+        with pytest.raises(StorageError, match="dropped the connection; retry"):
+            study.tell(first, draw_reward(first.id))
         assert study.status().counted == 1
-        study.tell(first, reward_of(first.id))
+        study.tell(first, draw_reward(first.id))
         with pytest.raises(AlreadyToldError):
             study.tell(first, 5.0)
 
-        between.lose_next.set()
-        with pytest.raises(StorageError, match="the connection was lost"):
+        proxy.lose_next.set()
+        with pytest.raises(StorageError, match="dropped the connection"):
             study.ask(lease="0.001s")
         time.sleep(0.002)
         third = study.ask(lease="1m")
         assert third is not None
-        study.tell(third, reward_of(third.id))
+        study.tell(third, draw_reward(third.id))
         assert [row.status for row in study.trials()] == ["told", "expired", "told"]
-        assert replayed(study, address)[1] == [1, 3]
+        assert replay_study(study, address)[1] == [1, 3]
         study.check()
         open_store(address).close()

@@ -1,4 +1,4 @@
-"""Studies that several processes work on at once, on SQLite and on a real PostgreSQL server."""
+"""Studies that several processes share, on SQLite and on a real PostgreSQL server."""
 
 import multiprocessing
 import os
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from helpers.postgres import Server
-from helpers.worker_main import reward_of
-from helpers.worker_processes import ARMS, Worker, replayed, told_by
+from helpers.worker_main import draw_reward
+from helpers.worker_processes import ARMS, Worker, list_told, replay_study
 
 import dbcare
 from dbcare.live.stores.open import open_store
@@ -22,30 +22,32 @@ from dbcare.live.stores.open import open_store
 @pytest.fixture(params=["sqlite", "postgresql"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
-        where = f"sqlite:///{tmp_path / 'live.db'}"
+        storage = f"sqlite:///{tmp_path / 'live.db'}"
     else:
         server: Server = request.getfixturevalue("postgres")
-        where = server.new_database()
-    yield where
-    open_store(where).close()
+        storage = server.create_database()
+    yield storage
+    open_store(storage).close()
 
 
-def test_eight_processes_share_a_study(address: str, tmp_path: Path) -> None:
-    """Every trial asked once and told once; the decisions are those of a replay; all workers had a part."""
+@pytest.mark.parametrize("trials", [100, pytest.param(1_000, marks=pytest.mark.soak)])
+def test_eight_processes_share_a_study(address: str, tmp_path: Path, trials: int) -> None:
+    """Every trial is asked once and told once, and the decisions are those of a replay."""
     study = dbcare.create_study("eight", ARMS, cost=1e-9, sigma=1.0, storage=address)
-    each = 250
-    workers = [Worker(address, "eight", number, each, tmp_path, lease="5m") for number in range(8)]
-    assert [worker.process.wait(timeout=240) for worker in workers] == [0] * 8, [w.said.read_text() for w in workers]
-    assert [worker.outages() for worker in workers] == [[]] * 8
-    ledger, told = replayed(study, address)
-    assert sorted(told_by(workers)) == sorted(told) == list(range(1, 8 * each + 1))
-    assert study.status().counted == ledger.counted == 8 * each
+    workers = [Worker(address, "eight", number, trials, tmp_path, lease="5m") for number in range(8)]
+    assert [worker.process.wait(timeout=240) for worker in workers] == [0] * 8, [
+        worker.output.read_text() for worker in workers
+    ]
+    assert [worker.list_outages() for worker in workers] == [[]] * 8
+    ledger, told = replay_study(study, address)
+    assert sorted(list_told(workers)) == sorted(told) == list(range(1, 8 * trials + 1))
+    assert study.status().counted == ledger.counted == 8 * trials
     assert study.recommendation().arm == ARMS[ledger.decision.recommended]
     study.check()
 
 
 def test_a_new_database_opened_by_several_processes_at_once(address: str) -> None:
-    """Each finds the tables made, by itself or another, and makes a study of its own."""
+    """One of them creates the tables, and each creates a study of its own."""
     code = f"""
 import sys, dbcare
 sys.stdin.readline()
@@ -53,7 +55,7 @@ dbcare.create_study(sys.argv[1], ["A", "B"], cost=0.1, sigma=1.0, storage={addre
 """
     command = [sys.executable, "-c", code]
     openers = [subprocess.Popen([*command, f"s{number}"], stdin=subprocess.PIPE, text=True) for number in range(4)]
-    time.sleep(1.0)  # until most have loaded what they need
+    time.sleep(1.0)  # until most have imported what they need
     for opener in openers:
         assert opener.stdin is not None
         opener.stdin.close()
@@ -61,8 +63,8 @@ dbcare.create_study(sys.argv[1], ["A", "B"], cost=0.1, sigma=1.0, storage={addre
     assert sorted(dbcare.list_studies(address)) == [f"s{number}" for number in range(4)]
 
 
-def test_a_study_that_was_opened_before_a_fork(address: str) -> None:
-    """Parent and children go on with it, each with connections of its own."""
+def test_a_study_opened_before_a_fork(address: str) -> None:
+    """Parent and children keep using it, each with connections of its own."""
     study = dbcare.create_study("forked", ARMS, cost=1e-9, sigma=1.0, storage=address)
     assert study.status().counted == 0  # a connection is open now
 
@@ -70,7 +72,7 @@ def test_a_study_that_was_opened_before_a_fork(address: str) -> None:
         told = 0
         while told < 20:
             if trial := study.ask(lease="5m", worker=str(os.getpid())):
-                study.tell(trial, reward_of(trial.id))
+                study.tell(trial, draw_reward(trial.id))
                 told += 1
 
     children = [multiprocessing.get_context("fork").Process(target=work) for _ in range(3)]
@@ -80,33 +82,33 @@ def test_a_study_that_was_opened_before_a_fork(address: str) -> None:
     for child in children:
         child.join(timeout=60)
     assert [child.exitcode for child in children] == [0] * 3
-    ledger, told = replayed(study, address)
+    ledger, told = replay_study(study, address)
     assert sorted(told) == list(range(1, 81))
     assert len(ledger.workers) == 4
     study.check()
 
 
 def test_backups_of_sqlite_while_workers_write(tmp_path: Path) -> None:
-    """Each opens as a store, passes its check, and has all that was acknowledged before the backup began."""
+    """Each backup opens, passes its check, and has everything acknowledged before the backup began."""
     address = f"sqlite:///{tmp_path / 'live.db'}"
     dbcare.create_study("busy", ARMS, cost=1e-9, sigma=1.0, storage=address)
     workers = [Worker(address, "busy", number, 10**9, tmp_path, lease="5m") for number in range(3)]
     try:
-        while not all(worker.told() for worker in workers):
+        while not all(worker.list_told() for worker in workers):
             time.sleep(0.01)
         sizes = []
         for number in range(8):
             time.sleep(0.1)
-            acknowledged = told_by(workers)
+            acknowledged = list_told(workers)
             with (
                 closing(sqlite3.connect(tmp_path / "live.db")) as source,
                 closing(sqlite3.connect(tmp_path / f"backup{number}.db")) as target,
             ):
-                source.backup(target, pages=-1 if number % 2 else 3)  # in one go, or in steps among the writers
+                source.backup(target, pages=-1 if number % 2 else 3)  # at once, or in steps between the writes
             copy = f"sqlite:///{tmp_path / f'backup{number}.db'}"
             study = dbcare.load_study("busy", copy)
             study.check()
-            ledger, told = replayed(study, copy)
+            ledger, told = replay_study(study, copy)
             assert set(acknowledged) <= set(told)
             sizes.append(ledger.asked)
             open_store(copy).close()

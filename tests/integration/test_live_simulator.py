@@ -1,4 +1,4 @@
-"""A live study on SQLite makes the decisions of the compiled simulator, one by one; in 1,000 runs by `make soak`."""
+"""A live study on SQLite makes the same decisions as the compiled simulator; in 1,000 runs by `make soak`."""
 
 from pathlib import Path
 
@@ -11,19 +11,17 @@ from dbcare.engines.simulators import trace
 from dbcare.live.stores.open import open_store
 
 ARMS = ("A", "B", "C")
-BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # whose rewards never tie, so that no tie is broken by chance
+BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # its rewards never tie, so no tie is broken at random
 SEED = 3
-
-
 SOAK = [("breakeven", 700), ("breakeven-racing", 150), ("dbcare", 150)]
 
 
 @pytest.mark.parametrize(
     ("policy", "runs"),
     [("breakeven", 70), ("breakeven-racing", 15), ("dbcare", 15)]
-    + [pytest.param(*each, marks=pytest.mark.soak) for each in SOAK],
+    + [pytest.param(*case, marks=pytest.mark.soak) for case in SOAK],
 )
-def test_the_live_study_is_the_simulated_run(tmp_path: Path, policy: str, runs: int) -> None:
+def test_a_live_study_equals_the_simulated_run(tmp_path: Path, policy: str, runs: int) -> None:
     address = f"sqlite:///{tmp_path / 'live.db'}"
     truth, trials = make_arms(BANDIT), 0
     for number in range(runs):

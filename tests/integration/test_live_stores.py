@@ -8,7 +8,7 @@ from helpers.postgres import Server
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.testing.store_suite import StoreSuite
+from dbcare.testing import StoreSuite
 
 
 class TestMemory(StoreSuite):
@@ -18,24 +18,24 @@ class TestMemory(StoreSuite):
 
 class TestSqlite(StoreSuite):
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path) -> None:
+    def _set_folder(self, tmp_path: Path) -> None:
         self.folder = tmp_path
 
     def make(self) -> Store:
         return SqlStore(f"sqlite:///{self.folder / 'studies.db'}")
 
-    def another(self) -> Store:
+    def open_again(self) -> Store:
         return self.make()
 
 
 class TestPostgres(StoreSuite):
     @pytest.fixture(autouse=True)
-    def _server(self, postgres: Server) -> None:
+    def _set_server(self, postgres: Server) -> None:
         self.server = postgres
 
     def make(self) -> Store:
-        self.address = self.server.new_database()
+        self.address = self.server.create_database()
         return SqlStore(self.address)
 
-    def another(self) -> Store:
+    def open_again(self) -> Store:
         return SqlStore(self.address)

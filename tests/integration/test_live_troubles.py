@@ -1,4 +1,4 @@
-"""Databases that are full, locked, read-only, damaged, foreign or newer: a clear error, and nothing lost."""
+"""Databases that are full, locked, read-only, corrupted, foreign or newer: the error is clear, and nothing is lost."""
 
 import hashlib
 import shutil
@@ -16,8 +16,8 @@ from helpers.postgres import Server
 import dbcare
 from dbcare import Study
 from dbcare.errors import StorageError
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.stores.open import open_store
+from dbcare.live.stores.sql.store import SqlStore
 
 OTHER_USER = 65534  # nobody
 MOUNT = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]
@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def study(path: Path) -> Iterator[Study]:
-    """A study with two answers, in SQLite; half a second of patience."""
+    """Create a study in SQLite with two rewards; it waits half a second for a lock."""
     address = f"sqlite:///{path}?timeout=0.5"
     study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
     fill(study, 2)
@@ -38,46 +38,48 @@ def study(path: Path) -> Iterator[Study]:
     open_store(address).close()
 
 
-def fill(study: Study, answers: int) -> None:
-    for _ in range(answers):
+def fill(study: Study, trials: int) -> None:
+    """Ask and tell this many trials."""
+    for _ in range(trials):
         trial = study.ask()
         assert trial is not None
         study.tell(trial, 0.25)
 
 
-def answers(study: Study) -> int:
+def count_told(study: Study) -> int:
+    """Return the number of rewards on record."""
     return sum(row.status == "told" for row in study.trials())
 
 
-def python(code: str) -> str:
-    """What a child says."""
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+def run_python(code: str) -> str:
+    """Run code in a child process and return its output."""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_locked_database(study: Study, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match=r"live\.db\?timeout=0\.5 must be free in time but another process"):
+        with pytest.raises(StorageError, match=r"live\.db\?timeout=0\.5 is locked by another process; retry"):
             study.ask()
-        assert study.status().counted == 2  # reading goes on
+        assert study.status().counted == 2  # reading still works
     fill(study, 1)
     assert study.status().counted == 3
 
 
 def test_a_locked_row_of_postgresql(postgres: Server) -> None:
-    address = postgres.new_database()
+    address = postgres.create_database()
     held = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
     hasty = f"{address}&options=-c%20lock_timeout%3D100"
     waiting = dbcare.load_study("s", hasty)
     with (
         open_store(address).session("s", write=True),
-        pytest.raises(StorageError, match="must be free in time but another process holds it"),
+        pytest.raises(StorageError, match="is locked by another process; retry"),
     ):
         waiting.ask()
     fill(waiting, 1)
@@ -87,8 +89,8 @@ def test_a_locked_row_of_postgresql(postgres: Server) -> None:
 
 
 def test_a_file_that_may_not_grow(study: Study, path: Path) -> None:
-    """As a quota would have it: the answers until then are stored, and it goes on once there is room."""
-    said = python(f"""
+    """A quota does this: rewards until then are stored, and the study continues once there is space."""
+    output = run_python(f"""
 import resource, dbcare
 from dbcare.errors import StorageError
 study = dbcare.load_study("s", "sqlite:///{path}")
@@ -101,8 +103,8 @@ try:
 except StorageError as failure:
     print(told, failure)
 """)
-    told, message = said.split(" ", 1)
-    assert "live.db must be on a disk that reads and writes but this one fails: see to it and do it again." in message
+    told, message = output.split(" ", 1)
+    assert "live.db is on a disk that fails; check the disk and retry." in message
     assert study.status().counted == int(told) < 10_000
     study.check()
     fill(study, 5)
@@ -119,12 +121,12 @@ def test_a_full_disk(tmp_path: Path) -> None:
         study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(200_000))
-        with pytest.raises(StorageError, match="must have room but its disk is full: make room and do it again"):
+        with pytest.raises(StorageError, match="is on a full disk; free some space and retry"):
             fill(study, 10_000)
-        told = answers(study)
+        told = count_told(study)
         ballast.unlink()
         fill(study, 1)
-        assert answers(study) == told + 1 > 2
+        assert count_told(study) == told + 1 > 2
         study.check()
     finally:
         open_store(address).close()
@@ -135,7 +137,7 @@ def test_a_database_opened_for_reading_only(study: Study, path: Path) -> None:
     address = f"sqlite:///file:{path}?mode=ro&uri=true"
     reader = dbcare.load_study("s", address)
     assert reader.status().counted == 2
-    with pytest.raises(StorageError, match="must be writable but is read-only: allow writing to it"):
+    with pytest.raises(StorageError, match="is read-only; allow writing to it"):
         reader.ask()
     open_store(address).close()
     fill(study, 1)
@@ -149,55 +151,55 @@ def test_a_file_without_permission_to_write() -> None:
         fill(study, 2)
         open_store(f"sqlite:///{path}").close()
         path.chmod(0o444)
-        said = python(f"""
+        output = run_python(f"""
 import os, dbcare
 from dbcare.errors import StorageError
 dbcare.create_study("s", ["A", "B"], cost=0.1, sigma=1.0, storage="sqlite:///{mine}").ask()
 if os.geteuid() == 0:
-    os.setuid({OTHER_USER})  # root may write whatever the permissions say
+    os.setuid({OTHER_USER})  # root may write despite the permissions
 try:
     dbcare.load_study("s", "sqlite:///{path}").ask()
 except StorageError as failure:
     print(failure)
 """)
-        assert "live.db must be " in said
-        assert "read-only" in said or "opened and written, as must its folder" in said
+        assert "live.db " in output
+        assert "is read-only" in output or "cannot be opened for writing" in output
         path.chmod(0o644)
         fill(study, 1)
         assert study.status().counted == 3
         open_store(f"sqlite:///{path}").close()
 
 
-def test_a_newer_version_is_left_as_it_is(study: Study, path: Path) -> None:
+def test_a_newer_version_is_left_unchanged(study: Study, path: Path) -> None:
     open_store(f"sqlite:///{path}?timeout=0.5").close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE dbcare SET version = 7")
         connection.execute("DROP TABLE summaries")
         connection.commit()
         connection.execute("PRAGMA journal_mode = DELETE")
-    before = digest(path)
-    with pytest.raises(StorageError, match=r"live\.db must have version 1 of the tables but got 7: use the dbcare"):
+    before = hash_file(path)
+    with pytest.raises(StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads version 1"):
         SqlStore(f"sqlite:///{path}")
-    assert digest(path) == before
+    assert hash_file(path) == before
 
 
 def test_a_newer_version_in_postgresql(postgres: Server) -> None:
-    address = postgres.new_database()
+    address = postgres.create_database()
     SqlStore(address).close()
     with closing(SqlStore(address)) as store, store.engines.get(write=True).begin() as connection:
         connection.exec_driver_sql("UPDATE dbcare SET version = 7")
-    with pytest.raises(StorageError, match="must have version 1 of the tables but got 7"):
+    with pytest.raises(StorageError, match="has version 7 of the tables"):
         SqlStore(address)
 
 
 def test_a_database_of_another_application(path: Path) -> None:
-    """Refused where names clash, and left as it is; shared where they do not."""
+    """It is refused and left unchanged if names of tables clash, and shared if they do not."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE events (title TEXT)")
-    before = digest(path)
-    with pytest.raises(StorageError, match="must be empty or made by dbcare but got tables of something else called"):
+    before = hash_file(path)
+    with pytest.raises(StorageError, match="already has tables named events that dbcare did not create"):
         SqlStore(f"sqlite:///{path}")
-    assert digest(path) == before
+    assert hash_file(path) == before
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ALTER TABLE events RENAME TO concerts")
     with closing(SqlStore(f"sqlite:///{path}")) as store:
@@ -205,22 +207,22 @@ def test_a_database_of_another_application(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"Dear diary,\n" * 1000, bytes(range(256)) * 64])
-def test_a_file_that_is_no_database(path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_database(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(StorageError, match=r"live\.db must be a database of SQLite but is another kind of file: give"):
+    with pytest.raises(StorageError, match=r"live\.db is not an SQLite database; use another file"):
         SqlStore(f"sqlite:///{path}")
     assert path.read_bytes() == content
 
 
-def test_a_damaged_file(study: Study, path: Path) -> None:
-    """Told so by reading it; a backup in its place works at once."""
+def test_a_corrupted_file(study: Study, path: Path) -> None:
+    """Reading it is an error; a restored backup works at once."""
     fill(study, 300)
     open_store(f"sqlite:///{path}?timeout=0.5").close()
     shutil.copy(path, backup := path.with_name("backup.db"))
     content = bytearray(path.read_bytes())
     content[4096 * 2 : -4096] = b"\xa5" * (len(content) - 4096 * 3)
     path.write_bytes(content)
-    with pytest.raises(StorageError, match="must be a sound database but is damaged: put a backup in its place"):
+    with pytest.raises(StorageError, match="is corrupted; restore a backup"):
         dbcare.load_study("s", f"sqlite:///{path}").check()
     open_store(f"sqlite:///{path}").close()
     for leftover in path.parent.glob("live.db-*"):
@@ -231,27 +233,29 @@ def test_a_damaged_file(study: Study, path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["UPDATE events SET kind = 'tolled'", "UPDATE studies SET settings = '{'"])
-def test_stored_nonsense(study: Study, path: Path, change: str) -> None:
+def test_corrupted_contents(study: Study, path: Path, change: str) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(change)
         connection.commit()
-    with pytest.raises(StorageError, match="must be a sound database but is damaged: put a backup in its place"):
+    with pytest.raises(StorageError, match="is corrupted; restore a backup"):
         dbcare.load_study("s", f"sqlite:///{path}?timeout=0.5").status()
 
 
-def test_a_file_that_was_removed_meanwhile(study: Study, path: Path) -> None:
-    """Nothing is written to a file that nobody can see any more."""
+def test_a_file_removed_while_in_use(study: Study, path: Path) -> None:
+    """Nothing is written to the removed file."""
     path.unlink()
     for leftover in path.parent.glob("live.db-*"):
         leftover.unlink()
-    with pytest.raises(StorageError, match="must have the tables of dbcare but they are gone: put a backup"):
+    with pytest.raises(StorageError, match="has lost its tables; restore a backup"):
         study.ask()
-    again = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}?timeout=0.5")
-    fill(again, 1)
+    recreated = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}?timeout=0.5")
+    fill(recreated, 1)
     with closing(SqlStore(f"sqlite:///{path}")) as store, store.session("s", write=False) as session:
         assert len(session.events_after(0)) == 2
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="must be a file that can be opened and written, as must its folder"):
+def test_a_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(
+        StorageError, match="cannot be opened for writing; check that its folder exists, and the permissions of both"
+    ):
         SqlStore(f"sqlite:///{tmp_path / 'nowhere' / 'live.db'}")

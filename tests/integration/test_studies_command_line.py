@@ -1,4 +1,4 @@
-"""Live studies from the command line, each command in a process of its own, as scripts use them."""
+"""Live studies from the command line, partly with each command in a process of its own, as scripts use them."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.terminal import at_terminal, plain
+from helpers.terminal import run_at_terminal, strip_codes
 from typer.testing import CliRunner
 
 import dbcare
@@ -44,30 +44,30 @@ def test_a_study_from_begin_to_end(tmp_path: Path) -> None:
     """Created, asked, told, looked at, exported; the library sees the same study."""
     said = command(tmp_path, "create", "ads", "--arms", "A, B", "--price", "1", "--value", "1000", "--binary")
     assert said == ""  # a script has no use for chatter
-    assert command(tmp_path, "studies") == "ads\n"
+    assert within(tmp_path, "studies") == "ads\n"
     assert command(tmp_path, "ask", "ads", "-n", "5", "--worker", "shell") == "1\tA\n2\tB\n"
     assert command(tmp_path, "ask", "ads", code=3) == ""
     command(tmp_path, "tell", "ads", "1", "0")
-    command(tmp_path, "tell", "ads", "2", "1")
+    within(tmp_path, "tell", "ads", "2", "1")
     third = json.loads(command(tmp_path, "ask", "ads", "--format", "json"))
     assert [trial["id"] for trial in third] == [3]
-    command(tmp_path, "tell", "ads", "3", "--failed", "--free")
+    within(tmp_path, "tell", "ads", "3", "--failed", "--free")
     status = json.loads(command(tmp_path, "status", "ads", "--format", "json"))
     study = dbcare.load_study("ads", f"sqlite:///{tmp_path / 'studies.db'}")
     assert status["counted"] == study.status().counted == 3
     assert status["spent"] == study.status().spent == 2.0
     assert status["recommendation"]["arm"] == study.recommendation().arm == "B"
-    assert command(tmp_path, "status", "ads").splitlines()[:4] == [
+    assert within(tmp_path, "status", "ads").splitlines()[:4] == [
         "ads: running; 3 counted, 0 out, 0 held back",
         "  A        1   50%           0  (0 to 1)",
         "  B        1   50%           1  (0 to 1)",
         "spent: 2.00 USD; expected loss of stopping now: "
         + study.settings.amount((study.status().expected_loss or 0.0) / 1000),
     ]
-    command(tmp_path, "export", "ads", str(tmp_path / "ads.csv"))
+    within(tmp_path, "export", "ads", str(tmp_path / "ads.csv"))
     assert (tmp_path / "ads.csv").read_text().count("\n") == 4
     command(tmp_path, "stop", "ads", "--reason", "the season is over")
-    assert command(tmp_path, "explain", "ads") == "the season is over\n"
+    assert within(tmp_path, "explain", "ads") == "the season is over\n"
     assert command(tmp_path, "ask", "ads", code=4) == ""
 
 
@@ -83,7 +83,7 @@ def test_a_study_from_begin_to_end(tmp_path: Path) -> None:
     ],
 )
 def test_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
-    said = command(tmp_path, *arguments, code=2)
+    said = within(tmp_path, *arguments, code=2)
     assert says in said
     assert said.count("\n") == 1
 
@@ -146,22 +146,22 @@ def test_what_a_person_sees(tmp_path: Path) -> None:
     study.add([("A", 1), ("[red]", 0), ("A", 1), ("[red]", 1)])
 
     def seen(*arguments: str, code: int = 0, columns: int = 80, **variables: str) -> str:
-        found = at_terminal([COMMAND, *arguments], environment(tmp_path) | variables, columns=columns)
+        found = run_at_terminal([COMMAND, *arguments], environment(tmp_path) | variables, columns=columns)
         assert found[0] == code, found[1]
         return found[1]
 
-    assert plain(seen("ask", "ads")).startswith("trial 5: ")
-    assert "No trial for now" in plain(seen("ask", "ads", "-n", "9")) + plain(seen("ask", "ads", code=3))
+    assert strip_codes(seen("ask", "ads")).startswith("trial 5: ")
+    assert "No trial for now" in strip_codes(seen("ask", "ads", "-n", "9")) + strip_codes(seen("ask", "ads", code=3))
     status = seen("status", "ads")
     assert "\x1b[32m" in status
     assert "\x1b[32m" not in seen("status", "ads", NO_COLOR="1")
-    lines = [line.split() for line in plain(status).splitlines()]
+    lines = [line.split() for line in strip_codes(status).splitlines()]
     # The rewards 0 and 1, with four more as the interval imagines them, leave 0.5 -+ 1.96 * 0.5: all that is possible.
     assert ["[red]", "2", "50%", "0.5", "0", "to", "1"] in [line[:7] for line in lines]
     assert "\N{BLACK CIRCLE}" in status
     assert "\N{BLACK CIRCLE}" not in seen("status", "ads", columns=60)
-    assert "Stopped ads: A (final" in plain(seen("stop", "ads"))
-    assert "The study has stopped: stopped by hand." in plain(seen("ask", "ads", code=4))
+    assert "Stopped ads: A (final" in strip_codes(seen("stop", "ads"))
+    assert "The study has stopped: stopped by hand." in strip_codes(seen("ask", "ads", code=4))
 
 
 def test_a_summary_that_does_not_follow_is_found(tmp_path: Path) -> None:

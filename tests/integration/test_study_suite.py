@@ -1,15 +1,20 @@
-"""A study keeps its promises wherever it is: in memory, in SQLite, and on a server."""
+"""A study keeps its promises wherever it is: in memory, in a store passed as an object, in SQLite, and on a server."""
 
+import inspect
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.api_client import Running
+from helpers.api_client import ApiServer
 
 import dbcare
 from dbcare import Study
-from dbcare.testing.study_suite import StudySuite
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.testing import StudySuite, store_suite, study_suite
 
 
 class TestMemory(StudySuite):
@@ -19,11 +24,18 @@ class TestMemory(StudySuite):
         return dbcare.create_study(**settings)
 
 
+class TestOwnStore(StudySuite):
+    store = MemoryStore()
+
+    def make(self, **settings: Any) -> Study:
+        return dbcare.create_study(**settings, storage=self.store)
+
+
 class TestSqlite(StudySuite):
-    moment = 0.2
+    lease_seconds = 0.2
 
     @pytest.fixture(autouse=True)
-    def _folder(self, tmp_path: Path) -> None:
+    def _set_folder(self, tmp_path: Path) -> None:
         self.folder = tmp_path
 
     def make(self, **settings: Any) -> Study:
@@ -31,12 +43,28 @@ class TestSqlite(StudySuite):
 
 
 class TestServer(StudySuite):
-    moment = 0.5
+    lease_seconds = 0.5
 
     @pytest.fixture(autouse=True)
-    def _client(self, server: Running) -> Iterator[None]:
+    def _connect(self, server: ApiServer) -> Iterator[None]:
         with dbcare.connect(server.url, server.keys["admin"]) as self.client:
             yield
 
     def make(self, **settings: Any) -> Study:
         return self.client.create_study(**settings)
+
+
+@pytest.mark.parametrize("module", [store_suite, study_suite])
+def test_the_examples_in_the_docstrings_pass(module: Any, tmp_path: Path) -> None:
+    """pytest collects and passes every check of the example as printed."""
+    documentation = inspect.getdoc(module)
+    assert documentation is not None
+    lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
+    example = tmp_path / "test_example.py"
+    example.write_text(textwrap.dedent("\n".join(lines)))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    suite = StudySuite if module is study_suite else store_suite.StoreSuite
+    checks = [name for name in dir(suite) if name.startswith("test_")]
+    assert f"{len(checks)} passed" in result.stdout

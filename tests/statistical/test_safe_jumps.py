@@ -5,7 +5,7 @@ cap at a time; it is itself checked against all reward sequences, each told to a
 of the direct engine, with each cap simulated separately.
 
 Error rate: seeds are fixed; each cell of a known law is an exact binomial test at 1e-11, and there are fewer than
-10,000; each comparison of two samples (`discrepancies`) is at 1e-8, and there are fewer than 80. Less than 1e-6 each.
+10,000; each comparison of two samples (`list_discrepancies`) is at 1e-8, and there are fewer than 80. Less than 1e-6 each.
 Negative controls: a kernel that underestimates the range of the rewards, one that ignores later epochs of the boundary,
 and the law at another cap.
 """
@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 import pytest
-from helpers.run_laws import Runs, discrepancies
+from helpers.run_laws import Runs, list_discrepancies
 from scipy.stats import binom
 
 from dbcare import Bandit, Categorical, Racing
@@ -241,4 +241,4 @@ def test_long_runs_agree_with_drawing_every_pull(name: str) -> None:
         capped = Racing(policy.arms, policy.delta, policy.sigma, cap)
         drawn = Outcomes.empty(runs, control=False)
         direct_simulator(capped, make_arms(bandit), 77).block()(drawn, 0)
-        assert discrepancies(jumped, as_runs(drawn), cap) == []
+        assert list_discrepancies(jumped, as_runs(drawn), cap) == []

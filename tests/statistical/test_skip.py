@@ -5,7 +5,7 @@ Two arms: the law of (stopping epoch, side) by quadrature (`WalkLaw`), and the e
 
 Error rate: each comparison fails for a correct kernel with probability at most ALPHA = 4e-9 over the choice of the
 seeds, which are fixed; there are fewer than 150, so less than 1e-6 in all. Two samples are compared by
-`discrepancies`, which lists its tests. Against a known law:
+`list_discrepancies`, which lists its tests. Against a known law:
 - Shares: exact binomial tails.
 - Distribution functions: Dvoretzky-Kiefer-Wolfowitz, 2 exp(-2 N t^2) (Massart).
 - Means of pulls: Bernstein's inequality.
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from helpers.run_laws import ALPHA, Runs, discrepancies
+from helpers.run_laws import ALPHA, Runs, list_discrepancies
 from numba import njit
 from scipy.stats import binom, chi2, norm
 
@@ -373,11 +373,16 @@ SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
 }
 
 
+@cache
+def draw_setting(name: str) -> Runs:
+    return draw_runs(*SETTINGS[name])
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_many_arms_agree_with_drawing_every_pull(name: str) -> None:
     tables, arms, runs = SETTINGS[name]
-    one, two = simulate(tables, arms, runs), draw_runs(tables, arms, runs)
-    assert discrepancies(one, two, int(two.pulls.max())) == []
+    one, two = simulate(tables, arms, runs), draw_setting(name)
+    assert list_discrepancies(one, two, int(two.pulls.max())) == []
 
 
 @pytest.mark.parametrize("name", ["K=4 flat boundary", "K=6 tables by survivors"])
@@ -387,7 +392,7 @@ def test_a_blinded_check_for_many_arms_is_detected(name: str, monkeypatch: pytes
 
     tables, arms, runs = SETTINGS[name]
     blind = compile_blinded(monkeypatch, skip_many, ("jump", "first_drop", "close_arms"), find_no_close_arms)
-    failures = discrepancies(simulate(tables, arms, runs, kernel=blind), draw_runs(tables, arms, runs), 10**5)
+    failures = list_discrepancies(simulate(tables, arms, runs, kernel=blind), draw_setting(name), 10**5)
     assert "distribution" in failures
 
 
@@ -401,7 +406,7 @@ def idle_until_the_limit(
 def test_drawing_pulls_without_checking_for_drops_is_detected(name: str) -> None:
     tables, arms, runs = SETTINGS[name]
     blind = compile_kernel(skip_many.skip_loop(replace(RULE, idle=idle_until_the_limit)), "a blinded simulator")
-    failures = discrepancies(simulate(tables, arms, runs, kernel=blind), draw_runs(tables, arms, runs), 10**5)
+    failures = list_discrepancies(simulate(tables, arms, runs, kernel=blind), draw_setting(name), 10**5)
     assert "distribution" in failures
 
 
@@ -437,7 +442,7 @@ def test_the_leader_at_another_checkpoint_is_detected(watched: Runs) -> None:
 
 def test_recording_the_leader_does_not_change_the_law_of_runs(watched: Runs) -> None:
     other = simulate(CONTROL.tables, CONTROL_ARMS, 100_000, seed=2)
-    assert discrepancies(watched, other, CONTROL.max_pulls) == []
+    assert list_discrepancies(watched, other, CONTROL.max_pulls) == []
 
 
 def test_the_leader_is_recommended_if_no_arm_is_dropped() -> None:

@@ -2,38 +2,38 @@
 
 import pytest
 
-from dbcare.cli.demo.chart import Axes, ChartLine, chart
-from dbcare.cli.intervals import axis_of, drawn
+from dbcare.cli.demo.chart import Axes, ChartLine, draw_chart
+from dbcare.cli.intervals import draw_interval, find_axis
 
 DOT = "\N{BLACK CIRCLE}"
 
 
-def heights(row: str) -> list[int]:
-    """For each character of a chart one row high, the dots it has."""
-    return [bin(ord(each) - 0x2800).count("1") if each != " " else 0 for each in row]
+def count_dots(row: str) -> list[int]:
+    """Return the number of dots in each character of a row."""
+    return [bin(ord(character) - 0x2800).count("1") if character != " " else 0 for character in row]
 
 
-def test_a_level_line_and_a_steep_one() -> None:
-    """In a chart of 4 characters by 1, 8 by 4 dots: a line at the bottom, one from bottom to top."""
+def test_a_flat_line_and_a_vertical_line() -> None:
+    """In a chart of 4 by 1 characters (8 by 4 dots): a line along the bottom, and one from bottom to top."""
     axes = Axes(right=7.0, top=3.0, step=3.0)
-    level = chart([ChartLine([(0.0, 0.0), (7.0, 0.0)], "red")], axes, 6, 1)[0].plain
-    assert level[2:] == "\N{BRAILLE PATTERN DOTS-78}" * 4
-    steep = chart([ChartLine([(0.0, 0.0), (0.0, 3.0)], "red")], axes, 6, 1)[0].plain
-    assert steep[2:] == "\N{BRAILLE PATTERN DOTS-1237}   "
-    assert heights(steep[2:]) == [4, 0, 0, 0]
+    flat = draw_chart([ChartLine([(0.0, 0.0), (7.0, 0.0)], "red")], axes, 6, 1)[0].plain
+    assert flat[2:] == "\N{BRAILLE PATTERN DOTS-78}" * 4
+    vertical = draw_chart([ChartLine([(0.0, 0.0), (0.0, 3.0)], "red")], axes, 6, 1)[0].plain
+    assert vertical[2:] == "\N{BRAILLE PATTERN DOTS-1237}   "
+    assert count_dots(vertical[2:]) == [4, 0, 0, 0]
 
 
-def test_what_is_too_high_is_cut_off() -> None:
-    rows = chart([ChartLine([(0.0, 99.0), (1.0, 99.0)], "red")], Axes(1.0, 4.0, 1.0), 10, 5)
+def test_points_above_the_axis_are_cut_off() -> None:
+    rows = draw_chart([ChartLine([(0.0, 99.0), (1.0, 99.0)], "red")], Axes(1.0, 4.0, 1.0), 10, 5)
     assert all(set(row.plain[2:]) == {" "} for row in rows)
 
 
-def test_labels_lie_at_their_heights() -> None:
-    rows = [row.plain for row in chart([], Axes(1.0, 2000.0, 500.0), 20, 13)]
+def test_labels_are_at_the_right_heights() -> None:
+    rows = [row.plain for row in draw_chart([], Axes(1.0, 2000.0, 500.0), 20, 13)]
     assert [row[:5].strip() for row in rows] == [
         "2,000", "", "", "1,500", "", "", "1,000", "", "", "500", "", "", "0",
     ]  # fmt: skip
-    few = [row.plain[:5].strip() for row in chart([], Axes(1.0, 2000.0, 500.0), 20, 5)]
+    few = [row.plain[:5].strip() for row in draw_chart([], Axes(1.0, 2000.0, 500.0), 20, 5)]
     assert few == ["2,000", "", "1,000", "", "0"]
 
 
@@ -46,9 +46,9 @@ def test_axes_end_at_round_numbers(height: float, top: float, step: float) -> No
 
 
 def test_intervals_on_an_axis() -> None:
-    assert drawn(0.5, (0.25, 0.75), (0.0, 1.0), 9, "").plain == f"  ━━{DOT}━━  "
-    assert drawn(0.5, (0.0, 2.0), (0.0, 1.0), 9, "").plain == f"━━━━{DOT}━━━━"
-    assert drawn(2.0, (1.5, 2.5), (0.0, 1.0), 9, "").plain == "        ━"
-    assert axis_of([(0.0, 1.0), (-1.0, 0.5)]) == (-1.0, 1.0)
-    assert axis_of([(2.0, 2.0)]) == (1.0, 3.0)
-    assert axis_of([]) is None
+    assert draw_interval(0.5, (0.25, 0.75), (0.0, 1.0), 9, "").plain == f"  ━━{DOT}━━  "
+    assert draw_interval(0.5, (0.0, 2.0), (0.0, 1.0), 9, "").plain == f"━━━━{DOT}━━━━"
+    assert draw_interval(2.0, (1.5, 2.5), (0.0, 1.0), 9, "").plain == "        ━"
+    assert find_axis([(0.0, 1.0), (-1.0, 0.5)]) == (-1.0, 1.0)
+    assert find_axis([(2.0, 2.0)]) == (1.0, 3.0)
+    assert find_axis([]) is None

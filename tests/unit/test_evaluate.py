@@ -163,7 +163,8 @@ def test_prints_and_converts() -> None:
         (lambda: evaluate(DBCARE(REGRET, 2), Bandit.two_arm(1.5)), InvalidValueError, "`bound`"),
         (lambda: evaluate_grid(DBCARE(REGRET, 2), [0.5, 1.5]), InvalidValueError, "`bound`"),
         (lambda: evaluate_grid("x", [0.5]), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
-        (lambda: evaluate("x", Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
+        (lambda: evaluate(3, Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
+        (lambda: evaluate("x", Bandit.two_arm(1), ERROR), InvalidValueError, "`policy`"),
         (lambda: evaluate(Racing(2, 0.1), "x", ERROR), InvalidValueError, "`bandit`"),  # type: ignore[arg-type]
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS), InvalidValueError, "each of the 3 arms"),
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), ERROR, engine="exact"), EngineError, "two arms"),

@@ -1,4 +1,4 @@
-"""The paper's claims and ours as checks: they hold on the real two-arm curves, and fail where they should."""
+"""The paper's claims and ours as checks: they hold on the real two-arm curves, and fail when they should."""
 
 from dataclasses import replace
 from functools import partial
@@ -19,12 +19,13 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.lab import definition, paper
-from dbcare.lab.curves import Panel, panels
+from dbcare.lab.curves import Panel, make_panels
 from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.lab.paper_claims import OURS
-from dbcare.lab.points import plan
+from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
-from dbcare.lab.sweep import local_workers, sweep
+from dbcare.lab.sweep import make_local_workers, sweep
+from dbcare.policies.look import PolicyKind
+from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
 from dbcare.theory import breakeven
 
@@ -35,30 +36,31 @@ CONFIDENT = "fixed confidence 0.01"
 @pytest.fixture(scope="module")
 def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
     """The whole experiment, as `dbcare reproduce two_arm` runs it, with fewer runs of Breakeven."""
-    experiment = definition.load(paper.file("two_arm"))
-    fewer = {label: replace(each, runs=each.runs and 300) for label, each in experiment.contenders.items()}
+    experiment = definition.load(paper.find_definition("two_arm"))
+    fewer = {label: replace(one, runs=one.runs and 300) for label, one in experiment.contenders.items()}
     experiment = replace(experiment, contenders=fewer)
     store = ResultStore(tmp_path_factory.mktemp("claims") / "results.jsonl")
-    return panels(experiment, sweep(plan(experiment.points), store, local_workers(), lambda record: None))
+    passes = plan_passes(experiment.points)
+    return make_panels(experiment, sweep(passes, store, make_local_workers(), lambda record: None))
 
 
-def holds(claim: str, found: list[Panel]) -> list[bool]:
-    return [verdict.holds for verdict in ALL_CLAIMS[claim].verdicts(found)]
+def judge(claim: str, panels: list[Panel]) -> list[bool]:
+    return [verdict.holds for verdict in ALL_CLAIMS[claim].judge(panels)]
 
 
-def swapped(found: list[Panel], one: str, other: str) -> list[Panel]:
-    """The same results, filed under the wrong names."""
+def swap_curves(panels: list[Panel], one: str, other: str) -> list[Panel]:
+    """Return the same results with the names of two policies swapped."""
 
-    def mixed(panel: Panel) -> Panel:
+    def swap(panel: Panel) -> Panel:
         first, second = panel.curves[one], panel.curves[other]
         changed = {one: replace(second, policy=first.policy), other: replace(first, policy=second.policy)}
         return replace(panel, curves={**panel.curves, **changed})
 
-    return [mixed(panel) for panel in found]
+    return [swap(panel) for panel in panels]
 
 
-def test_the_curves_are_the_exact_engines(two_arm: list[Panel]) -> None:
-    """Every curve against a separate call of the exact engine, policies written out by hand."""
+def test_curves_match_the_exact_engine(two_arm: list[Panel]) -> None:
+    """Every curve, against a separate call of the exact engine with policies written out by hand."""
     cost = 1e-4
     for panel in two_arm:
         family, sigma, bound = ("gaussian", 1.0, 2.0) if panel.title == "Gaussian" else ("bernoulli", 0.5, 1.0)
@@ -83,7 +85,7 @@ def test_the_curves_are_the_exact_engines(two_arm: list[Panel]) -> None:
 
 
 def test_published_shapes(two_arm: list[Panel]) -> None:
-    """Sequential Halving T = 500 not monotone, fixed confidence worst at the smallest gap, DBCARE flat below."""
+    """Sequential Halving (T = 500) is not monotone, fixed confidence does worst at the smallest gap, DBCARE is flat."""
     for panel in two_arm:
         for label in ("fixed confidence 0.1", CONFIDENT):
             risk = panel.curves[label].risk
@@ -99,8 +101,8 @@ def test_published_shapes(two_arm: list[Panel]) -> None:
 
 
 def test_all_claims_hold_on_two_arms(two_arm: list[Panel]) -> None:
-    for name in definition.load(paper.file("two_arm")).claims:
-        verdicts = list(ALL_CLAIMS[name].verdicts(two_arm))
+    for name in definition.load(paper.find_definition("two_arm")).claims:
+        verdicts = list(ALL_CLAIMS[name].judge(two_arm))
         assert verdicts, name
         assert all(verdict.holds for verdict in verdicts), (name, verdicts)
         assert all(verdict.evidence for verdict in verdicts)
@@ -124,78 +126,80 @@ def test_all_claims_hold_on_two_arms(two_arm: list[Panel]) -> None:
     ],
 )
 def test_claims_fail_on_swapped_policies(two_arm: list[Panel], one: str, other: str, claims: set[str]) -> None:
-    wrong = swapped(two_arm, one, other)
-    failing = {name for name in ALL_CLAIMS if not all(holds(name, wrong))}
+    swapped = swap_curves(two_arm, one, other)
+    failing = {name for name in ALL_CLAIMS if not all(judge(name, swapped))}
     assert claims <= failing
 
 
 def test_bounds_are_checked_from_both_sides(two_arm: list[Panel]) -> None:
-    assert all(holds("between-bounds", two_arm))
+    assert all(judge("between-bounds", two_arm))
     assert not any(
-        holds("between-bounds", [replace(panel, lower=panel.curves["DBCARE"].risk * 1.01) for panel in two_arm])
+        judge("between-bounds", [replace(panel, lower=panel.curves["DBCARE"].risk * 1.01) for panel in two_arm])
     )
     assert not any(
-        holds("between-bounds", [replace(panel, upper=panel.curves["DBCARE"].risk * 0.99) for panel in two_arm])
+        judge("between-bounds", [replace(panel, upper=panel.curves["DBCARE"].risk * 0.99) for panel in two_arm])
     )
 
 
 def test_noise_counts_against_a_claim(two_arm: list[Panel]) -> None:
-    """A ratio of 5.8 with standard errors of a third of the risk is no evidence for a factor of 2."""
+    """A ratio of 5.8 with standard errors of a third of the risk is not evidence for a factor of 2."""
 
-    def noisy(panel: Panel, share: float) -> Panel:
+    def add_noise(panel: Panel, share: float) -> Panel:
         curves = {label: replace(curve, standard_error=share * curve.risk) for label, curve in panel.curves.items()}
         return replace(panel, curves=curves)
 
-    assert all(holds("competitors-fail-somewhere", [noisy(panel, 0.01) for panel in two_arm]))
-    assert not any(holds("competitors-fail-somewhere", [noisy(panel, 0.33) for panel in two_arm]))
+    assert all(judge("competitors-fail-somewhere", [add_noise(panel, 0.01) for panel in two_arm]))
+    assert not any(judge("competitors-fail-somewhere", [add_noise(panel, 0.33) for panel in two_arm]))
 
 
-def test_a_claim_is_silent_where_it_says_nothing(two_arm: list[Panel]) -> None:
+def test_a_claim_gives_no_verdict_where_it_does_not_apply(two_arm: list[Panel]) -> None:
     alone = [replace(panel, curves={"guess": replace(panel.curves["DBCARE"], policy="guess")}) for panel in two_arm]
-    assert {name: holds(name, alone) for name in ALL_CLAIMS} == {name: [] for name in ALL_CLAIMS}
+    assert {name: judge(name, alone) for name in ALL_CLAIMS} == {name: [] for name in ALL_CLAIMS}
 
 
-def test_a_claim_about_gaps_says_nothing_of_costs_or_single_gaps(two_arm: list[Panel]) -> None:
+def test_a_claim_about_gaps_does_not_apply_to_costs(two_arm: list[Panel]) -> None:
     about_gaps = {name for name, claim in ALL_CLAIMS.items() if claim.gaps}
     assert "flat-below" in about_gaps
     by_cost = [replace(panel, axis="cost") for panel in two_arm]
-    assert {name for name in ALL_CLAIMS if not holds(name, by_cost)} == about_gaps
+    assert {name for name in ALL_CLAIMS if not judge(name, by_cost)} == about_gaps
 
 
-def test_any_other_policy_competes(two_arm: list[Panel]) -> None:
-    """A policy of a user's that is better everywhere refutes the claim that none is."""
+def test_any_other_policy_is_a_competitor(two_arm: list[Panel]) -> None:
+    """A user's policy that is better everywhere refutes the claim that none is."""
 
-    def beaten(panel: Panel) -> Panel:
+    def add_winner(panel: Panel) -> Panel:
         best = replace(panel.curves["DBCARE"], policy="mine:best", risk=0.5 * panel.curves["DBCARE"].risk)
         return replace(panel, curves={**panel.curves, "mine": best})
 
-    assert not any(holds("never-dominated", [beaten(panel) for panel in two_arm]))
+    assert not any(judge("never-dominated", [add_winner(panel) for panel in two_arm]))
 
 
-def test_no_guarantee_where_the_bound_is_undefined(two_arm: list[Panel]) -> None:
+def test_no_verdict_where_the_bound_is_undefined(two_arm: list[Panel]) -> None:
     undefined = [replace(panel, upper=np.full_like(panel.upper, np.nan)) for panel in two_arm]
-    assert holds("between-bounds", undefined) == []
+    assert judge("between-bounds", undefined) == []
 
 
-def test_our_theorem_is_judged_where_it_holds_only(two_arm: list[Panel]) -> None:
-    """Gaussian panels, by the bound of theory.breakeven; a bound below the risk refutes it."""
+def test_our_theorem_is_judged_only_where_it_applies(two_arm: list[Panel]) -> None:
+    """Gaussian panels are judged by the bound of theory.breakeven; a bound below the risk refutes the claim."""
     gaussian = [panel for panel in two_arm if panel.title == "Gaussian"]
-    assert holds("within-theorem", two_arm) == [True] * len(gaussian)
+    assert judge("within-theorem", two_arm) == [True] * len(gaussian)
     for panel in gaussian:
         assert panel.racing == pytest.approx(breakeven.two_arm_integral(panel.loss, panel.x, 1e-4), rel=1e-12)
     low = [replace(panel, racing=0.99 * panel.curves["BreakevenRacing"].risk) for panel in gaussian]
-    assert holds("within-theorem", low) == [False] * len(gaussian)
+    assert judge("within-theorem", low) == [False] * len(gaussian)
 
 
-def test_our_policies_do_not_compete_with_the_papers(two_arm: list[Panel]) -> None:
-    """What the paper says of its competitors does not depend on ours."""
+def test_our_policies_are_not_competitors_in_the_papers_claims(two_arm: list[Panel]) -> None:
+    """The verdicts on the paper's claims do not depend on our policies."""
+    ours = [name for name in POLICIES if POLICIES.kind(name) is PolicyKind.OURS]
+    assert {curve.policy for panel in two_arm for curve in panel.curves.values()} >= set(ours)
     without = [
-        replace(panel, curves={label: curve for label, curve in panel.curves.items() if curve.policy not in OURS})
+        replace(panel, curves={label: curve for label, curve in panel.curves.items() if curve.policy not in ours})
         for panel in two_arm
     ]
     theirs = [name for name, claim in ALL_CLAIMS.items() if not claim.ours]
-    assert {name: holds(name, two_arm) for name in theirs} == {name: holds(name, without) for name in theirs}
+    assert {name: judge(name, two_arm) for name in theirs} == {name: judge(name, without) for name in theirs}
 
 
-def test_folder_of_paper_holds_exactly_the_experiments() -> None:
+def test_the_paper_folder_contains_exactly_the_experiments() -> None:
     assert {path.stem for path in Path(paper.FOLDER).glob("*.toml")} == set(paper.NAMES)

@@ -1,4 +1,4 @@
-"""Points that share work share it, and equal ones are computed once."""
+"""Points share passes where they can, and equal points are computed once."""
 
 from pathlib import Path
 
@@ -7,54 +7,54 @@ import pytest
 
 from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
 from dbcare.lab import definition, paper
-from dbcare.lab.points import Point, fingerprint, plan
+from dbcare.lab.points import Point, fingerprint, plan_passes
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
-from dbcare.lab.sweep import local_workers, sweep, waiting
+from dbcare.lab.sweep import list_missing, make_local_workers, sweep
 from dbcare.policies.schedule import RULE
 from dbcare.risk import Loss
 
 
-def test_equal_points_are_one() -> None:
+def test_equal_points_are_computed_once() -> None:
     bandit = Bandit.one_sparse(4, 0.5)
     twice = [
         Point(Racing(4, 0.1), bandit, 1e-4, 100, 1),
         Point(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), 1e-4, 100, 1),
     ]
-    assert len(plan(twice)) == 1
-    assert len(plan(twice)[0].points) == 1
+    assert len(plan_passes(twice)) == 1
+    assert len(plan_passes(twice)[0].points) == 1
     others = [
         Point(Racing(4, 0.1, max_pulls=50), bandit, 1e-4, 100, 1),
         Point(Racing(4, 0.1), bandit, 1e-4, 101, 1),
         Point(Racing(4, 0.1), bandit, 1e-4, 100, 2),
     ]
-    assert len(plan([*twice, *others])) == 4
+    assert len(plan_passes([*twice, *others])) == 4
 
 
 @pytest.mark.parametrize(
     ("name", "points", "passes"),
     [
-        # 40 gaps; two families: 4 competitors, each for both losses in one pass, DBCARE and BreakevenRacing for each
-        # loss; oracle and SPRT know the gap and Breakeven is simulated, so these have a pass for each gap and loss.
+        # 40 gaps and two families. The 4 competitors need one pass for both losses, DBCARE and BreakevenRacing one per
+        # loss. The oracle and the SPRT know the gap and Breakeven is simulated, so they need one per gap and loss.
         ("two_arm", 2 * (4 + 5 * 2) * 40, 2 * (4 + 2 * 2 + 3 * 2 * 40)),
-        # K = 8, 16, 32: competitors serve both losses.
+        # K = 8, 16, 32: competitors need one pass for both losses.
         ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (4 + 3 * 2) * 40),
-        # Racing and Halving serve every cost, the others depend on it.
+        # Racing and Halving need one pass for all costs; the others depend on the cost.
         ("drug", 2 * (4 + 3 * 2) * 40, 2 * (4 + 3 * 2 * 40)),
     ],
 )
 def test_the_papers_points_share_passes(name: str, points: int, passes: int) -> None:
-    found = plan(definition.load(paper.file(name)).points)
-    assert sum(len(work.points) for work in found) == points
-    assert len(found) == passes
+    planned = plan_passes(definition.load(paper.find_definition(name)).points)
+    assert sum(len(work.points) for work in planned) == points
+    assert len(planned) == passes
 
 
-def test_one_pass_gives_what_separate_evaluations_give() -> None:
-    """Exact pass over gaps, one pass for several costs: the same numbers as asking for each alone."""
+def test_one_pass_gives_the_results_of_separate_evaluations() -> None:
+    """An exact pass over gaps and a simulated pass over costs give the same numbers as separate evaluations."""
     gaps = [0.1, 0.4, 1.6]
     points = [Point(TwoArmConfidence(0.1), Bandit.two_arm(gap), 1e-4, 100, 1) for gap in gaps]
     points += [Point(SequentialHalving(5, 100), Bandit.drug_binary(), cost, 500, 3) for cost in (1e-3, 1e-4)]
-    passes = plan(points)
+    passes = plan_passes(points)
     assert len(passes) == 2
     for work in passes:
         record = compute(work)
@@ -70,59 +70,61 @@ def test_one_pass_gives_what_separate_evaluations_give() -> None:
             assert result.error == pytest.approx(alone.error, rel=1e-9)
 
 
-def own(pulls: int) -> CustomPolicy:
+def make_custom(pulls: int) -> CustomPolicy:
     tables = SequentialHalving(2, 2 * pulls).tables
     rule = Rule(RULE.init, RULE.ask, RULE.tell, RULE.recommend)
     size = SequentialHalving(2, 2).state_size
     return CustomPolicy(2, rule, tables=tables, state_size=size, max_pulls=2 * pulls, name="mine")
 
 
-def test_a_policy_of_your_own_is_known_by_its_code_and_tables() -> None:
-    assert own(5) != own(5)  # identity: the class knows no better
-    assert fingerprint(own(5)) == fingerprint(own(5))
-    assert fingerprint(own(5)) != fingerprint(own(6))
-    changed = own(5)
+def test_a_custom_policy_is_identified_by_its_code_and_tables() -> None:
+    assert make_custom(5) != make_custom(5)  # the class compares by identity
+    assert fingerprint(make_custom(5)) == fingerprint(make_custom(5))
+    assert fingerprint(make_custom(5)) != fingerprint(make_custom(6))
+    changed = make_custom(5)
     changed.rule = Rule(RULE.init, RULE.ask, RULE.tell, lambda state, tables: 0)
-    assert fingerprint(changed) != fingerprint(own(5))
-    points = [Point(own(5), Bandit.two_arm(0.5), cost, 200, 1) for cost in (1e-3, 1e-4)]
-    assert [len(work.points) for work in plan(points)] == [2]
-    results = compute(plan(points)[0]).results
+    assert fingerprint(changed) != fingerprint(make_custom(5))
+    points = [Point(make_custom(5), Bandit.two_arm(0.5), cost, 200, 1) for cost in (1e-3, 1e-4)]
+    assert [len(work.points) for work in plan_passes(points)] == [2]
+    results = compute(plan_passes(points)[0]).results
     assert results[0].error == results[1].error
     assert results[0].pulls == results[1].pulls == 10.0
 
 
 class Nameless(Uniform):
-    """A policy of a user's, which does not say what it is."""
+    """A user's policy without a repr of its own."""
 
     __repr__ = object.__repr__
 
 
-def test_a_policy_without_a_description_is_known_all_the_same() -> None:
+def test_a_policy_without_a_repr_is_identified_too() -> None:
     assert repr(Nameless(2, 5)) != repr(Nameless(2, 5))
     assert fingerprint(Nameless(2, 5)) == fingerprint(Nameless(2, 5))
     assert fingerprint(Nameless(2, 5)) != fingerprint(Nameless(2, 6))
 
 
-def test_a_line_cut_short_is_done_again_and_the_rest_is_kept(tmp_path: Path) -> None:
-    passes = plan([Point(SequentialHalving(4, 40), Bandit.one_sparse(4, gap), 1e-3, 50, 1) for gap in (0.5, 1.0, 1.5)])
+def test_a_truncated_line_is_computed_again_and_the_rest_is_kept(tmp_path: Path) -> None:
+    passes = plan_passes(
+        [Point(SequentialHalving(4, 40), Bandit.one_sparse(4, gap), 1e-3, 50, 1) for gap in (0.5, 1.0, 1.5)]
+    )
     seen: list[Record] = []
     store = ResultStore(tmp_path / "new" / "results.jsonl")
-    whole = sweep(passes, store, local_workers(1), seen.append)
+    whole = sweep(passes, store, make_local_workers(1), seen.append)
     assert len(seen) == 3
     lines = store.path.read_bytes().splitlines(keepends=True)
     store.path.write_bytes(b"".join(lines[:2]) + lines[2][:100])
     again = ResultStore(store.path)
-    assert len(waiting(passes, again)) == 1
+    assert len(list_missing(passes, again)) == 1
     seen.clear()
-    assert sweep(passes, again, local_workers(2), seen.append) == whole
+    assert sweep(passes, again, make_local_workers(2), seen.append) == whole
     assert len(seen) == 1
     final = ResultStore(store.path)
-    assert waiting(passes, final) == []
+    assert list_missing(passes, final) == []
     assert final.records == again.records
 
 
-def test_results_survive_the_disk_to_the_bit(tmp_path: Path) -> None:
-    work = plan([Point(Racing(3, 0.1), Bandit.gaussian([0.9, 0.3, 0.1]), 1e-3, 77, 5)])[0]
+def test_stored_results_are_identical_to_the_bit(tmp_path: Path) -> None:
+    work = plan_passes([Point(Racing(3, 0.1), Bandit.gaussian([0.9, 0.3, 0.1]), 1e-3, 77, 5)])[0]
     record = compute(work)
     store = ResultStore(tmp_path / "results.jsonl")
     store.add(record)

@@ -1,21 +1,22 @@
-"""Arms that are withdrawn, beside a run that never had them, and in a summary."""
+"""Retired arms: compared with a run that never had them, and in summaries."""
 
 import pytest
-from helpers.memory_studies import study_of
+from helpers.memory_studies import create_memory_study
 
-from dbcare import Study
-from dbcare.live.settings import POLICIES, Settings
-from dbcare.live.synced_ledger import SUMMARY_EVERY
-from dbcare.testing.studies.checks import rewards
+from dbcare.live.settings import Settings
+from dbcare.live.stored_study import StoredStudy
+from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
+from dbcare.policies.registry import POLICIES
+from dbcare.testing.studies.checks import draw_rewards
 
 COST = 1e-5  # so small that nothing is decided within 30 trials
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", POLICIES.live)
 @pytest.mark.parametrize("seed", range(4))
-def test_a_retired_arm_is_as_if_it_had_never_been(policy: str, seed: int) -> None:
-    """The others are decided among as by a run of two arms that gets their rewards alone, in the same order."""
-    study, draw = study_of(policy=policy, seed=seed, cost=COST), rewards(seed)
+def test_a_retired_arm_is_treated_as_never_in_the_study(policy: str, seed: int) -> None:
+    """The study decides as a run of the two other arms does with their rewards alone, in the same order."""
+    study, draw = create_memory_study(policy=policy, seed=seed, cost=COST), draw_rewards(seed)
     before: list[tuple[str, float]] = []
     for _ in range(30):
         trial = study.ask()
@@ -26,11 +27,11 @@ def test_a_retired_arm_is_as_if_it_had_never_been(policy: str, seed: int) -> Non
     study.retire("C", "out of stock")
     assert study.status().spent == spent
     others = Settings(arms=("A", "B"), cost=COST, sigma=1.0, policy=policy, seed=seed)
-    run = others.made.start(seed=seed)
+    run = others.built_policy.start(seed=seed)
     queues: dict[str, list[float]] = {"A": [], "B": []}
 
     def count(arm: str, reward: float) -> None:
-        if others.made.rule.send is not None:
+        if others.built_policy.rule.send is not None:
             run.count("AB".index(arm), reward)
             return
         queues[arm].append(reward)
@@ -51,28 +52,28 @@ def test_a_retired_arm_is_as_if_it_had_never_been(policy: str, seed: int) -> Non
     assert "C was retired: out of stock" in study.explain()
 
 
-def test_another_process_learns_that_an_arm_is_gone() -> None:
-    """Also where a summary from before is stored; and the summary made after it agrees with a replay."""
-    study = study_of(cost=1e-7)
-    other = Study(study._book._store, "s")
-    draw = rewards(0, apart=0.0)
-    for turn in range(2 * SUMMARY_EVERY):
+def test_other_processes_learn_that_an_arm_was_retired() -> None:
+    """They do even if an earlier summary is stored, and the next summary agrees with a replay."""
+    study = create_memory_study(cost=1e-7)
+    other = StoredStudy(study._ledger._store, "s")
+    draw = draw_rewards(0, gap=0.0)
+    for turn in range(2 * EVENTS_PER_SUMMARY):
         trial = study.ask()
         assert trial is not None
         study.tell(trial, draw(trial.arm))
-        if turn == SUMMARY_EVERY:
-            assert other.status().counted == SUMMARY_EVERY + 1
+        if turn == EVENTS_PER_SUMMARY:
+            assert other.status().counted == EVENTS_PER_SUMMARY + 1
             other.retire("B")
     assert "B" not in {trial.arm for trial in other.ask(100)}
-    assert study.status().arms == other.status().arms == Study(study._book._store, "s").status().arms
-    assert other.check() > 4 * SUMMARY_EVERY
+    assert study.status().arms == other.status().arms == StoredStudy(study._ledger._store, "s").status().arms
+    assert other.check() > 4 * EVENTS_PER_SUMMARY
 
 
-def test_nobody_waits_for_a_trial_of_a_retired_arm() -> None:
-    """It is charged when it comes; the others go on."""
-    study = study_of()
+def test_a_study_does_not_wait_for_trials_of_a_retired_arm() -> None:
+    """Their rewards are charged when they arrive; the other arms continue."""
+    study = create_memory_study()
     first, second, third = study.ask(3, lease=None)
-    study.retire("A", "the machine burnt")
+    study.retire("A", "the machine burned down")
     study.tell(second, 0.0)
     study.tell(third, 1.0)
     status = study.status()
@@ -86,8 +87,8 @@ def test_nobody_waits_for_a_trial_of_a_retired_arm() -> None:
     study.check()
 
 
-def test_what_is_known_of_the_last_arm_stays() -> None:
-    study = study_of(arms=("A", "B"), cost=1e-9)
+def test_the_last_arm_keeps_its_statistics() -> None:
+    study = create_memory_study(arms=("A", "B"), cost=1e-9)
     study.add((("A", 0.0), ("B", 1.0)) * 20)
     before = study.status().arms[1]
     study.retire("A")
@@ -100,9 +101,9 @@ def test_what_is_known_of_the_last_arm_stays() -> None:
     assert study.recommendation().verdict == "only one left"
 
 
-def test_all_rewards_of_those_left_are_used() -> None:
-    """Also those that they would not have asked for alone: the stop is decided once the arm is gone."""
-    study = study_of(cost=1e-1)
+def test_all_rewards_of_the_other_arms_are_used() -> None:
+    """They include rewards that a study of those arms alone would not have asked for."""
+    study = create_memory_study(cost=1e-1)
     study.add((("A", 0.0), ("B", 3.0)) * 2)
     study.add([("C", 2.9)])
     study.retire("C")
@@ -111,12 +112,12 @@ def test_all_rewards_of_those_left_are_used() -> None:
     assert study.recommendation().arm == "B"
 
 
-def test_a_retired_arm_is_in_the_summary_at_once() -> None:
-    """So that opening the study is quick again."""
-    study = study_of(cost=1e-9)
+def test_retiring_an_arm_saves_a_summary_at_once() -> None:
+    """Without it, opening the study would replay all events."""
+    study = create_memory_study(cost=1e-9)
     study.add((("A", 0.0), ("B", 1.0), ("C", 2.0)) * 10)
     study.retire("B")
-    with study._book._store.session("s", write=False) as session:
+    with study._ledger._store.session("s", write=False) as session:
         summary = session.summary()
     assert summary is not None
     assert summary[0] == 61

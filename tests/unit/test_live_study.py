@@ -1,4 +1,4 @@
-"""A live study and what is behind it: summaries, stores, data frames. What it promises is in `StudySuite`."""
+"""What a live study is built on: summaries, stores, data frames. `StudySuite` checks what it promises."""
 
 import json
 import sqlite3
@@ -11,31 +11,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.memory_studies import study_of
+from helpers.memory_studies import create_memory_study
 
-from dbcare import Study
 from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
-from dbcare.live.ledger import LATELY, Ledger
+from dbcare.live.ledger import RECENT_TRIALS, Ledger
 from dbcare.live.settings import Settings
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import create_study, store_of
-from dbcare.live.synced_ledger import SUMMARY_EVERY
-from dbcare.testing.studies.checks import NAMES, rewards
+from dbcare.live.studies import create_study
+from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
+from dbcare.testing.studies.checks import NAMES, draw_rewards
 
 
-def test_a_summary_is_the_replay() -> None:
-    """Through JSON, at any moment; and `check` finds a summary that is not."""
+def test_a_summary_equals_the_replay() -> None:
+    """It does at any time, and after a round trip through JSON."""
     settings = Settings(arms=NAMES, cost=1e-6, sigma=1.0)
-    ledger, draw = Ledger(settings), rewards(1, apart=0.0)
+    ledger, draw = Ledger(settings), draw_rewards(1, gap=0.0)
     generator = np.random.default_rng(1)
     for step in range(60):
         arm = ledger.next_arm()
         if arm is not None:
             ledger.apply(Event(EventKind.ASKED, float(step), ledger.asked + 1, arm, worker="w"))
-        waiting = [number for number, each in ledger.open.items() if each.status is EventKind.ASKED]
+        waiting = [number for number, trial in ledger.open.items() if trial.status is EventKind.ASKED]
         number = waiting[generator.integers(len(waiting))]
         ledger.apply(Event(EventKind.TOLD, float(step), number, reward=draw(NAMES[ledger.open[number].arm])))
         copy = Ledger.from_dict(settings, json.loads(json.dumps(ledger.to_dict(), allow_nan=False)))
@@ -43,73 +44,76 @@ def test_a_summary_is_the_replay() -> None:
         assert copy.next_arm() == ledger.next_arm()
 
 
-def test_opening_again_goes_on_from_a_summary() -> None:
+def test_opening_a_study_starts_from_its_summary() -> None:
+    """A summary that does not follow from the events is found by `check`."""
     store = MemoryStore()
     store.create("s", Settings(arms=NAMES, cost=1e-7, sigma=1.0).to_dict(), 0.0)
-    study, draw = Study(store, "s"), rewards(2, apart=0.0)
-    for _ in range(SUMMARY_EVERY):
+    study, draw = StoredStudy(store, "s"), draw_rewards(2, gap=0.0)
+    for _ in range(EVENTS_PER_SUMMARY):
         trial = study.ask()
         assert trial is not None
         study.tell(trial, draw(trial.arm))
     with store.session("s", write=False) as session:
         assert session.summary() is not None
-    again = Study(store, "s")
+    again = StoredStudy(store, "s")
     assert again.status().arms == study.status().arms
     assert again.recommendation() == study.recommendation()
     again.check()
     with store.session("s", write=True) as session:
         position, plain = session.summary() or (0, {})
         session.save_summary(position, {**plain, "spent": 0.0})
-    with pytest.raises(DbcareError, match="must follow from its events"):
+    with pytest.raises(DbcareError, match="The summary of study 's' does not follow from its events: spent differs"):
         again.check()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_data_frames_and_parquet(tmp_path: Path, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By pandas, or by polars where pandas is missing."""
+    """They are of pandas, or of polars if pandas is missing."""
     if library == "polars":
         monkeypatch.setitem(sys.modules, "pandas", None)
-    study = study_of()
+    study = create_memory_study()
     trials = study.ask(3)
     study.tell(trials[0], 0.1 + 0.2)
     frame = study.to_dataframe()
     assert type(frame).__module__.startswith(library)
     assert list(frame["arm"]) == list(NAMES)
     assert frame["reward"][0] == 0.1 + 0.2
-    read = import_module(library).read_parquet(study.export(tmp_path / "t.parquet"))
-    assert list(read["status"]) == ["told", "asked", "asked"]
-    assert list(read.columns) == list(TrialRow.__dataclass_fields__)
+    table = import_module(library).read_parquet(study.export(tmp_path / "t.parquet"))
+    assert list(table["status"]) == ["told", "asked", "asked"]
+    assert list(table.columns) == list(TrialRow.__dataclass_fields__)
 
 
 def test_a_data_frame_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     for library in ("pandas", "polars"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InvalidValueError, match="A data frame must come from pandas or polars but got neither"):
-        study_of().to_dataframe()
+    with pytest.raises(InvalidValueError, match="Data frames require pandas or polars; install either one"):
+        create_memory_study().to_dataframe()
 
 
-def test_a_study_that_was_deleted_and_made_anew_must_be_loaded_again() -> None:
+def test_a_study_that_was_deleted_and_recreated_must_be_loaded_again() -> None:
     store = MemoryStore()
     settings = Settings(arms=NAMES, cost=1e-3, sigma=1.0).to_dict()
     store.create("s", settings, 0.0)
-    study = Study(store, "s")
+    study = StoredStudy(store, "s")
     study.ask()
     store.delete("s")
-    with pytest.raises(StudyNotFoundError, match="must be stored"):
+    with pytest.raises(StudyNotFoundError, match="Study 's' not found"):
         study.ask()
     store.create("s", settings, 0.0)
-    with pytest.raises(StudyNotFoundError, match="that was deleted and another one made: load it again"):
+    with pytest.raises(StudyNotFoundError, match="Study 's' was deleted and re-created; load it again"):
         study.ask()
-    assert Study(store, "s").status().asked == 0
+    assert StoredStudy(store, "s").status().asked == 0
 
 
-def test_a_storage_is_an_address() -> None:
-    with pytest.raises(InvalidValueError, match=r"`storage` must be an address such as sqlite:///ads.db but got 3"):
+def test_a_storage_is_an_address_or_a_store() -> None:
+    with pytest.raises(
+        InvalidValueError, match=r"`storage` must be a Store or an address such as sqlite:///ads\.db but got 3"
+    ):
         create_study("new", ["A", "B"], cost=1e-3, sigma=1.0, storage=3)  # type: ignore[arg-type]
 
 
-def test_an_older_backup_put_in_its_place_is_noticed(tmp_path: Path) -> None:
-    """A study that is held goes on from what is there, and so does one in a file made anew."""
+def test_a_restored_backup_is_noticed(tmp_path: Path) -> None:
+    """An open study continues from the backup; in a new file, a study of the same name is a different one."""
     file, backup = tmp_path / "s.db", tmp_path / "backup.db"
     study = create_study("s", NAMES, cost=1e-9, sigma=1.0, storage=f"sqlite:///{file}")
     study.add((name, 0.5) for name in NAMES * 2)
@@ -127,29 +131,30 @@ def test_an_older_backup_put_in_its_place_is_noticed(tmp_path: Path) -> None:
         path.unlink()
     other = SqlStore(f"sqlite:///{file}")
     other.create("s", Settings(arms=("X", "Y"), cost=1e-9, sigma=1.0).to_dict(), 0.0)
-    with pytest.raises(StudyNotFoundError, match="that was deleted and another one made: load it again"):
+    with pytest.raises(StudyNotFoundError, match="Study 's' was deleted and re-created; load it again"):
         study.ask()
     other.close()
     open_store(f"sqlite:///{file}").close()
 
 
-def test_a_summary_of_another_version_is_only_lost_time() -> None:
+def test_a_summary_that_cannot_be_read_is_ignored() -> None:
+    """It may have been written by another version; the events say everything."""
     store = MemoryStore()
     store.create("s", Settings(arms=NAMES, cost=1e-9, sigma=1.0).to_dict(), 0.0)
-    study = Study(store, "s")
-    study.add((name, 0.5) for name in NAMES * SUMMARY_EVERY)
+    study = StoredStudy(store, "s")
+    study.add((name, 0.5) for name in NAMES * EVENTS_PER_SUMMARY)
     for change in ({"run": None}, None):
         with store.session("s", write=True) as session:
             position, plain = session.summary() or (0, {})
-            assert position >= 6 * SUMMARY_EVERY
+            assert position >= 6 * EVENTS_PER_SUMMARY
             session.save_summary(position, plain | {"decision": change} if change else {})
-        again = Study(store, "s")
+        again = StoredStudy(store, "s")
         assert again.status().arms == study.status().arms
         assert again.ask() is not None
 
 
 @pytest.mark.parametrize(
-    ("rewards_of", "settings"),
+    ("observations", "settings"),
     [
         ([], {}),
         ([("A", -9.0)], {}),
@@ -157,18 +162,20 @@ def test_a_summary_of_another_version_is_only_lost_time() -> None:
         ([("A", 0.30), ("A", 0.31), ("B", 0.10), ("B", 0.11)], {"sigma": 0.5}),
     ],
 )
-def test_no_clear_winner_where_little_is_known(rewards_of: list[tuple[str, float]], settings: dict[str, Any]) -> None:
-    study = study_of(arms=("A", "B"), cost=1e-9, **settings)
-    study.add(rewards_of)
+def test_there_is_no_clear_winner_while_little_is_known(
+    observations: list[tuple[str, float]], settings: dict[str, Any]
+) -> None:
+    study = create_memory_study(arms=("A", "B"), cost=1e-9, **settings)
+    study.add(observations)
     study.stop("the budget was cut")
     assert study.recommendation().verdict == "undecided"
 
 
-def test_equal_arms_seldom_have_a_clear_winner() -> None:
-    """In at most 5% of all cases: then more than 27 of 200 have a chance below 1e-6."""
+def test_equal_arms_rarely_have_a_clear_winner() -> None:
+    """They have one in at most 5% of all cases: more than 27 of 200 then have a chance below 1e-6."""
     clear = 0
     for seed in range(200):
-        study, draw = study_of(arms=("A", "B"), cost=1e-3, seed=seed), rewards(seed, apart=0.0)
+        study, draw = create_memory_study(arms=("A", "B"), cost=1e-3, seed=seed), draw_rewards(seed, gap=0.0)
         while (trial := study.ask()) is not None:
             study.tell(trial, draw(trial.arm))
         clear += study.recommendation().verdict == "clear winner"
@@ -176,42 +183,44 @@ def test_equal_arms_seldom_have_a_clear_winner() -> None:
 
 
 def test_workers_are_forgotten_after_a_while() -> None:
-    """So that a new name for every ask does not let everything out at once."""
-    study = study_of(cost=1e-12)
+    """A new name for every ask must not raise the limit of pending trials without end."""
+    study = create_memory_study(cost=1e-12)
     for number in range(600):
         trial = study.ask(worker=f"process {number}")
         assert trial is not None
         study.tell(trial, 0.1 * (number % 7))
-    assert len(study.ask(5_000, worker="last")) <= 2 * LATELY
+    assert len(study.ask(5_000, worker="last")) <= 2 * RECENT_TRIALS
 
 
 def test_a_trial_of_another_study_is_refused() -> None:
-    one, other = study_of(arms=("red", "blue")), study_of(arms=("left", "right"))
+    one, other = create_memory_study(arms=("red", "blue")), create_memory_study(arms=("left", "right"))
     trial = one.ask()
     assert trial is not None
     other.ask()
-    with pytest.raises(InvalidValueError, match="`trial` must be of this study, 1 of left, but got one of red"):
+    with pytest.raises(
+        InvalidValueError, match="`trial` must belong to this study, where trial 1 is of left, but got one of red"
+    ):
         other.tell(trial, 1.0)
 
 
 def test_binary_rewards_are_0_or_1() -> None:
-    study = study_of(sigma=None, binary=True)
+    study = create_memory_study(sigma=None, binary=True)
     study.ask()
     with pytest.raises(InvalidValueError, match=r"`reward` must be 0 or 1 but got 0\.37"):
         study.tell(1, 0.37)
 
 
-def test_a_failure_keeps_its_price() -> None:
-    study = study_of()
+def test_a_failed_trial_stays_charged() -> None:
+    study = create_memory_study()
     study.ask()
     with pytest.raises(InvalidValueError, match="`charged` must be True or False but got None"):
         study.tell(1, failed=True, charged=None)  # type: ignore[arg-type]
     study.tell(1, failed=True)
-    with pytest.raises(AlreadyToldError, match="must keep its first outcome, failed, but got failed and free"):
+    with pytest.raises(AlreadyToldError, match="Trial 1 is already recorded as failed but got failed and free"):
         study.tell(1, failed=True, charged=False)
 
 
 @pytest.mark.parametrize("lease", [1e12, "99999d", timedelta(days=4000), "3٣m", "m", "-1s"])
-def test_leases_that_cannot_be_meant(lease: Any) -> None:
+def test_invalid_leases(lease: Any) -> None:
     with pytest.raises(InvalidValueError, match="`lease` must be"):
-        study_of().ask(lease=lease)
+        create_memory_study().ask(lease=lease)

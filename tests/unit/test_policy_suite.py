@@ -223,11 +223,11 @@ FAULTS: dict[str, tuple[Callable[[], CustomPolicy], dict[str, str]]] = {
     ),
     "state with a numpy integer": (
         lambda: policy(replace(SOUND, tell=tell_with_numpy_integer)),
-        {JSON: "no JSON after 1 pulls"},
+        {JSON: "not valid JSON after 1 pulls"},
     ),
     "state with infinity": (
         lambda: policy(replace(SOUND, tell=tell_with_infinity)),
-        {JSON: "no JSON after 1 pulls"},
+        {JSON: "not valid JSON after 1 pulls"},
     ),
     "state beyond float64": (
         lambda: policy(replace(SOUND, init=init_beyond_float, ask=ask_by_parity)),
@@ -293,8 +293,8 @@ def test_every_check_has_a_fault_that_it_catches() -> None:
 )
 def test_binomial_tails(count: int, trials: int, chance: float, lower: float, upper: float) -> None:
     smaller = min(lower, upper)
-    assert policy_suite._plausible(count, trials, chance, smaller * (1 - 1e-9))
-    assert not policy_suite._plausible(count, trials, chance, smaller * (1 + 1e-9))
+    assert policy_suite._is_plausible(count, trials, chance, smaller * (1 - 1e-9))
+    assert not policy_suite._is_plausible(count, trials, chance, smaller * (1 + 1e-9))
 
 
 def test_example_of_the_docstring_runs(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The suite of studies finds what is wrong: studies with one fault each fail the check that is about it."""
+"""`StudySuite` can fail: a study with one fault fails the check for that fault."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,11 +9,12 @@ import pytest
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
 from dbcare.live.report import Status
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
-from dbcare.testing.study_suite import StudySuite
+from dbcare.testing import StudySuite
 
 
-class TakesAnything(Study):
+class AcceptsAnything(StoredStudy):
     def tell(self, trial: Any, reward: Any = None, *, failed: bool = False, charged: bool = True) -> None:
         try:
             super().tell(trial, reward, failed=failed, charged=charged)
@@ -21,47 +22,49 @@ class TakesAnything(Study):
             return
 
 
-class OneByOne(Study):
+class TellsOneByOne(StoredStudy):
     def tell_many(self, answers: Any) -> None:
         for trial, reward in answers:
             self.tell(trial, reward)
 
 
-class ForgetsKeys(Study):
-    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **more: Any) -> Any:
-        return super().ask(n, lease, worker, **more | {"key": None})
+class ForgetsKeys(StoredStudy):
+    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **options: Any) -> Any:
+        return super().ask(n, lease, worker, **options | {"key": None})
 
 
-class WaitsForEver(Study):
-    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **more: Any) -> Any:
-        return super().ask(n, None, worker, **more)
+class WaitsForever(StoredStudy):
+    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **options: Any) -> Any:
+        return super().ask(n, None, worker, **options)
 
 
-class CountsCalls(Study):
+class ChargesWhenAsked(StoredStudy):
     def status(self) -> Status:
-        found = super().status()
-        return replace(found, spent=found.asked * self.settings.costs[0])
+        status = super().status()
+        return replace(status, spent=status.asked * self.settings.costs[0])
 
 
-class PausesNever(Study):
+class NeverPauses(StoredStudy):
     def pause(self) -> None:
         return
 
 
-FAULTS: list[tuple[type[Study], Callable[[StudySuite], None]]] = [
-    (TakesAnything, StudySuite.test_told_twice),
-    (TakesAnything, StudySuite.test_refused_when_told),
-    (OneByOne, StudySuite.test_many_at_once_or_none),
+FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
+    (AcceptsAnything, StudySuite.test_repeating_an_outcome_is_harmless),
+    (AcceptsAnything, StudySuite.test_invalid_rewards),
+    (TellsOneByOne, StudySuite.test_many_rewards_are_told_all_or_none),
     (ForgetsKeys, StudySuite.test_asking_again_with_the_same_key),
-    (WaitsForEver, StudySuite.test_a_lease_that_runs_out_is_replaced),
-    (WaitsForEver, StudySuite.test_a_timeout_may_be_a_reward),
-    (CountsCalls, StudySuite.test_a_failed_trial_may_be_free),
-    (CountsCalls, StudySuite.test_prices_by_arm_in_money),
-    (PausesNever, StudySuite.test_pause_resume_stop),
+    (WaitsForever, StudySuite.test_an_expired_trial_is_replaced),
+    (WaitsForever, StudySuite.test_an_expired_trial_may_count_as_a_reward),
+    (ChargesWhenAsked, StudySuite.test_a_failed_trial_may_be_free),
+    (ChargesWhenAsked, StudySuite.test_prices_per_arm_in_money),
+    (NeverPauses, StudySuite.test_pause_resume_stop),
 ]
 
 
-def suite_of(kind: type[Study]) -> StudySuite:
+def make_suite(kind: type[StoredStudy]) -> StudySuite:
+    """Return the suite for studies of a class."""
+
     class Suite(StudySuite):
         def make(self, **settings: Any) -> Study:
             return kind(open_store(None), create_study(**settings).name)
@@ -70,7 +73,7 @@ def suite_of(kind: type[Study]) -> StudySuite:
 
 
 @pytest.mark.parametrize(("kind", "check"), FAULTS, ids=[f"{kind.__name__}-{check.__name__}" for kind, check in FAULTS])
-def test_a_fault_is_found(kind: type[Study], check: Callable[[StudySuite], None]) -> None:
+def test_every_fault_is_found(kind: type[StoredStudy], check: Callable[[StudySuite], None]) -> None:
     with pytest.raises(AssertionError):
-        check(suite_of(kind))
-    check(suite_of(Study))
+        check(make_suite(kind))
+    check(make_suite(StoredStudy))

@@ -1,4 +1,4 @@
-"""Command-line options made from options that are defined once (`dbcare.options`)."""
+"""Command-line options, made from the definitions in typed dictionaries (`dbcare.options`)."""
 
 import inspect
 from collections.abc import Callable
@@ -28,23 +28,23 @@ PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
 def with_options(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a typed dictionary in place of its parameter `options`.
 
-    The command receives those that were given, parsed, as a dictionary; for all others the library's defaults apply.
+    The command receives the options that were passed, parsed, as a dictionary; for all others the defaults apply.
     """
     defined = read_options(options)
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**arguments: Any) -> None:
-            given = {name: arguments.pop(name) for name in defined}
+            values = {name: arguments.pop(name) for name in defined}
             parsed = {
                 name: PARSERS[defined[name].kind](name, value) if defined[name].kind in PARSERS else value
-                for name, value in given.items()
-                if value not in (None, False)
+                for name, value in values.items()
+                if value is not None and value is not False  # 0 is a value
             }
             command(**arguments, options=parsed)
 
         own = inspect.signature(command, eval_str=True).parameters
-        made = [_make_parameter(name, option) for name, option in defined.items()]
-        parameters = [each for name, parameter in own.items() for each in (made if name == "options" else [parameter])]
+        added = [_make_parameter(name, option) for name, option in defined.items()]
+        parameters = [parameter for name, one in own.items() for parameter in (added if name == "options" else [one])]
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
             [parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in parameters]
         )

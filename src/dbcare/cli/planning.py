@@ -27,14 +27,14 @@ def plan(
 
     with friendly_errors():
         if plot is not None:
-            check_figure_path(plot)  # before the work, not after it
-        found = dbcare.plan(arms, **options)
+            check_figure_path(plot)  # fail before the work, not after it
+        plan = dbcare.plan(arms, **options)
     if shape is Format.JSON:
-        output.print_json(found.to_dict())
+        output.print_json(plan.to_dict())
     elif shape is Format.CSV:
-        output.print_csv(found.records())
+        output.print_csv(plan.records())
     else:
-        presentation.show(found, Console())
+        presentation.show(plan, Console())
     if plot is not None:
         with friendly_errors():
-            typer.echo(f"Figure written to {found.plot(plot)}", err=True)
+            typer.echo(f"Figure written to {plan.plot(plot)}", err=True)

@@ -96,19 +96,20 @@ def reproduce(
         known = [bounds.NAME, *paper.NAMES]
         chosen = [validation.one_of("names", name, known) for name in names or known]
         experiments = [
-            definition.load(paper.file(name), seed=seed, quick=quick, full=full)
+            definition.load(paper.find_definition(name), seed=seed, quick=quick, full=full)
             for name in paper.NAMES
             if name in chosen
         ]
         if list_them:
             if bounds.NAME in chosen:
                 typer.echo(f"{bounds.NAME:<14} {bounds.TITLE} ({bounds.SOURCE})")
-            for each in experiments:
-                typer.echo(f"{each.name:<14} {each.title} ({each.source}): {len(set(each.points)):,} points")
+            for experiment in experiments:
+                points = f"{len(set(experiment.points)):,} points"
+                typer.echo(f"{experiment.name:<14} {experiment.title} ({experiment.source}): {points}")
             return
         title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
         if quick:
-            title += " (quick: with few points and runs, verdicts mean little)"
+            title += " (quick: with so few points and runs, verdicts mean little)"
         whole = not quick and set(chosen) == set(known)
         run(experiments, out, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
 
@@ -144,25 +145,29 @@ def run(
 
     from dbcare import validation
     from dbcare.lab.reproduce import RESULTS, reproduce
-    from dbcare.lab.sweep import local_workers
+    from dbcare.lab.sweep import make_local_workers
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     if dask is not None:
-        from dbcare.lab.cluster import dask_workers
+        from dbcare.lab.cluster import make_dask_workers
 
-        workers = dask_workers(dask)
+        workers = make_dask_workers(dask)
     else:
-        workers = local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
+        workers = make_local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
     try:
-        written = reproduce(experiments, out, workers, console, title=title, whole_paper=whole_paper, bounds=bounds)
+        reproduction = reproduce(
+            experiments, out, workers, console, title=title, whole_paper=whole_paper, bounds=bounds
+        )
     except KeyboardInterrupt:
         typer.echo(f"Stopped. Finished results are in {out / RESULTS}; the same command resumes from there.", err=True)
         raise typer.Exit(130) from None
-    (hold, claims), (our_hold, ours) = written.claims, written.of_ours
+    (hold, claims), (our_hold, ours) = reproduction.paper_claims, reproduction.our_claims
     verdicts = f" {hold} of {claims} claims hold." if claims else ""
     verdicts += f" Of {ours} about our own policies, {our_hold} hold." if ours else ""
-    done = f"Computed {written.computed:,} points." if written.drawn else "Nothing to do: everything is up to date."
-    typer.echo(f"{done}{verdicts} {len(written.files)} files in {out}, see {written.files[0]}")
+    done = "Nothing to do: everything is up to date."
+    if reproduction.drawn:
+        done = f"Computed {reproduction.computed:,} points."
+    typer.echo(f"{done}{verdicts} {len(reproduction.files)} files in {out}; start with {reproduction.files[0]}")
 
 
 def bounds(
@@ -179,6 +184,7 @@ def bounds(
     from rich.table import Table
 
     from dbcare.lab import bounds as theory
+    from dbcare.lab.curves import format_loss
     from dbcare.risk import Loss
 
     with friendly_errors():
@@ -197,9 +203,10 @@ def bounds(
                 typer.echo(path)
             return
         for loss in Loss:
-            found = theory.compute_bounds(setup, loss)
-            labels = [bound.label for bound in found]
-            table = Table("gap", *labels, title=f"{str(loss).replace('_', ' ')}: {setup.title}", title_justify="left")
-            for row in zip(setup.gaps, *(bound.values for bound in found), strict=True):
+            columns = theory.compute_bounds(setup, loss)
+            labels = [bound.label for bound in columns]
+            title = f"{format_loss(loss).capitalize()}. {setup.title}"
+            table = Table("gap", *labels, title=title, title_justify="left")
+            for row in zip(setup.gaps, *(bound.values for bound in columns), strict=True):
                 table.add_row(*(f"{value:.4g}" for value in row))
             Console().print(table)

@@ -1,4 +1,4 @@
-"""Commands about the place where studies are kept."""
+"""Commands for the place where studies are kept."""
 
 from typing import Any
 

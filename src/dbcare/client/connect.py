@@ -44,7 +44,7 @@ def connect(address: str, key: str | None = None, *, timeout: float = 30.0, pati
     Returns
     -------
     Client
-        Studies by name, as a context manager that closes the connections.
+        A client with studies by name; as a context manager, it closes its connections.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def connect(address: str, key: str | None = None, *, timeout: float = 30.0, pati
     try:
         from dbcare.client.transport import Transport  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as missing:
-        raise StorageError(f"Servers are reached through httpx2 ({missing}): pip install 'dbcare[server]'.") from None
+        raise StorageError(f"Connecting requires httpx2 ({missing}): pip install 'dbcare[server]'.") from None
     limits = validation.positive("timeout", timeout), validation.non_negative("patience", patience)
     return Client(Transport(checked, secret, *limits))
 
@@ -81,7 +81,7 @@ class Client:
     >>> client = dbcare.connect("http://127.0.0.1:8080", patience=0.0)
     >>> try:
     ...     client.list_studies()
-    ... except dbcare.StorageError as error:
+    ... except dbcare.DbcareError as error:
     ...     print(str(error)[:39])
     The server at http://127.0.0.1:8080 doe
     """
@@ -145,22 +145,24 @@ class Client:
 
 
 def _check_address(address: Any) -> str:
-    must = "`address` must be a URL such as http://127.0.0.1:8080, without credentials,"
+    message = f"`address` must be a URL such as http://127.0.0.1:8080 but got {address!r}."
     if not isinstance(address, str):
-        raise InvalidValueError(f"{must} but got {address!r}.")
+        raise InvalidValueError(message)
+    if "@" in address:  # a password must not be shown
+        raise InvalidValueError(
+            f"`address` must not contain credentials; pass the key as `key`, or set {KEY_VARIABLE}."
+        )
     try:
         parts = urlsplit(address)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         valid = False
-    if "@" in address:  # a password must not be shown
-        raise InvalidValueError(f"{must} but got some: pass the key as `key`, or as {KEY_VARIABLE}.")
     if not valid or parts.query or parts.fragment or not address.isprintable():
-        raise InvalidValueError(f"{must} but got {address!r}.")
+        raise InvalidValueError(message)
     return address.rstrip("/")
 
 
 def _check_key(key: Any) -> str | None:
     if key is None or (isinstance(key, str) and key.isascii() and key.isprintable() and key and " " not in key):
         return key
-    raise InvalidValueError("`key` must be an API key as `dbcare keys create` prints it; what was given is not shown.")
+    raise InvalidValueError("`key` must be an API key as `dbcare keys create` prints it (value hidden).")

@@ -16,7 +16,7 @@ from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, Stora
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL, UnicodeError)
-TEMPORARY = (  # what may be over soon; proxies send some of these while a server restarts
+TEMPORARY = (  # proxies send some of these while a server restarts
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
@@ -30,7 +30,7 @@ class Transport:
     def __init__(self, address: str, key: str | None, timeout: float, patience: float) -> None:
         self.address = address
         self.patience = patience
-        self._jitter = random.Random()  # its own generator: the user's random numbers stay as they are
+        self._jitter = random.Random()  # a generator of its own leaves the user's random numbers alone
         self._timeout = timeout
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._of_process: dict[int, httpx2.Client] = {}
@@ -41,7 +41,7 @@ class Transport:
             connections.close()
 
     def _connections(self) -> httpx2.Client:
-        """Return those of this process: on a parent's, responses would get mixed up."""
+        """Return the connections of this process; on a parent's, responses would get mixed up."""
         process = os.getpid()
         if process not in self._of_process:
             client = httpx2.Client(headers=self._headers, timeout=self._timeout, follow_redirects=False)
@@ -94,15 +94,15 @@ def _to_json(body: Any) -> bytes:
     try:
         return json.dumps(body, allow_nan=False, default=_to_list).encode()
     except (TypeError, ValueError):
-        raise InvalidValueError(f"A request must consist of finite numbers and texts but got {body!r}.") from None
+        raise InvalidValueError(f"A request must consist of finite numbers and strings but got {body!r}.") from None
 
 
 def _to_list(value: Any) -> Any:
-    """Convert numbers and arrays of numpy, ranges and tuples."""
+    """Convert NumPy numbers and arrays, and other iterables such as ranges."""
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
 def _retry_after(response: httpx2.Response) -> float:
-    """Return the seconds after which a server wants to be asked again."""
+    """Return the seconds that a server asks to wait."""
     seconds = response.headers.get("retry-after", "")
     return float(seconds) if seconds.isascii() and seconds.isdigit() else 0.0

@@ -11,7 +11,7 @@ from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.exact import FAMILIES
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.known_gap_sprt import KnownGapSPRT
-from dbcare.risk import Loss, Risk, required
+from dbcare.risk import Loss, Risk, check_risk
 
 # A walk whose steps have variance v overshoots a distant barrier by about this times sqrt(v) (Siegmund 1985,
 # Section 10.4).
@@ -22,6 +22,33 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
     """Return the known-gap SPRT with the smallest exact risk: Gaussian means +-gap/2, or Bernoulli means 1/2 +- gap/2.
 
     If even that is worse than guessing, return the guess. The search starts at the optimum for Brownian motion.
+
+    Parameters
+    ----------
+    risk : Risk
+        What a pull costs and what a wrong choice loses.
+    gap : float
+        The known difference of the two means.
+    family : {"gaussian", "bernoulli"}
+        Distribution of the rewards.
+    sigma : float
+        Standard deviation of Gaussian rewards.
+
+    Returns
+    -------
+    KnownGapSPRT
+        The test with the best threshold; an infinite one stands for a guess.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> from dbcare import Risk, best_sprt
+    >>> round(best_sprt(Risk.misidentification(1e-2), gap=1.0).threshold, 1)
+    2.9
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  # only this needs scipy
 
@@ -84,7 +111,7 @@ class BestSPRT(EliminationPolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        required(self.risk)
+        check_risk(self.risk)
         validation.one_of("family", self.family, FAMILIES)
         _ = KnownGapSPRT(self.risk, self.gap, 0.0, self.sigma)  # raises for arguments that it rejects
 

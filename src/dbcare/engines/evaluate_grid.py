@@ -27,6 +27,37 @@ def evaluate_grid(
     The arms are Gaussian with means +-gap/2 and standard deviation `sigma`, or Bernoulli with means 1/2 +- gap/2. One
     pass serves all gaps. Pass a policy that knows the gap as a function of the gap:
     `lambda gap: KnownGapOracle(risk, gap)`.
+
+    Parameters
+    ----------
+    policy : Policy or callable
+        A two-arm policy, or a function that returns one for a gap, for policies that know it.
+    gaps : array_like
+        Differences of the two means.
+    family : {"gaussian", "bernoulli"}
+        Distribution of the rewards.
+    sigma : float
+        Standard deviation of Gaussian rewards.
+
+    Returns
+    -------
+    TwoArmLaw
+        Error, regret and pulls as arrays over the gaps.
+
+    Raises
+    ------
+    InvalidValueError
+        If an argument is invalid.
+    EngineError
+        If the exact engine cannot answer for the policy.
+
+    Examples
+    --------
+    >>> from dbcare import DBCARE, Risk, evaluate_grid
+    >>> risk = Risk.misidentification(1e-3)
+    >>> law = evaluate_grid(DBCARE(risk, arms=2), [0.5, 1.0, 2.0])
+    >>> law.mean_pulls.round(1)
+    array([318. ,  92.6,  21.5])
     """
     grid = check_gaps(gaps, np.inf if family == "gaussian" else 1.0)
     if not isinstance(policy, Policy) and not callable(policy):

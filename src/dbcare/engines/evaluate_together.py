@@ -46,6 +46,38 @@ def evaluate_together(
     With the direct engine the results equal those of `evaluate` to the bit; with skip they have the same law. The first
     evaluation with the largest cap carries `pulls_simulated` and `seconds` for the whole pass; in the others they are
     0, so that they add up.
+
+    Parameters
+    ----------
+    policies : sequence of Policy
+        Equal policies, except for `max_pulls` of fixed-confidence eliminations.
+    bandit : Bandit
+        The truth.
+    risks : sequence of Risk
+        The risk of each policy.
+    runs, seed, engine, threads
+        As in `evaluate`.
+
+    Returns
+    -------
+    list of Evaluation
+        One per policy.
+
+    Raises
+    ------
+    InvalidValueError
+        If the policies differ in more than their cap, or another argument is invalid.
+    EngineError
+        If the engine cannot answer this question.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Racing, Risk, evaluate_together
+    >>> risk = Risk.misidentification(1e-3)
+    >>> policies = [Racing(3, 0.1, max_pulls=cap) for cap in (100, 200)]
+    >>> short, long = evaluate_together(policies, Bandit.one_sparse(3, 0.5), [risk, risk], runs=100)
+    >>> short.pulls.mean < long.pulls.mean
+    True
     """
     began = time.perf_counter()
     policies, risks = _check_arguments(policies, bandit, risks)

@@ -1,1 +1,1 @@
-"""The laboratory: the paper's experiments, their numbers on disk and their figures."""
+"""The laboratory: runs experiments, stores their results, and turns them into figures and reports."""

@@ -1,4 +1,4 @@
-"""Bandits by name, for the command line and for experiments described as data."""
+"""Bandits by name, for experiments defined as data."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ BANDITS: dict[str, Callable[..., Bandit]] = {
 
 
 def build_bandit(name: str, options: dict[str, Any]) -> Bandit:
-    """Build the bandit called `name`; an unknown name or option is an error that lists what exists."""
+    """Build the bandit called `name`; an unknown name or option is an error that lists the valid ones."""
     make = BANDITS[validation.one_of("bandit", name, BANDITS)]
-    taken = inspect.signature(make).parameters
-    refuse_unknown(f"Options of {name}", options, [option for option in taken if option != "bound"])
-    require_all(name, taken, options)
+    parameters = inspect.signature(make).parameters
+    refuse_unknown(f"Options of {name}", options, [option for option in parameters if option != "bound"])
+    require_all(name, parameters, options)
     return make(**options)

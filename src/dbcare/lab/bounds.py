@@ -1,6 +1,6 @@
-"""Theory alone: what the bounds say, against the gap (the paper's Fig. 1 for two arms, and the same for more).
+"""Theory alone: bounds on the risk by gap (the paper's Fig. 1 for two arms, and the same for more).
 
-More than two arms are 1-sparse: one better than all others by the gap, so that H = (K-1)/gap^2.
+With more than two arms, one arm is better than all others by the gap (1-sparse), so that H = (K-1)/gap^2.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.lab.curves import Floats, words
+from dbcare.lab.curves import Floats, format_loss
 from dbcare.lab.figures import AXIS, THEORY, Plot, PlotLine
 from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
@@ -21,16 +21,16 @@ NAME = "bounds"
 TITLE = "Bounds for two arms"
 SOURCE = "Section 2, Fig. 1"
 DECISIONS = (
-    "The paper does not state cost and sigma of this figure: those of its two-arm experiments, 1e-4 and 1.",
-    "DBCARE's upper bound is the piecewise curve behind the corollaries, which shows the transition that the text "
-    "describes; the printed corollary is a multiple of the lower bound. B = 3, the largest gap shown.",
+    "The paper does not state the cost and sigma of this figure; we use those of its two-arm experiments, 1e-4 and 1.",
+    "DBCARE's upper bound is the piecewise curve from which the corollaries follow, as it shows the transition that "
+    "the text describes; the printed corollary is a multiple of the lower bound. B = 3, the largest gap shown.",
     "The bound of BreakevenRacing is ours, not the paper's.",
 )
 
 
 @dataclass(frozen=True)
 class Setup:
-    """The setting that bounds are computed for."""
+    """The problem that bounds are computed for."""
 
     cost: float = 1e-4
     sigma: float = 1.0
@@ -61,12 +61,12 @@ class Setup:
     def title(self) -> str:
         """The figure's title."""
         kind = "two arms" if self.arms == 2 else f"{self.arms} arms, one better than all others"
-        return f"Bounds on the risk, {kind}, cost {self.cost:g} a pull, sigma {self.sigma:g}"
+        return f"Bounds on the risk: {kind}, cost {self.cost:g} per pull, sigma {self.sigma:g}"
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound at every gap; `kind` is the policy it is about, or THEORY where it is about all."""
+    """A bound at every gap; `kind` is the policy that it is about, or THEORY if it is about all policies."""
 
     label: str
     kind: str
@@ -91,8 +91,8 @@ def compute_bounds(setup: Setup, loss: Loss) -> list[Bound]:
     else:
         bounds = [_upper_bound("dbcare", upper.misidentification(hardness, arms, cost, sigma))]
     guess = POLICIES.entry("guess")
-    risk_of_guess = upper.guess(loss, np.column_stack([np.zeros_like(gaps), others]))
-    bounds.append(Bound(guess.label, guess.name, np.asarray(risk_of_guess, dtype=np.float64)))
+    guess_risk = upper.guess(loss, np.column_stack([np.zeros_like(gaps), others]))
+    bounds.append(Bound(guess.label, guess.name, np.asarray(guess_risk, dtype=np.float64)))
     lowest = (
         lower.simple_regret(hardness, gaps, cost, sigma) if regret else lower.misidentification(hardness, cost, sigma)
     )
@@ -109,7 +109,7 @@ def make_plots(setup: Setup) -> list[Plot]:
     """Return one plot per loss."""
     return [
         Plot(
-            words(loss).capitalize(),
+            format_loss(loss).capitalize(),
             setup.gaps,
             AXIS["gap"],
             "risk",

@@ -1,4 +1,4 @@
-"""From results to curves: what figures draw, tables list and claims look at."""
+"""Curves made from results, which figures draw, tables list and claims are checked against."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """One policy along the axis: risk with its standard error, error, mean pulls and what they cost."""
+    """One policy along the axis: risk and its standard error, error probability, mean pulls and their cost."""
 
     policy: str  # its registered name, or module:function
     risk: Floats
@@ -39,7 +39,7 @@ class Curve:
 
     @property
     def low(self) -> Floats:
-        """Risk - 2 standard errors, but no less than what was spent: a loss is never negative."""
+        """Risk - 2 standard errors, but at least what was spent, as a loss is never negative."""
         return np.maximum(self.risk - 2.0 * self.standard_error, np.minimum(self.spent, self.risk))
 
     @property
@@ -50,7 +50,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """All curves of one setting under one loss, and what theory says there of any policy and of two of them."""
+    """All curves of one setting under one loss, with the bounds for any policy, DBCARE and BreakevenRacing."""
 
     title: str
     loss: Loss
@@ -58,17 +58,17 @@ class Panel:
     x: Floats
     curves: Mapping[str, Curve]
     lower: Floats
-    upper: Floats  # DBCARE's guarantee; not a number where it is undefined
-    pulls: Floats  # DBCARE's bound on the expected pulls
-    racing: Floats  # BreakevenRacing's guarantee; not a number where it is undefined
+    upper: Floats  # DBCARE's guarantee; NaN where undefined
+    pulls: Floats  # DBCARE's bound on the expected number of pulls
+    racing: Floats  # BreakevenRacing's guarantee; NaN where undefined
 
     @property
     def heading(self) -> str:
-        """Setting and loss, for a reader."""
-        return f"{self.title}, {words(self.loss)}"
+        """The setting and the loss, as a heading."""
+        return f"{self.title}, {format_loss(self.loss)}"
 
     def by_policy(self, *names: str) -> dict[str, Curve]:
-        """Return the curves of policies with these names, each of which must be registered."""
+        """Return the curves of the policies with these names, which must be registered."""
         policies = [POLICIES.entry(name).name for name in names]
         return {label: curve for label, curve in self.curves.items() if curve.policy in policies}
 
@@ -77,29 +77,29 @@ class Panel:
         return {label: curve for label, curve in self.curves.items() if POLICIES.kind(curve.policy) in kinds}
 
 
-def words(loss: Loss) -> str:
-    """The loss for a reader."""
+def format_loss(loss: Loss) -> str:
+    """Return the name of a loss for people."""
     return str(loss).replace("_", " ")
 
 
-def panels(experiment: Experiment, results: Mapping[Point, Result]) -> list[Panel]:
-    """Every panel of an experiment: the settings of the first loss, then those of the next."""
+def make_panels(experiment: Experiment, results: Mapping[Point, Result]) -> list[Panel]:
+    """Return all panels of an experiment: all settings under the first loss, then under the next."""
     return [
-        _panel(experiment, number, loss, results)
+        _make_panel(experiment, number, loss, results)
         for loss in experiment.losses
         for number in range(len(experiment.settings))
     ]
 
 
-def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Point, Result]) -> Panel:
+def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Point, Result]) -> Panel:
     setting = experiment.settings[number]
     curves = {
-        label: _curve(
+        label: _make_curve(
             contender.policy, loss, setting, [results[point] for point in experiment.curves[loss, number, label]]
         )
         for label, contender in experiment.contenders.items()
     }
-    # The guarantees are DBCARE's: they use the sigma and bound that it was given, if it takes part.
+    # DBCARE's guarantees use the sigma and bound that it was built with, if it takes part.
     policies: list[Policy | None] = next(
         (
             [point.policy for point in points]
@@ -110,38 +110,41 @@ def _panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Poi
     )
     places = zip(setting.bandits, setting.costs, policies, strict=True)
     bounds = np.array(
-        [(*_theory(loss, bandit, cost, policy), _racing(loss, bandit, cost)) for bandit, cost, policy in places]
+        [
+            (*_compute_bounds(loss, bandit, cost, policy), _compute_racing_bound(loss, bandit, cost))
+            for bandit, cost, policy in places
+        ]
     )
     return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, *bounds.T)
 
 
-def _theory(loss: Loss, bandit: Bandit, cost: float, policy: Policy | None) -> tuple[float, float, float]:
-    """The lower bound for any policy, DBCARE's guarantee, and the bound on its expected pulls, if it takes part."""
+def _compute_bounds(loss: Loss, bandit: Bandit, cost: float, policy: Policy | None) -> tuple[float, float, float]:
+    """Return the lower bound for any policy; if DBCARE takes part, its guarantee and its bound on expected pulls."""
     arms, hardness, gap = len(bandit.arms), bandit.complexity, bandit.smallest_gap
     if loss is Loss.MISIDENTIFICATION:
         least = float(lower.misidentification(hardness, cost, bandit.sigma))
     else:
         least = float(lower.simple_regret(hardness, gap, cost, bandit.sigma))
-    guarantee = most = math.nan
+    guarantee = most_pulls = math.nan
     if isinstance(policy, DBCARE):
         sigma, bound = policy.sigma, policy.bound
-        most = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # whole epochs: see its docstring
-        with contextlib.suppress(InvalidValueError):  # too dear for the bound to mean anything
+        most_pulls = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # epochs are whole: see its docstring
+        with contextlib.suppress(InvalidValueError):  # the cost is too high for the bound to be defined
             if arms == 2:
                 guarantee = float(upper.two_arm(loss, gap, cost, sigma, bound=bound))
             elif loss is Loss.MISIDENTIFICATION:
                 guarantee = float(upper.misidentification(hardness, arms, cost, sigma))
             else:
                 guarantee = float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound))
-    return least, guarantee, most
+    return least, guarantee, most_pulls
 
 
-def _racing(loss: Loss, bandit: Bandit, cost: float) -> float:
-    """BreakevenRacing's guarantee: its theorems are for Gaussian arms of the same sigma."""
+def _compute_racing_bound(loss: Loss, bandit: Bandit, cost: float) -> float:
+    """Return BreakevenRacing's guarantee; its theorems require Gaussian arms with the same sigma."""
     if not all(isinstance(arm, Gaussian) and arm.sigma == bandit.sigma for arm in bandit.arms):
         return math.nan
     arms, gap = len(bandit.arms), bandit.smallest_gap
-    with contextlib.suppress(InvalidValueError):  # too dear for the bound to mean anything
+    with contextlib.suppress(InvalidValueError):  # the cost is too high for the bound to be defined
         if arms == 2:
             return float(breakeven.two_arm_integral(loss, gap, cost, bandit.sigma))
         if loss is Loss.MISIDENTIFICATION:
@@ -150,14 +153,14 @@ def _racing(loss: Loss, bandit: Bandit, cost: float) -> float:
     return math.nan
 
 
-def _curve(policy: str, loss: Loss, setting: Setting, found: list[Result]) -> Curve:
-    risk, standard_error = np.array([result.risk(loss) for result in found]).T
-    pulls = np.array([result.pulls for result in found])
+def _make_curve(policy: str, loss: Loss, setting: Setting, results: list[Result]) -> Curve:
+    risk, standard_error = np.array([result.risk(loss) for result in results]).T
+    pulls = np.array([result.pulls for result in results])
     return Curve(
         policy,
         risk,
         standard_error,
-        np.array([result.error for result in found]),
+        np.array([result.error for result in results]),
         pulls,
         np.array(setting.costs) * pulls,
     )

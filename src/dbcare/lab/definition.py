@@ -1,13 +1,13 @@
-"""Experiments from TOML files: the paper's own in `paper/`, and yours.
+"""Experiments from TOML files: the paper's in `paper/`, and your own.
 
     title = "Four prompts"
     runs = 10_000
     cost = 1e-4                                     # or a list, or { from = 1e-5, to = 1e-3, points = 20 }
-    losses = ["simple_regret"]                      # both if not given
+    losses = ["simple_regret"]                      # default: both
 
-    [[settings]]                                    # one column of the figure each
+    [[settings]]                                    # one column of the figure
     bandit = "one-sparse"
-    arms = [4, 8]                                   # a list makes a column of each
+    arms = [4, 8]                                   # a list gives one column per entry
     gap = { from = 0.05, to = 2.0, points = 40 }    # geometric steps
 
     [policies."Sequential Halving"]
@@ -18,8 +18,8 @@
     policy = "breakeven"
     runs = 1_000                                    # fewer than the others
 
-The axis is whichever of gap and cost takes several values. A policy of your own is named `module:function` and looked
-for beside the file. Unknown keys and names are errors that list what exists.
+The axis is the gap or the cost, whichever has several values. Name a policy of your own `module:function`, where the
+module may be next to the file. Unknown keys and names are errors that list the valid ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
-KEYS = ("title", "source", "decisions", "claims", "runs", "seed", "cost", "losses", "settings", "policies")
+EXPERIMENT_KEYS = ("title", "source", "decisions", "claims", "runs", "seed", "cost", "losses", "settings", "policies")
 BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading")
 SETTING_KEYS = ("title", "bandit", "cost", "bound", "gap", *BANDIT_KEYS)
 QUICK_RUNS = 200
@@ -51,33 +51,35 @@ QUICK_POINTS = 5
 
 
 def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool = False) -> Experiment:
-    """The experiment that a file describes, checked.
+    """Load an experiment from a file, and check it.
 
-    `seed` replaces the file's; `quick` has few points and runs, to see that all works; `full` gives every policy the
-    runs of the experiment, those too that have fewer of their own.
+    `seed` overrides the file's seed; `quick` uses few points and runs, to check that everything works; `full` gives
+    every policy the experiment's number of runs, even if the file gives it fewer.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as failure:
-        raise InvalidValueError(f"`file` must be readable but got {path}: {failure.strerror}.") from None
+        raise InvalidValueError(f"Cannot read {path}: {failure.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
-        raise InvalidValueError(f"{path.name} must be a TOML file: {failure}.") from None
+        raise InvalidValueError(f"{path.name} is not a valid TOML file: {failure}.") from None
     try:
-        with _importable(path.resolve().parent):
+        with _importing_from(path.resolve().parent):
             experiment = _build_experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
     except OverflowError:
-        raise InvalidValueError(f"{path.name}: gaps and costs must be of a size whose squares are numbers.") from None
+        raise InvalidValueError(
+            f"{path.name}: gaps and costs must have squares that neither overflow nor underflow."
+        ) from None
     except InvalidValueError as failure:
         raise InvalidValueError(f"{path.name}: {failure}") from None
     if full:
-        contenders = {label: replace(each, runs=None) for label, each in experiment.contenders.items()}
+        contenders = {label: replace(contender, runs=None) for label, contender in experiment.contenders.items()}
         return replace(experiment, contenders=contenders)
     return experiment
 
 
 @contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Let modules next to the file be imported, where a policy such as `module:function` may live."""
+def _importing_from(folder: Path) -> Iterator[None]:
+    """Allow imports of modules next to the file, which may define policies named `module:function`."""
     sys.path.insert(0, str(folder))
     try:
         yield
@@ -86,32 +88,35 @@ def _importable(folder: Path) -> Iterator[None]:
 
 
 def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment:
-    refuse_unknown("Keys of an experiment", raw, KEYS)
-    settings = _tables("settings", raw.get("settings"))
-    parts = [part for table in settings for part in _columns(table, raw.get("cost"), quick)]
-    axes = {part.axis for part in parts}
+    refuse_unknown("Keys of an experiment", raw, EXPERIMENT_KEYS)
+    tables = _check_tables("settings", raw.get("settings"))
+    columns = [column for table in tables for column in _expand_columns(table, raw.get("cost"), quick)]
+    axes = {column.axis for column in columns}
     if len(axes) > 1:
-        raise InvalidValueError("All `settings` must have several values of the same one of gap and cost.")
+        raise InvalidValueError("All `settings` must sweep the same parameter: gap or cost.")
     runs = validation.whole("runs", raw.get("runs", 10_000), at_least=2)
     experiment = Experiment(
         name=name,
-        title=_text("title", raw.get("title", name)),
+        title=_check_text("title", raw.get("title", name)),
         axis=axes.pop(),
-        settings=tuple(part.setting for part in parts),
-        contenders=_contenders(raw.get("policies"), runs),
+        settings=tuple(column.setting for column in columns),
+        contenders=_parse_contenders(raw.get("policies"), runs),
         losses=tuple(
-            Loss(validation.one_of("losses", each, list(Loss)))
-            for each in _list("losses", raw.get("losses", list(Loss)))
+            Loss(validation.one_of("losses", loss, list(Loss)))
+            for loss in _as_list("losses", raw.get("losses", list(Loss)))
         ),
         runs=min(runs, QUICK_RUNS) if quick else runs,
         seed=validation.whole("seed", raw.get("seed", 0), at_least=0),
-        source=_text("source", raw.get("source", "")),
-        decisions=tuple(_text("decisions", each) for each in _list("decisions", raw.get("decisions", []), empty=True)),
+        source=_check_text("source", raw.get("source", "")),
+        decisions=tuple(
+            _check_text("decisions", text) for text in _as_list("decisions", raw.get("decisions", []), empty=True)
+        ),
         claims=tuple(
-            validation.one_of("claims", each, ALL_CLAIMS) for each in _list("claims", raw.get("claims", []), empty=True)
+            validation.one_of("claims", claim, ALL_CLAIMS)
+            for claim in _as_list("claims", raw.get("claims", []), empty=True)
         ),
     )
-    # What is wrong with an option or an instance is found before anything runs.
+    # Building all points now reports invalid options and instances before anything runs.
     _ = experiment.points
     if any(bandit.complexity == 0.0 for setting in experiment.settings for bandit in setting.bandits):
         raise OverflowError
@@ -124,30 +129,31 @@ class _Column:
     setting: Setting
 
 
-def _columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
-    """The columns of one table of settings: one for each number of arms."""
+def _expand_columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
+    """Return the columns of one table of settings: one per number of arms."""
     refuse_unknown("Keys of settings", table, SETTING_KEYS)
     if "bandit" not in table:
-        raise InvalidValueError("Each of `settings` must name its bandit.")
+        raise InvalidValueError("Each of `settings` must name a bandit.")
     arms = table.get("arms")
     if isinstance(arms, list) and arms:
         title = f"{table['title']}, " if "title" in table else ""
         return [
             column
-            for each in arms
-            for column in _columns({**table, "arms": each, "title": f"{title}K = {each}"}, cost, quick)
+            for number in arms
+            for column in _expand_columns({**table, "arms": number, "title": f"{title}K = {number}"}, cost, quick)
         ]
-    given = table.get("cost", cost)
-    if given is None:
-        raise InvalidValueError("`cost` must be given, for the experiment or for each of its settings.")
-    costs, gaps = _values("cost", given, quick), _values("gap", table["gap"], quick) if "gap" in table else None
+    cost = table.get("cost", cost)
+    if cost is None:
+        raise InvalidValueError("`cost` is required, for the experiment or for each of its settings.")
+    costs = _parse_values("cost", cost, quick)
+    gaps = _parse_values("gap", table["gap"], quick) if "gap" in table else None
     if gaps is not None and len(gaps) > 1 and len(costs) > 1:
-        raise InvalidValueError("One of `gap` and `cost` must be a single number but got several of both.")
+        raise InvalidValueError("`gap` or `cost` must be a single number but both have several values.")
     options = {key: table[key] for key in BANDIT_KEYS if key in table}
     if not isinstance(options.get("means", []), list):
         raise InvalidValueError(f"`means` must be a list of numbers but got {options['means']!r}.")
     name = table["bandit"]
-    title = _text("title", table.get("title", str(name)))
+    title = _check_text("title", table.get("title", str(name)))
     by_gap = gaps is not None and len(costs) == 1
     bandits = [build_bandit(name, {**options, "gap": gap}) for gap in gaps or ()] or [build_bandit(name, options)]
     places = max(len(bandits), len(costs))
@@ -156,60 +162,60 @@ def _columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Column]:
         x=tuple(gaps if by_gap and gaps else costs),
         bandits=tuple(bandits) * (places // len(bandits)),
         costs=tuple(costs) * (places // len(costs)),
-        bound=validation.positive("bound", table.get("bound", _largest_gap(bandits))),
+        bound=validation.positive("bound", table.get("bound", _find_largest_gap(bandits))),
     )
     return [_Column("gap" if by_gap else "cost", setting)]
 
 
-def _largest_gap(bandits: Iterable[Bandit]) -> float:
-    """The B of a setting that states none: the largest difference of two means in it."""
+def _find_largest_gap(bandits: Iterable[Bandit]) -> float:
+    """Return the default B of a setting: the largest difference of two means in it."""
     return max([bandit.spread for bandit in bandits if bandit.spread > 0.0], default=1.0)
 
 
-def _values(name: str, given: Any, quick: bool) -> list[float]:
-    """A number, a list of numbers, or a geometric range; ascending."""
-    if isinstance(given, Mapping):
-        refuse_unknown(f"Keys of {name}", given, ("from", "to", "points"))
+def _parse_values(name: str, value: Any, quick: bool) -> list[float]:
+    """Parse a number, a list of numbers, or a geometric range, into ascending numbers."""
+    if isinstance(value, Mapping):
+        refuse_unknown(f"Keys of {name}", value, ("from", "to", "points"))
         for key in ("from", "to"):
-            if key not in given:
-                raise InvalidValueError(f"`{name}` must say {key} where it ranges.")
-        low, high = (validation.positive(f"{name}.{key}", given[key]) for key in ("from", "to"))
-        points = validation.whole(f"{name}.points", given.get("points", 40), at_least=2)
+            if key not in value:
+                raise InvalidValueError(f"`{name}` is a range without `{key}`.")
+        low, high = (validation.positive(f"{name}.{key}", value[key]) for key in ("from", "to"))
+        points = validation.whole(f"{name}.points", value.get("points", 40), at_least=2)
         return sorted(np.geomspace(low, high, min(points, QUICK_POINTS) if quick else points).tolist())
-    listed = sorted({validation.positive(name, each) for each in _list(name, given)})
-    return listed[:: -(-len(listed) // QUICK_POINTS)] if quick else listed
+    numbers = sorted({validation.positive(name, number) for number in _as_list(name, value)})
+    return numbers[:: -(-len(numbers) // QUICK_POINTS)] if quick else numbers
 
 
-def _contenders(given: Any, runs: int) -> dict[str, Contender]:
-    if not isinstance(given, Mapping) or not given:
+def _parse_contenders(tables: Any, runs: int) -> dict[str, Contender]:
+    if not isinstance(tables, Mapping) or not tables:
         raise InvalidValueError("`policies` must be one or more tables, such as [policies.DBCARE].")
     contenders = {}
-    for label, options in given.items():
+    for label, options in tables.items():
         if not isinstance(options, Mapping) or "policy" not in options:
             raise InvalidValueError(f"`policies.{label}` must be a table that names its policy.")
         own = {key: value for key, value in options.items() if key not in ("policy", "runs")}
-        fewer = validation.whole(f"policies.{label}.runs", options.get("runs", runs), at_least=2)
-        if fewer > runs:
+        own_runs = validation.whole(f"policies.{label}.runs", options.get("runs", runs), at_least=2)
+        if own_runs > runs:
             raise InvalidValueError(
-                f"`policies.{label}.runs` must be at most {runs}, the runs of the experiment, but got {fewer}."
+                f"`policies.{label}.runs` must be at most {runs}, the experiment's number of runs, but got {own_runs}."
             )
-        contenders[label] = Contender(str(options["policy"]), own, fewer if fewer < runs else None)
+        contenders[label] = Contender(str(options["policy"]), own, own_runs if own_runs < runs else None)
     return contenders
 
 
-def _tables(name: str, given: Any) -> list[dict[str, Any]]:
-    if not isinstance(given, list) or not given or not all(isinstance(each, Mapping) for each in given):
+def _check_tables(name: str, value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not value or not all(isinstance(table, Mapping) for table in value):
         raise InvalidValueError(f"`{name}` must be one or more tables, written [[{name}]].")
-    return [dict(each) for each in given]
+    return [dict(table) for table in value]
 
 
-def _list(name: str, given: Any, *, empty: bool = False) -> list[Any]:
-    if given == [] and not empty:
+def _as_list(name: str, value: Any, *, empty: bool = False) -> list[Any]:
+    if value == [] and not empty:
         raise InvalidValueError(f"`{name}` must have at least one value but got none.")
-    return given if isinstance(given, list) else [given]
+    return value if isinstance(value, list) else [value]
 
 
-def _text(name: str, given: Any) -> str:
-    if not isinstance(given, str):
-        raise InvalidValueError(f"`{name}` must be a text but got {given!r}.")
-    return given
+def _check_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidValueError(f"`{name}` must be a text but got {value!r}.")
+    return value

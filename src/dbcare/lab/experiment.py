@@ -1,4 +1,4 @@
-"""An experiment as data: settings, policies and costs, and the points that they amount to."""
+"""An experiment as data: settings, policies and costs, and the points that follow from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbcare.risk import Loss, Risk
 
 @dataclass(frozen=True)
 class Setting:
-    """One column of an experiment's figure: bandits and costs along the axis, and the B that DBCARE is told."""
+    """One column of an experiment's figure: bandits and costs along the axis, and the B that DBCARE gets."""
 
     title: str
     x: tuple[float, ...]
@@ -28,11 +28,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy by name, with the options that the problem does not fix."""
+    """A policy by name, with the options that the problem does not determine."""
 
     policy: str
     options: Mapping[str, Any]
-    runs: int | None = None  # fewer than the experiment's, for a policy that takes long
+    runs: int | None = None  # fewer than the experiment's, for a slow policy
 
 
 @dataclass(frozen=True)
@@ -43,32 +43,32 @@ class Experiment:
     title: str
     axis: str
     settings: tuple[Setting, ...]
-    contenders: Mapping[str, Contender]  # by the label that figures show
+    contenders: Mapping[str, Contender]  # by label in figures
     losses: tuple[Loss, ...]
     runs: int
     seed: int
     source: str = ""  # where the paper describes it
-    decisions: tuple[str, ...] = ()  # what its source leaves open, and what was chosen
-    claims: tuple[str, ...] = ()  # names in `claims.CLAIMS`
+    decisions: tuple[str, ...] = ()  # what the source leaves open, and what we chose
+    claims: tuple[str, ...] = ()  # names in `our_claims.ALL_CLAIMS`
 
     def build_policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
-        """Build the policy that `label` stands for at one place of the axis."""
+        """Build the policy called `label` at one place on the axis."""
         contender = self.contenders[label]
         risk = Risk(loss, setting.costs[place])
         facts = PolicyFacts.from_bandit(setting.bandits[place], risk, setting.bound)
         return build_from_facts(contender.policy, facts, contender.options)
 
-    def runs_of(self, label: str) -> int:
-        """Runs at each point of a policy."""
+    def count_runs(self, label: str) -> int:
+        """Return the number of runs per point of a policy."""
         own = self.contenders[label].runs
-        return self.runs if own is None else min(own, self.runs)  # a quick look has fewer
+        return self.runs if own is None else min(own, self.runs)  # with `quick`, the experiment has fewer
 
     @cached_property
     def curves(self) -> dict[tuple[Loss, int, str], list[Point]]:
-        """The points of every curve along the axis, by loss, number of the setting, and label."""
+        """The points of each curve along the axis, by loss, index of the setting, and label."""
         return {
             (loss, number, label): [
-                Point(self.build_policy(label, setting, loss, place), bandit, cost, self.runs_of(label), self.seed)
+                Point(self.build_policy(label, setting, loss, place), bandit, cost, self.count_runs(label), self.seed)
                 for place, (bandit, cost) in enumerate(zip(setting.bandits, setting.costs, strict=True))
             ]
             for loss in self.losses
@@ -78,5 +78,5 @@ class Experiment:
 
     @property
     def points(self) -> list[Point]:
-        """All points of all curves; those that two curves share occur twice."""
+        """All points of all curves; points shared by two curves occur twice."""
         return [point for curve in self.curves.values() for point in curve]

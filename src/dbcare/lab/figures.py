@@ -1,4 +1,4 @@
-"""Figures: curves on logarithmic axes, with bands of +- 2 standard errors, as SVG and PNG."""
+"""Figures: curves on logarithmic axes with bands of +- 2 standard errors, as SVG and PNG."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dbcare.policies.registry import POLICIES
 
 THEORY = "theory"
 
-WIDTH, HEIGHT = 4.4, 3.6  # of one plot with its margins, in inches
+WIDTH, HEIGHT = 4.4, 3.6  # of one plot including margins, in inches
 
 AXIS = {"gap": "gap \N{GREEK CAPITAL LETTER DELTA}", "cost": "cost of a pull"}
 
 
 @dataclass(frozen=True)
 class PlotLine:
-    """One curve, with a band around it where it is an estimate; `kind` is a policy's name, or THEORY."""
+    """One curve, with a band around it if it is an estimate; `kind` is a policy's name, or THEORY."""
 
     label: str
     kind: str
@@ -46,15 +46,15 @@ class Plot:
     lines: tuple[PlotLine, ...]
 
 
-def risk_plot(panel: Panel, axis: str) -> Plot:
-    """Every policy's risk, and the lower bound."""
+def make_risk_plot(panel: Panel, axis: str) -> Plot:
+    """Plot every policy's risk, and the lower bound."""
     lines = [PlotLine(label, curve.policy, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
     lines.append(PlotLine("lower bound", THEORY, panel.lower))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk", tuple(lines))
 
 
-def ratio_plot(panel: Panel, axis: str) -> Plot:
-    """The same as multiples of the lower bound."""
+def make_ratio_plot(panel: Panel, axis: str) -> Plot:
+    """Plot every policy's risk as a multiple of the lower bound."""
     least = np.where(panel.lower > 0.0, panel.lower, np.nan)
     lines = [
         PlotLine(label, curve.policy, curve.risk / least, curve.low / least, curve.high / least)
@@ -65,51 +65,52 @@ def ratio_plot(panel: Panel, axis: str) -> Plot:
 
 
 def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Path]:
-    """Write `stem`.svg and .png, so many plots in a row, with one legend below all; returns what was written."""
+    """Write `stem`.svg and .png, with `columns` plots per row and one legend below; return both paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
     rows = -(-len(plots) // columns)
     width = columns * WIDTH
     labels = [line.label for line in plots[0].lines]
-    in_a_row = max(1, min(len(labels), int(width / (0.65 + 0.075 * max(map(len, labels))))))
-    below = 0.65 + 0.24 * -(-len(labels) // in_a_row)  # the last x label, then the legend
-    height = rows * HEIGHT + below - 0.1
+    per_row = max(1, min(len(labels), int(width / (0.65 + 0.075 * max(map(len, labels))))))
+    bottom = 0.65 + 0.24 * -(-len(labels) // per_row)  # room for the x labels and the legend
+    height = rows * HEIGHT + bottom - 0.1
     with mpl.rc_context({"svg.hashsalt": "dbcare", "font.size": 10}):
         figure = Figure(figsize=(width, height))
-        # Margins in inches, as set by hand: finding them automatically would take longer than the drawing.
+        # Margins are set by hand, in inches: automatic layout would take longer than the drawing.
         figure.subplots_adjust(
-            left=0.7 / width, right=1.0 - 0.15 / width, bottom=below / height, top=1.0 - 0.75 / height,
+            left=0.7 / width, right=1.0 - 0.15 / width, bottom=bottom / height, top=1.0 - 0.75 / height,
             wspace=0.85 / (WIDTH - 0.85), hspace=0.85 / (HEIGHT - 0.85),
         )  # fmt: skip
-        drawn = [_fill(figure.add_subplot(rows, columns, place), plot) for place, plot in enumerate(plots, start=1)]
-        legend = figure.legend(drawn[0], labels, loc="lower center", ncols=in_a_row, frameon=False)
+        lines = [
+            _draw_plot(figure.add_subplot(rows, columns, place), plot) for place, plot in enumerate(plots, start=1)
+        ]
+        legend = figure.legend(lines[0], labels, loc="lower center", ncols=per_row, frameon=False)
         for text in legend.get_texts():
-            text.set_parse_math(False)  # a dollar sign is money
+            text.set_parse_math(False)  # a dollar sign means money
         figure.suptitle(title, y=1.0 - 0.12 / height, va="top", parse_math=False)
         figure.savefig(written[0], metadata={"Date": None})
         figure.savefig(written[1], dpi=110)
     return written
 
 
-def _fill(axes: Axes, plot: Plot) -> list[Line2D]:
-    """Draw a plot; returns its lines for the legend."""
-    drawn = []
+def _draw_plot(axes: Axes, plot: Plot) -> list[Line2D]:
+    """Draw a plot and return its lines for the legend."""
+    lines = []
     for line, style in zip(plot.lines, _choose_styles([line.kind for line in plot.lines]), strict=True):
-        drawn += axes.loglog(
+        lines += axes.loglog(
             plot.x, line.y, color=style.color, linestyle=style.dashes, linewidth=style.width,
             marker=style.marker or ("o" if len(plot.x) == 1 else ""), markevery=max(1, len(plot.x) // 8),
             markersize=4.5, markerfacecolor="white" if style.hollow else style.color,
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
             axes.fill_between(plot.x, line.low, line.high, color=style.color, alpha=0.2, linewidth=0.0)
-    axes.set_title(
-        plot.title, fontsize=10, y=1.0, parse_math=False
-    )  # a title that looks for its place takes longer than the curves
+    # Without a fixed y, placing the title would take longer than drawing the curves.
+    axes.set_title(plot.title, fontsize=10, y=1.0, parse_math=False)
     axes.set_xlabel(plot.x_label)
     axes.set_ylabel(plot.y_label)
     axes.minorticks_off()
     axes.grid(True, which="major", alpha=0.25)
-    return drawn
+    return lines
 
 
 class LineStyle(NamedTuple):
@@ -123,7 +124,7 @@ class LineStyle(NamedTuple):
 
 
 def _choose_styles(kinds: Sequence[str]) -> list[LineStyle]:
-    """Give each policy its own color if it is free, else the next free one, and thinner lines to equal dashes."""
+    """Give each policy its preferred color, or the least used one, and thinner lines to repeated dashes."""
     styles: list[LineStyle] = []
     for kind in kinds:
         if kind == THEORY:
@@ -134,9 +135,8 @@ def _choose_styles(kinds: Sequence[str]) -> list[LineStyle]:
         if POLICIES.kind(kind) is PolicyKind.OURS:
             styles.append(LineStyle(VIOLET, dashes, 1.4, look.marker, look.hollow))
             continue
-        # With more policies than colors, the one least used.
         color = min((*look.colors, *PALETTE), key=[style.color for style in styles].count)
-        # Where two curves coincide, the thinner one lets the other be seen.
+        # If two curves coincide, the thinner one leaves the other visible.
         alike = sum(style.dashes == dashes and style.color != BLACK for style in styles)
         styles.append(LineStyle(color, dashes, max(0.8, 2.2 - 0.8 * alike), look.marker, look.hollow))
     return styles

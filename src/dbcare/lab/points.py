@@ -1,8 +1,8 @@
-"""What a sweep computes: points, gathered into passes that share their work.
+"""What a sweep computes: points, grouped into passes that share work.
 
-A *point* is one policy on one bandit at one cost; one result serves both losses. A *pass* answers several points at
-once: all gaps of a two-arm policy by the exact engine, all costs of a policy whose runs do not depend on the cost, all
-caps of a racing policy. It is the unit that is stored, and that a lost worker does again.
+A *point* is one policy on one bandit at one cost; its result covers both losses. A *pass* computes several points at
+once: all gaps of a two-arm policy with the exact engine, all costs of a policy whose runs do not depend on the cost, or
+all caps of a racing policy. Passes are the unit of storage, and of work: if a worker is lost, another repeats its pass.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.rewards import Bernoulli, Gaussian
 
-# What the numbers of a result depend on: whatever `lab.results` imports, and nothing else. How policies are named,
-# drawn and built from facts is left out: a point's key has the policy itself.
+# The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
+# drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
 RESULT_FILES = ("bandit.py", "datasets.py", "rewards.py", "risk.py", "validation.py", "lab/points.py", "lab/results.py")
 PRESENTATION_FILES = tuple(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording"))
@@ -37,7 +37,7 @@ PRESENTATION_FILES = tuple(f"policies/{name}.py" for name in ("facts", "factory"
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """`runs` runs of `policy` on `bandit`, each pull at `cost`; equal settings make equal points."""
+    """`runs` runs of `policy` on `bandit` at `cost` per pull; points with equal settings are equal."""
 
     policy: Policy
     bandit: Bandit
@@ -47,13 +47,13 @@ class Point:
 
     @cached_property
     def key(self) -> str:
-        """Everything that the result depends on, as text."""
+        """A text with everything that the result depends on."""
         return f"{fingerprint(self.policy)} | {self.bandit!r} | {self.cost!r} | {self.runs} | {self.seed}"
 
     @cached_property
     def gap_family(self) -> str | None:
-        """The family of a two-arm instance that one exact pass answers together with its whole grid of gaps."""
-        # The best SPRT is made for the exact engine; asking whether that applies would look for its threshold.
+        """The reward family, if one exact pass can compute this two-arm instance along with all its other gaps."""
+        # The best SPRT always suits the exact engine; `exact.applies` would search for its threshold.
         applies = isinstance(self.policy, BestSPRT) or exact.applies(self.policy, self.bandit)
         if len(self.bandit.arms) != 2 or not applies:
             return None
@@ -72,28 +72,29 @@ class Point:
 
 
 def fingerprint(policy: Policy) -> str:
-    """A text that differs where two policies do; shipped policies are values, others are known by their code."""
+    """Return a text that identifies a policy: the repr of shipped policies, the code of all others."""
     if type(policy).__module__.startswith("dbcare.") and not isinstance(policy, CustomPolicy):
         return repr(policy)
     rule = policy.rule
     kind = type(policy)
-    # Without a description of its own, an object is described by its address, which is another in every process.
-    known = f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(policy)
-    code = [digest(cast(FunctionType, each)) for each in (rule.init, rule.ask, rule.tell, rule.recommend)]
-    return f"{known} {code} {hashlib.sha256(pickle.dumps(policy.tables)).hexdigest()}"
+    # The default repr contains the object's address, which differs between processes.
+    name = f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(policy)
+    functions = (rule.init, rule.ask, rule.tell, rule.recommend)
+    code = [digest(cast(FunctionType, function)) for function in functions]
+    return f"{name} {code} {hashlib.sha256(pickle.dumps(policy.tables)).hexdigest()}"
 
 
 @cache
-def code_digest() -> str:
-    """Return a fingerprint of all code that results depend on, so that an old result never passes for a new one."""
-    fingerprint = hashlib.sha256(repr((dbcare.__version__, np.__version__, numba.__version__)).encode())
-    for path in result_sources():
-        fingerprint.update(path.read_bytes())
-    return fingerprint.hexdigest()[:16]
+def digest_code() -> str:
+    """Return a digest of all code that results depend on, so that an outdated result is never reused."""
+    code = hashlib.sha256(repr((dbcare.__version__, np.__version__, numba.__version__)).encode())
+    for path in list_result_sources():
+        code.update(path.read_bytes())
+    return code.hexdigest()[:16]
 
 
-def result_sources() -> list[Path]:
-    """Return the source files whose code can change a number."""
+def list_result_sources() -> list[Path]:
+    """List the source files whose code can change a result."""
     package = Path(dbcare.__file__).parent
     files = {package / name for name in RESULT_FILES}.union(
         *((package / name).rglob("*.py") for name in RESULT_PACKAGES)
@@ -103,31 +104,31 @@ def result_sources() -> list[Path]:
 
 @dataclass(frozen=True)
 class Pass:
-    """Points answered together."""
+    """Points that are computed together."""
 
     points: tuple[Point, ...]
 
     @cached_property
     def key(self) -> str:
-        """The name of the pass in a store."""
-        listed = "\n".join([code_digest(), *(point.key for point in self.points)])
-        return hashlib.sha256(listed.encode()).hexdigest()[:24]
+        """The pass's key in a store."""
+        text = "\n".join([digest_code(), *(point.key for point in self.points)])
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def plan(points: Iterable[Point]) -> list[Pass]:
-    """The fewest passes that answer all points; the same points make the same passes, in the same order."""
+def plan_passes(points: Iterable[Point]) -> list[Pass]:
+    """Group points into as few passes as possible; the same points give the same passes, in the same order."""
     groups: dict[str, list[Point]] = {}
     for point in dict.fromkeys(points):
-        groups.setdefault(_shared(point), []).append(point)
+        groups.setdefault(_make_group_key(point), []).append(point)
     return [Pass(tuple(group)) for group in groups.values()]
 
 
-def _shared(point: Point) -> str:
-    """Points with the same text can be answered by one pass."""
+def _make_group_key(point: Point) -> str:
+    """Return a text that is the same for points that one pass can compute."""
     if point.gap_family is not None:
         return f"{fingerprint(point.policy)} | {point.gap_family} | {point.bandit.sigma!r} | {point.cost!r}"
     policy = point.policy
-    # With Gaussian rewards skipping ahead for each cap is cheaper than drawing every pull once for all.
+    # For Gaussian rewards, skipping ahead once per cap is cheaper than drawing every pull once for all caps.
     if isinstance(policy, Racing | TwoArmConfidence) and not isinstance(point.bandit.arms[0], Gaussian):
         policy = replace(policy, max_pulls=policy.arms)
     return f"{fingerprint(policy)} | {point.bandit!r} | {point.runs} | {point.seed}"

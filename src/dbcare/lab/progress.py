@@ -1,4 +1,4 @@
-"""Progress of a sweep: a live line on a terminal, plain lines elsewhere."""
+"""Progress of a sweep: a live display on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class SweepProgress:
-    """Shows the experiment of the last pass, points done, engine, pulls so far and the time left."""
+    """Shows the experiment of the latest pass, finished points, engine, pulls so far and the time remaining."""
 
     def __init__(self, console: Console, points: int, experiments: Mapping[str, str]) -> None:
         self.console = console
         self.total = points
-        self.experiments = experiments  # by the key of a pass
+        self.experiments = experiments  # names, by key of a pass
         self.points = 0
         self.pulls = 0
-        self.began = self.last_line = time.monotonic()
+        self.start = self.last_line = time.monotonic()
         self.live: Progress | None = None
         if console.is_terminal and points > 0:
             self.live = Progress(
@@ -32,7 +32,7 @@ class SweepProgress:
                 MofNCompleteColumn(),
                 TextColumn("points  {task.fields[state]}"),
                 TimeElapsedColumn(),
-                TextColumn("left"),
+                TextColumn("remaining"),
                 TimeRemainingColumn(),
                 console=console,
             )
@@ -44,13 +44,13 @@ class SweepProgress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.live is not None:
             self.live.stop()
 
-    def see(self, record: Record) -> None:
-        """A pass is done."""
+    def update(self, record: Record) -> None:
+        """Show that a pass is finished."""
         self.points += len(record.results)
         self.pulls += record.pulls_simulated
         name = self.experiments[record.key]
@@ -61,5 +61,6 @@ class SweepProgress:
         now = time.monotonic()
         if now - self.last_line >= SECONDS_BETWEEN_LINES:
             self.last_line = now
-            left = (now - self.began) * (self.total - self.points) / self.points
-            self.console.print(f"{self.points:,} of {self.total:,} points, {name}, {state}, about {left:.0f} s left")
+            left = (now - self.start) * (self.total - self.points) / self.points
+            done = f"{self.points:,} of {self.total:,} points"
+            self.console.print(f"{done}, {name}, {state}, about {left:.0f} s remaining")

@@ -1,4 +1,4 @@
-"""From experiments to a folder with results, figures, tables and a report; only what is missing is done."""
+"""Turn experiments into a folder of results, figures, tables and a report, doing only what is missing."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from rich.console import Console
 import dbcare
 from dbcare.engines.threads import available_threads
 from dbcare.lab.experiment import Experiment
-from dbcare.lab.points import Pass, code_digest, plan
+from dbcare.lab.points import PRESENTATION_FILES, Pass, digest_code, plan_passes
 from dbcare.lab.progress import SweepProgress
-from dbcare.lab.report import Totals, write_report
-from dbcare.lab.report_sections import bounds_section, experiment_section
+from dbcare.lab.report import JudgedClaim, Totals, write_report
+from dbcare.lab.report_sections import write_bounds_section, write_experiment_section
 from dbcare.lab.result_store import ResultStore
-from dbcare.lab.sweep import Workers, sweep, waiting
+from dbcare.lab.sweep import Workers, list_missing, sweep
 
 RESULTS = "results.jsonl"
 REPORT = "report.html"
-MANIFEST = "manifest.json"  # what the files in the folder were made from
+MANIFEST = "manifest.json"  # identifies what the files in the folder were made from
 
 
 @dataclass(frozen=True)
-class Written:
-    """What a folder holds now."""
+class Reproduction:
+    """What is in a folder, and what was done to get there."""
 
     files: tuple[Path, ...]
-    claims: tuple[int, int]  # that hold, and all
-    of_ours: tuple[int, int]  # the same, of those about our own policies
+    paper_claims: tuple[int, int]  # how many hold, of how many
+    our_claims: tuple[int, int]  # the same, for claims about our own policies
     computed: int  # points that were not on disk
-    drawn: bool  # whether figures and report had to be made
+    drawn: bool  # whether figures and report had to be written
 
 
 def reproduce(
@@ -49,72 +49,79 @@ def reproduce(
     title: str,
     whole_paper: bool = False,
     bounds: bool = False,
-) -> Written:
-    """Run what is not on disk, then draw and report unless that is up to date.
+) -> Reproduction:
+    """Compute what is not on disk, then write figures and report unless they are up to date.
 
-    `whole_paper` compares the time with the paper's, `bounds` adds its figure of bounds.
+    `whole_paper` compares the run time with the paper's; `bounds` adds the paper's figure of bounds.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     store = ResultStore(folder / RESULTS)
-    owner = {point: each.name for each in experiments for point in each.points}
-    passes = plan(owner)
-    todo = waiting(passes, store)
-    computed = sum(len(work.points) for work in todo)
-    with SweepProgress(console, computed, {work.key: owner[work.points[0]] for work in todo}) as progress:
-        results = sweep(passes, store, workers, progress.see)
-    digest = _digest(passes, experiments, title, bounds)
-    if (known := _up_to_date(folder, digest)) is not None:
-        files = tuple(folder / each for each in known["files"])
-        return Written(files, tuple(known["claims"]), tuple(known["of_ours"]), computed, drawn=False)
+    owners = {point: experiment.name for experiment in experiments for point in experiment.points}
+    passes = plan_passes(owners)
+    missing = list_missing(passes, store)
+    computed = sum(len(work.points) for work in missing)
+    with SweepProgress(console, computed, {work.key: owners[work.points[0]] for work in missing}) as progress:
+        results = sweep(passes, store, workers, progress.update)
+    digest = _compute_digest(passes, experiments, title, bounds)
+    if (manifest := _read_manifest(folder, digest)) is not None:
+        files = tuple(folder / name for name in manifest["files"])
+        return Reproduction(files, tuple(manifest["claims"]), tuple(manifest["of_ours"]), computed, drawn=False)
     console.print("Drawing figures and writing the report.")
-    (folder / MANIFEST).unlink(missing_ok=True)  # until all is written, nothing is up to date
-    sections = [bounds_section(folder)] if bounds else []
-    sections += [experiment_section(each, results, folder) for each in experiments]
-    totals = _totals(passes, store, computed, time.monotonic() - began)
+    (folder / MANIFEST).unlink(missing_ok=True)  # nothing is up to date until everything is written
+    sections = [write_bounds_section(folder)] if bounds else []
+    sections += [write_experiment_section(experiment, results, folder) for experiment in experiments]
+    totals = _compute_totals(passes, store, computed, time.monotonic() - start)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
-    judged = [each for section, _ in sections for each in section.judged if each.verdicts and not each.claim.ours]
-    of_ours = [each for section, _ in sections for each in section.judged if each.verdicts and each.claim.ours]
-    written = Written(
+    judged = [claim for section, _ in sections for claim in section.claims if claim.verdicts]
+    reproduction = Reproduction(
         files,
-        (sum(bool(each.holds) for each in judged), len(judged)),
-        (sum(bool(each.holds) for each in of_ours), len(of_ours)),
+        _count_holding([claim for claim in judged if not claim.claim.ours]),
+        _count_holding([claim for claim in judged if claim.claim.ours]),
         computed,
         drawn=True,
     )
-    _remember(folder, digest, written)
-    return written
+    _write_manifest(folder, digest, reproduction)
+    return reproduction
 
 
-def _digest(passes: Sequence[Pass], experiments: Sequence[Experiment], title: str, bounds: bool) -> str:
-    """A fingerprint of everything that figures and report depend on: results, definitions, and the code here."""
-    found = hashlib.sha256(repr((code_digest(), title, bounds, [work.key for work in passes])).encode())
-    for each in experiments:
-        found.update(repr((each.name, each.title, each.source, each.decisions, each.claims, each.losses)).encode())
-        found.update(repr([(setting.title, setting.x, setting.bound) for setting in each.settings]).encode())
-        found.update(repr(each.contenders).encode())
-    for path in sorted(Path(__file__).parent.glob("*.*")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+def _count_holding(claims: Sequence[JudgedClaim]) -> tuple[int, int]:
+    """Return how many claims hold, of how many."""
+    return sum(bool(claim.holds) for claim in claims), len(claims)
 
 
-def _up_to_date(folder: Path, digest: str) -> dict[str, Any] | None:
-    """What the manifest says, if it was written for `digest` and every file is still there."""
+def _compute_digest(passes: Sequence[Pass], experiments: Sequence[Experiment], title: str, bounds: bool) -> str:
+    """Return a digest of all that figures and report depend on: results, definitions, and the code that draws them."""
+    digest = hashlib.sha256(repr((digest_code(), title, bounds, [work.key for work in passes])).encode())
+    for experiment in experiments:
+        texts = (experiment.name, experiment.title, experiment.source, experiment.decisions)
+        digest.update(repr((*texts, experiment.claims, experiment.losses)).encode())
+        digest.update(repr([(setting.title, setting.x, setting.bound) for setting in experiment.settings]).encode())
+        digest.update(repr(experiment.contenders).encode())
+    package = Path(__file__).parent.parent
+    for path in sorted([*(package / "lab").glob("*.*"), *(package / name for name in PRESENTATION_FILES)]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _read_manifest(folder: Path, digest: str) -> dict[str, Any] | None:
+    """Return the manifest, if it was written for `digest` and every file still exists."""
     try:
-        known: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        current = known["digest"] == digest and all((folder / each).exists() for each in known["files"])
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        current = manifest["digest"] == digest and all((folder / name).exists() for name in manifest["files"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return known if current else None
+    return manifest if current else None
 
 
-def _remember(folder: Path, digest: str, written: Written) -> None:
-    listed = [str(file.relative_to(folder)) for file in written.files]
-    plain = {"digest": digest, "files": listed, "claims": written.claims, "of_ours": written.of_ours}
+def _write_manifest(folder: Path, digest: str, reproduction: Reproduction) -> None:
+    names = [str(file.relative_to(folder)) for file in reproduction.files]
+    claims = {"claims": reproduction.paper_claims, "of_ours": reproduction.our_claims}
+    plain = {"digest": digest, "files": names, **claims}
     (folder / MANIFEST).write_text(json.dumps(plain, indent=1), encoding="utf-8")
 
 
-def _totals(passes: Sequence[Pass], store: ResultStore, computed: int, wall_seconds: float) -> Totals:
+def _compute_totals(passes: Sequence[Pass], store: ResultStore, computed: int, wall_seconds: float) -> Totals:
     records = [store.records[work.key] for work in passes]
     engines: Counter[str] = Counter()
     for record in records:
@@ -128,5 +135,5 @@ def _totals(passes: Sequence[Pass], store: ResultStore, computed: int, wall_seco
         engines=dict(engines),
         seed=", ".join(sorted({str(record.seed) for record in records})) or "none",
         version=dbcare.__version__,
-        machine=f"Python {platform.python_version()}, {platform.machine()}, {available_threads()} processors",
+        machine=f"Python {platform.python_version()}, {platform.machine()}, {available_threads()} CPUs",
     )

@@ -1,7 +1,7 @@
-"""Results on disk: a file of JSON lines, one for each finished pass.
+"""Results on disk: a file of JSON lines, one per finished pass.
 
-A line is written with one call and found again by its key, which covers the code and all settings. So a killed sweep
-loses at most the passes under way, and a changed experiment or engine never takes an old result for its own.
+Each line is written with a single call and identified by its key, which covers the code and all settings. A killed
+sweep therefore loses only the passes in progress, and a changed experiment or engine never reuses an old result.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class ResultStore:
         self.path = path
         self.records: dict[str, Record] = {}
         path.parent.mkdir(parents=True, exist_ok=True)
-        known = path.read_bytes() if path.exists() else b""
-        for line in known.splitlines():
-            self._take(line)
-        if known and not known.endswith(b"\n"):
-            self._append(b"\n")  # after a line that a crash cut short, the next starts on a new one
+        stored = path.read_bytes() if path.exists() else b""
+        for line in stored.splitlines():
+            self._load_line(line)
+        if stored and not stored.endswith(b"\n"):
+            self._append(b"\n")  # a crash cut the last line short; start the next one on its own line
 
-    def _take(self, line: bytes) -> None:
+    def _load_line(self, line: bytes) -> None:
         try:
             record = Record.from_dict(json.loads(line))
         except (ValueError, KeyError, TypeError):
-            return  # cut short by a crash, or of another version: done again
+            return  # cut short by a crash, or from another version: computed again
         self.records[record.key] = record
 
     def add(self, record: Record) -> None:
-        """Write a finished pass down."""
+        """Store a finished pass."""
         self._append(json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n")
         self.records[record.key] = record
 

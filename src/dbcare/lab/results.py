@@ -1,4 +1,4 @@
-"""The result of a point: what figures, tables and claims are made of."""
+"""Results of points, from which figures, tables and verdicts are made."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import dbcare
 from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
-from dbcare.lab.points import Pass, Point, code_digest, fingerprint
+from dbcare.lab.points import Pass, Point, digest_code, fingerprint
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
 
 
 @dataclass(frozen=True)
 class Result:
-    """Both risks of a point with their standard errors (0 where the engine is exact), and where they come from."""
+    """Both risks of a point with their standard errors (0 if exact), and the engine that computed them."""
 
     misidentification: tuple[float, float]
     simple_regret: tuple[float, float]
@@ -32,12 +32,12 @@ class Result:
     engine: str
 
     def risk(self, loss: Loss) -> tuple[float, float]:
-        """The risk under `loss` and its standard error."""
+        """Return the risk under `loss` and its standard error."""
         return self.misidentification if loss is Loss.MISIDENTIFICATION else self.simple_regret
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> Result:
-        """What is kept of an evaluation."""
+    def from_evaluation(cls, evaluation: Evaluation) -> Result:
+        """Return the part of an evaluation that is stored."""
         error, regret = (evaluation.risks[loss] for loss in Loss)
         return cls(
             misidentification=(error.value, error.standard_error),
@@ -52,7 +52,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished pass, as it is stored: one result for each of its points, and what it took."""
+    """A finished pass as it is stored: one result per point, and what it took to compute them."""
 
     key: str
     results: tuple[Result, ...]
@@ -68,26 +68,26 @@ class Record:
     code: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, texts and lists, ready for JSON."""
+        """Return plain numbers, texts and lists, ready for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Record:
-        """The record that `to_dict` described."""
-        results = tuple(Result(**{**each, **_pairs(each)}) for each in plain["results"])
+        """Return the record that `to_dict` described."""
+        results = tuple(Result(**{**result, **_make_pairs(result)}) for result in plain["results"])
         lists = {name: tuple(plain[name]) for name in ("costs", "bandits")}
         return cls(**{**plain, **lists, "results": results})
 
 
-def _pairs(plain: dict[str, Any]) -> dict[str, Any]:
+def _make_pairs(plain: dict[str, Any]) -> dict[str, Any]:
     return {str(loss): tuple(plain[str(loss)]) for loss in Loss}
 
 
 def compute(work: Pass) -> Record:
-    """Do a pass, on one thread."""
-    began = time.thread_time()
-    results, simulated = (_simulated if work.points[0].gap_family is None else _exact)(work.points)
+    """Compute a pass on one thread."""
+    start = time.thread_time()
     first = work.points[0]
+    results, pulls = (_simulate if first.gap_family is None else _evaluate_exactly)(work.points)
     return Record(
         key=work.key,
         results=tuple(results),
@@ -97,15 +97,15 @@ def compute(work: Pass) -> Record:
         runs=first.runs,
         costs=tuple(point.cost for point in work.points),
         bandits=tuple(dict.fromkeys(repr(point.bandit.means) for point in work.points)),
-        cpu_seconds=time.thread_time() - began,
-        pulls_simulated=simulated,
+        cpu_seconds=time.thread_time() - start,
+        pulls_simulated=pulls,
         versions={"dbcare": dbcare.__version__, "numpy": numpy.__version__, "numba": numba.__version__},
-        code=code_digest(),
+        code=digest_code(),
     )
 
 
-def _exact(points: Sequence[Point]) -> tuple[list[Result], int]:
-    """One pass of the exact engine over all gaps."""
+def _evaluate_exactly(points: Sequence[Point]) -> tuple[list[Result], int]:
+    """Evaluate all gaps in one pass of the exact engine, which simulates no pulls."""
     first = points[0]
     assert first.gap_family is not None
     bandits = [point.bandit for point in points]
@@ -118,17 +118,18 @@ def _exact(points: Sequence[Point]) -> tuple[list[Result], int]:
     ], 0
 
 
-def _simulated(points: Sequence[Point]) -> tuple[list[Result], int]:
-    """One set of runs for all caps and costs."""
+def _simulate(points: Sequence[Point]) -> tuple[list[Result], int]:
+    """Simulate one set of runs for all caps and costs; also return the number of pulls."""
     first = points[0]
-    # Two objects may be the same policy without being equal, if it is a user's own.
-    same: dict[str, Policy] = {}
-    found = evaluate_together(
-        [same.setdefault(fingerprint(point.policy), point.policy) for point in points],
+    # A user's own policies may be the same without comparing equal.
+    distinct: dict[str, Policy] = {}
+    evaluations = evaluate_together(
+        [distinct.setdefault(fingerprint(point.policy), point.policy) for point in points],
         first.bandit,
         [Risk(Loss.MISIDENTIFICATION, point.cost) for point in points],
         first.runs,
         first.seed,
         threads=1,
     )
-    return [Result.of(each) for each in found], sum(each.pulls_simulated for each in found)
+    results = [Result.from_evaluation(evaluation) for evaluation in evaluations]
+    return results, sum(evaluation.pulls_simulated for evaluation in evaluations)

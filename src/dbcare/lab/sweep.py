@@ -1,4 +1,4 @@
-"""A sweep: the passes of an experiment that are not on disk yet, done and written down one by one."""
+"""Sweeps: compute the passes of an experiment that are not on disk yet, and store them one by one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dbcare.lab.points import Pass, Point
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
 
-Workers = Callable[[list[Pass]], Iterator[Record]]  # does passes, in any order
+Workers = Callable[[list[Pass]], Iterator[Record]]  # computes passes, in any order
 Watcher = Callable[[Record], None]
 
 
 def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: Watcher) -> dict[Point, Result]:
-    """The result of every point of `passes`, computed unless it is stored; `watch` sees each pass that was computed."""
-    for record in workers(waiting(passes, store)):
+    """Return the result of every point, computing what is not stored; call `watch` with each computed pass."""
+    for record in workers(list_missing(passes, store)):
         store.add(record)
         watch(record)
     return {
@@ -26,20 +26,20 @@ def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: W
     }
 
 
-def waiting(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
-    """The passes that are not stored, in an order unrelated to their cost, so that progress is even."""
+def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
+    """List the passes that are not stored, in an order unrelated to their cost, so that progress is even."""
     return sorted((work for work in passes if work.key not in store.records), key=lambda work: work.key)
 
 
-def local_workers(threads: int | None = None) -> Workers:
-    """Passes on the threads of this process; the compiled loops run outside the interpreter's lock."""
-    width = available_threads() if threads is None else threads
+def make_local_workers(threads: int | None = None) -> Workers:
+    """Return workers on threads of this process; compiled loops release the interpreter's lock."""
+    count = available_threads() if threads is None else threads
 
     def work(passes: list[Pass]) -> Iterator[Record]:
-        with ThreadPoolExecutor(width) as pool:
+        with ThreadPoolExecutor(count) as pool:
             try:
-                for done in as_completed([pool.submit(compute, each) for each in passes]):
-                    yield done.result()
+                for future in as_completed([pool.submit(compute, task) for task in passes]):
+                    yield future.result()
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise

@@ -1,4 +1,4 @@
-"""The numbers behind a figure, as rows."""
+"""The numbers of a figure, as rows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Cell = str | float
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts and numbers under named columns."""
+    """Rows of texts and numbers with named columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
     def write(self, path: Path) -> Path:
-        """As comma-separated values, numbers in full precision."""
+        """Write comma-separated values, with numbers in full precision."""
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
@@ -29,8 +29,8 @@ class Table:
         return path
 
 
-def results_table(panels: Sequence[Panel], axis: str) -> Table:
-    """Every point of every curve."""
+def make_results_table(panels: Sequence[Panel], axis: str) -> Table:
+    """Return a table with every point of every curve."""
     rows = [
         (panel.title, str(panel.loss), label, *numbers)
         for panel in panels
@@ -43,12 +43,12 @@ def results_table(panels: Sequence[Panel], axis: str) -> Table:
             strict=True,
         )
     ]
-    names = ("setting", "loss", "policy", axis, "risk", "standard error", "error", "pulls", "lower bound")
-    return Table(names, tuple(rows))
+    columns = ("setting", "loss", "policy", axis, "risk", "standard error", "error", "pulls", "lower bound")
+    return Table(columns, tuple(rows))
 
 
-def plots_table(plots: Sequence[Plot], axis: str) -> Table:
-    """Every line of every plot."""
+def make_plots_table(plots: Sequence[Plot], axis: str) -> Table:
+    """Return a table with every point of every line."""
     rows = [
         (plot.title, line.label, x, y)
         for plot in plots

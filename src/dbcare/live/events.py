@@ -7,7 +7,14 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """What an event says."""
+    """What an event says.
+
+    Examples
+    --------
+    >>> from dbcare import EventKind
+    >>> str(EventKind.TOLD)
+    'told'
+    """
 
     ASKED = "asked"  # a trial was handed out until `expires`; then it counts as `reward`, if there is one
     TOLD = "told"  # the trial's reward

@@ -161,7 +161,7 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     --------
     >>> from dbcare import replay_log
     >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
-    It would have stopped after 4 of the 100 logged trials (2 of A, 2 of B) and chosen A.
+    It would have stopped after 5 of the 100 logged trials (3 of A, 2 of B) and chosen A.
     """
     rewards: dict[str, list[float]] = {}
     for arm, reward in observations:

@@ -25,6 +25,22 @@ class Settings:
 
     `cost` is in units of the loss, one for all arms or one per arm; with a `value`, amounts are shown in money.
     Rewards are described by `sigma`, by the `bounds` of their range, or as `binary`: 0 or 1.
+
+    Parameters
+    ----------
+    arms, value, unit, risk, direction, sigma, bounds, binary, policy, max_ahead, timeout_reward, seed
+        As in `create_study`.
+    cost : float or tuple of float
+        Cost of a trial in units of the loss, or one per arm.
+    max_spend : float, optional
+        Budget in units of the loss.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("settings example", arms=["A", "B"], price=0.4, value=100.0, sigma=0.5)
+    >>> study.settings.cost, study.settings.policy_entry.label
+    (0.004, 'Breakeven')
     """
 
     arms: tuple[str, ...]

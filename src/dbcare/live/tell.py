@@ -16,7 +16,7 @@ def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, ch
     """Record the reward of a trial, or its failure where `reward` is None."""
     ledger, number = transaction.ledger, trial_number(trial)
     if number > ledger.asked:
-        raise StudyNotFoundError(f"`trial` must be one of the {ledger.asked} trials asked so far but got {number}.")
+        raise StudyNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
     pending = ledger.open.get(number)
     if isinstance(trial, Trial):
         arm = ledger.settings.arms[transaction.events_of_trial(number)[0].arm if pending is None else pending.arm]

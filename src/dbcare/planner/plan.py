@@ -27,7 +27,28 @@ FIGURES = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True)
 class Outlook:
-    """One policy at one gap; amounts in money, or in units of the loss without a `value`."""
+    """One policy at one gap; amounts in money, or in units of the loss without a `value`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the policy.
+    gap : float
+        The gap between the best arm and the others.
+    policy : Policy
+        The policy as it was built for the gap.
+    evaluation : Evaluation
+        Its evaluation there.
+    unit : float
+        What one unit of loss is worth.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> outlook = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, policies="decide-now").outlooks[0]
+    >>> outlook.observations, outlook.total_loss
+    (0.0, 0.25)
+    """
 
     name: str
     gap: float

@@ -1,10 +1,14 @@
 """Policies: when to pull which arm, when to stop, what to recommend.
 
-rule.py         the form of every rule: four functions over a flat state
-rounds.py       rules in rounds: all but `decide` is shared
-elimination.py  the shared rule of DBCARE (dbcare.py), Racing and TwoArmConfidence (racing.py)
-schedule.py     the shared rule of SequentialHalving, SuccessiveRejects (halving.py), Uniform, KnownGapOracle
-                and Guess (fixed.py)
-policy.py       what every policy offers; CustomPolicy for your own
-run.py          a run stepped by hand
+registry             policies by name, the shipped ones and yours; `look`, how they are drawn
+facts                what a policy may be told about a problem; `factory`, how it is built from that
+policy               what every policy offers; `CustomPolicy` for your own functions
+rule                 the form of every rule: four functions over a flat state
+run                  a run stepped by hand; `wording`, how its sentences name arms and observations
+rounds               rules in rounds: everything but `decide` is shared
+elimination          the rule shared by DBCARE (dbcare), Racing and TwoArmConfidence (racing), BreakevenRacing
+                     (breakeven_racing) and KnownGapSPRT (known_gap_sprt)
+schedule             the rule shared by SequentialHalving and SuccessiveRejects (halving), Uniform, KnownGapOracle and
+                     Guess (fixed)
+breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

@@ -1,6 +1,6 @@
-"""The losses that Breakeven weighs: Gaussian at a stated sigma, Student's t at the standard deviation of the rewards.
+"""Breakeven's expected losses: Gaussian for a stated sigma, Student's t for the rewards' standard deviation.
 
-Plain arithmetic on numbers and tables, compiled with the rule (`policies.breakeven_rule`).
+Plain arithmetic on numbers and tables, compiled together with the rule (`policies.breakeven_rule`).
 """
 
 from functools import cache
@@ -12,31 +12,31 @@ import numpy.typing as npt
 from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
 from dbcare.theory.student import student_excess, student_tail
 
-TRUST, GUARD, UNKNOWN = range(3)  # what is made of sigma
+TRUST, GUARD, UNKNOWN = range(3)  # how the rule treats sigma
 
-GRID = 64  # points of the loss's table in a unit of z
-FARTHEST = 38.0  # beyond it the losses are below the smallest number
+GRID = 64  # points per unit of z in the table of the loss
+FARTHEST = 38.0  # beyond this z the losses underflow
 
 
 class BreakevenTables(NamedTuple):
-    """What a Breakeven policy is made of."""
+    """The numbers that define a Breakeven policy."""
 
     cost: npt.NDArray[np.float64]
     sigma: float
     precision: float  # 1 / sigma
     doubt: int  # TRUST, GUARD or UNKNOWN
-    counts_errors: bool  # misidentification, else simple regret
+    counts_errors: bool  # True for misidentification, False for simple regret
     largest_loss: float
-    largest_deviation: float  # of the sample, that is believed
-    guess: bool  # whether not to pull at all
-    series: npt.NDArray[np.float64]  # of the normal loss: `series_of`
+    largest_deviation: float  # a larger standard deviation of the rewards is cut to this
+    guess: bool  # whether to choose without any pulls
+    series: npt.NDArray[np.float64]  # of the Gaussian loss, from `series_of`
 
 
 @cache
 def series_of(psi: bool) -> npt.NDArray[np.float64]:
-    """Psi, or else Q, around each point of a grid, as four coefficients of Taylor's series: good to 1e-6 up to z = 8.
+    """Return four Taylor coefficients of Psi, or else of Q, at each point of a grid: accurate to 1e-6 up to z = 8.
 
-    Reading it costs a tenth of the error function, of which every pull of the leader needs one for each arm.
+    A lookup takes a tenth of the time of the error function, and every pull of the leader needs one per arm.
     """
     z = np.arange(0.0, FARTHEST + 1.0 / GRID, 1.0 / GRID)
     density = PSI_AT_0 * np.exp(-0.5 * z * z)
@@ -49,7 +49,7 @@ def series_of(psi: bool) -> npt.NDArray[np.float64]:
 
 
 class Sample(NamedTuple):
-    """A standard deviation of rewards, its degrees of freedom, and the t density at 0; all 0 where there is none."""
+    """A standard deviation of rewards, its degrees of freedom, and the t density at 0; all 0 if there is none yet."""
 
     deviation: float
     freedom: int
@@ -57,9 +57,9 @@ class Sample(NamedTuple):
 
 
 def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) -> float:
-    """The expected loss of choosing the leader over an arm `gap` behind, under a flat prior.
+    """Return the expected loss of choosing the leader over an arm that is `gap` behind, under a flat prior.
 
-    A standard deviation over `root`, (1/n_k + 1/n_L)^(-1/2), is the standard error of the gap.
+    A standard deviation divided by `root`, (1/n_k + 1/n_L)^(-1/2), is the standard error of the gap.
     """
     loss = 0.0
     if tables.doubt != UNKNOWN:
@@ -67,7 +67,7 @@ def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) ->
         if not tables.counts_errors:
             loss *= tables.sigma / root
     elif sample.deviation == 0.0:
-        loss = tables.largest_loss  # nothing is known of the scale yet
+        loss = tables.largest_loss  # the scale is still unknown
     if sample.deviation > 0.0:
         error = sample.deviation / root
         other = student_tail(gap / error, sample.freedom)
@@ -78,7 +78,7 @@ def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) ->
 
 
 def from_series(tables: BreakevenTables, z: float) -> float:
-    """Q(z) or Psi(z), whichever the series is of."""
+    """Return Q(z) or Psi(z), depending on the series."""
     if z >= FARTHEST:
         return 0.0
     point = int(z * GRID + 0.5)

@@ -1,4 +1,4 @@
-"""Breakeven racing: elimination that drops an arm once its expected loss is no more than its share of the spending."""
+"""BreakevenRacing: elimination that drops an arm once its expected loss is no more than its share of the spend."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,19 +8,35 @@ import numpy as np
 from dbcare import validation
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk, required
+from dbcare.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, normal
 
 
 @dataclass(frozen=True)
 class BreakevenRacing(EliminationPolicy):
-    """Elimination at the break-even point of loss and spending; our own rule, not the paper's.
+    """Elimination at the break-even point of loss and spend; our own rule, not the paper's.
 
-    Every survivor once an epoch, as DBCARE. With k survivors at epoch n, the loss of dropping an arm whose mean lies
-    z standard errors sigma sqrt(2/n) behind, under a flat prior, is Q(z) for misidentification and
-    sigma sqrt(2/n) Psi(z) for simple regret (`theory.normal`). An arm is dropped when that is below its share of the
-    spending, s = c n k/(k-1): the radius is e_{n,k} = sigma sqrt(2/n) z, z solving loss(z) = s. At the first epoch
-    without a positive solution only the leader stays. At most T = K (floor(N*(K)) + 1) pulls, N* the paper's.
+    Like DBCARE, it pulls every survivor once per epoch. With k survivors at epoch n, dropping an arm whose mean is
+    z standard errors sigma sqrt(2/n) below the best is expected to lose Q(z) for misidentification and
+    sigma sqrt(2/n) Psi(z) for simple regret, under a flat prior (`theory.normal`). An arm is dropped when that is below
+    its share of the spend, s = c n k/(k-1): the radius is e_{n,k} = sigma sqrt(2/n) z, where loss(z) = s. At the first
+    epoch without a positive solution only the leader stays. At most T = K (floor(N*(K)) + 1) pulls, with the paper's
+    N*.
+
+    Parameters
+    ----------
+    risk : Risk
+        What a pull costs, the same for all arms, and what a wrong choice loses.
+    arms : int
+        Number of arms.
+    sigma : float
+        Sub-Gaussian parameter of the rewards.
+
+    Examples
+    --------
+    >>> from dbcare import BreakevenRacing, Risk
+    >>> BreakevenRacing(Risk.misidentification(0.01), arms=2).max_pulls
+    38
     """
 
     risk: Risk
@@ -28,7 +44,7 @@ class BreakevenRacing(EliminationPolicy):
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        required(self.risk)
+        check_risk(self.risk)
         validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
@@ -39,7 +55,7 @@ class BreakevenRacing(EliminationPolicy):
 
     @property
     def cost(self) -> float:
-        """The cost of a pull, the same for all arms."""
+        """Cost of a pull, the same for all arms."""
         return self.risk.single_cost
 
     @property
@@ -62,7 +78,7 @@ class BreakevenRacing(EliminationPolicy):
         )
 
     def _boundary(self, survivors: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """b(n) = n e_{n,k} for n = 0, 1, ... as far as the cap can lead."""
+        """Return b(n) = n e_{n,k} for n = 0, 1, ... up to the last epoch that the cap allows."""
         epochs = np.arange(1, self.max_pulls // survivors + 1, dtype=np.float64)
         share = self.cost * epochs * survivors / (survivors - 1.0)
         if self.risk.loss is Loss.MISIDENTIFICATION:
@@ -72,4 +88,4 @@ class BreakevenRacing(EliminationPolicy):
         return np.concatenate([[0.0], self.sigma * np.sqrt(2.0 * epochs) * z])
 
     def why_limited(self, state: State, survivors: int) -> str:
-        return f"{survivors} arms are left, level, and none of them can lose more than what has been spent"
+        return f"{survivors} arms remain, too close to separate; none can lose more than was spent"

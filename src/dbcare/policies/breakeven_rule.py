@@ -1,10 +1,11 @@
-"""Breakeven's decision rule: which arm to pull next, and when the largest expected loss breaks even with the spending.
+"""Breakeven's decision rule: which arm to pull next, and when the spend reaches the largest expected loss.
 
-Notation of `policies.breakeven`. A pull changes one arm, so only a pull of the leader, or a new leader, touches every
-loss. (Where losses come from the sample's standard deviation, some may so be of an earlier one; all are weighed anew
-before a stop.) Ties of means and scores go to the arm of higher PRIORITY, a random order drawn when a run begins.
+The notation is that of `policies.breakeven`. A pull changes one arm, so all losses change only if that arm is the
+leader or becomes it. (Losses based on the rewards' standard deviation may therefore use an earlier value; all are
+updated before a stop.) Ties between means or scores go to the arm with the higher PRIORITY, a random order drawn at
+the start of a run.
 
-State: a header, then one number for each arm in each section.
+State: a header, then sections of one number per arm.
 """
 
 import math
@@ -16,35 +17,34 @@ from dbcare.theory.student import density_at_0
 PULLS = 0
 SPENT = 1
 LEADER = 2
-RIVAL = 3  # the arm with the largest loss
+RIVAL = 3  # arm with the largest loss
 STOPPED = 4
 SEEN = 5  # arms with at least one reward
-DOUBTED = 6  # whether losses come from the standard deviation of the rewards (too)
-DEVIATION = 7  # the one that all losses were last weighed with, 0 if that was none
+DOUBTED = 6  # whether losses use the standard deviation of the rewards
+DEVIATION = 7  # the standard deviation at the last update of all losses, 0 if none was used
 WITHIN = 8  # sum of squared deviations from each arm's own mean
 HEADER = 9
 
-SECTIONS = 7  # of one number for each arm, in this order
+SECTIONS = 7  # one number per arm in each, in this order
 COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)
-# MADE counts pulls whose reward is still out too, and PRICE is 1/(MADE c_k): a division less for each score.
+# MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score.
 
-
-ROUNDING = 1e-12  # a spread of this share of the rewards' size is none
-LEAST_FREEDOM = 3  # degrees of freedom from which on the t law has a variance
+ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
+LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance
 
 
 def state_size(arms: int) -> int:
-    """How many numbers a state holds."""
+    """Return the length of a state."""
     return HEADER + SECTIONS * arms
 
 
 def section(tables: BreakevenTables, which: int) -> int:
-    """Where a section begins."""
+    """Return the index at which a section starts."""
     return HEADER + which * len(tables.cost)
 
 
 def init(state: State, tables: BreakevenTables, tie: int) -> None:
-    """No pull made, a random order of the arms."""
+    """Start a run without pulls, with a random order of the arms."""
     for index in range(len(state)):
         state[index] = 0.0
     priority = section(tables, PRIORITY)
@@ -59,7 +59,7 @@ def init(state: State, tables: BreakevenTables, tie: int) -> None:
 
 
 def ask(state: State, tables: BreakevenTables) -> int:
-    """The arm whose next pull removes the largest share of loss per unit of cost, given all pulls made."""
+    """Return the arm whose next pull removes the most loss per unit of cost, given all pulls made."""
     if state[STOPPED]:
         return STOP
     arms = len(tables.cost)
@@ -87,7 +87,7 @@ def ask(state: State, tables: BreakevenTables) -> int:
 
 
 def least_pulled(state: State, tables: BreakevenTables) -> int:
-    """The first of the arms with the fewest pulls made."""
+    """Return the first arm with the fewest pulls made."""
     made = section(tables, MADE)
     chosen = 0
     for arm in range(1, len(tables.cost)):
@@ -97,19 +97,19 @@ def least_pulled(state: State, tables: BreakevenTables) -> int:
 
 
 def send(state: State, tables: BreakevenTables, arm: int) -> None:
-    """Count a pull whose reward is still out: the next arm is chosen as if it were in. For live studies."""
+    """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived; for live studies."""
     made = section(tables, MADE)
     set_made(state, tables, arm, state[made + arm] + 1)
 
 
 def set_made(state: State, tables: BreakevenTables, arm: int, pulls: int) -> None:
-    """Note the pulls made of an arm."""
+    """Set the number of pulls made of an arm."""
     state[section(tables, MADE) + arm] = pulls
     state[section(tables, PRICE) + arm] = 1.0 / (pulls * tables.cost[arm])
 
 
 def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None:
-    """Count a reward, bring the losses up to date, and stop where they break even."""
+    """Count a reward, update the losses, and stop if they break even."""
     count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
     pulls = state[count + arm] + 1
     before = state[mean + arm]
@@ -144,14 +144,14 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
 
 
 def is_ahead(state: State, tables: BreakevenTables, one: int, other: int) -> bool:
-    """Whether the mean of `one` is larger, or the same with the higher priority."""
+    """Return whether the mean of `one` is larger, or equal with a higher priority."""
     mean, priority = section(tables, MEAN), section(tables, PRIORITY)
     difference = state[mean + one] - state[mean + other]
     return bool(difference > 0.0 or (difference == 0.0 and state[priority + one] > state[priority + other]))
 
 
 def recommend(state: State, tables: BreakevenTables) -> int:
-    """The arm of the largest mean; those without a reward count only if there is no other."""
+    """Return the arm with the largest mean; arms without a reward are considered only if no arm has one."""
     count, priority = section(tables, COUNT), section(tables, PRIORITY)
     best = 0
     for arm in range(1, len(tables.cost)):
@@ -167,9 +167,9 @@ def recommend(state: State, tables: BreakevenTables) -> int:
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
-    """Stop, now that the largest loss is no more than what has been spent.
+    """Stop, as the largest loss is no more than the spend.
 
-    Where sigma is in doubt, only if that is so at the latest standard deviation of the rewards too.
+    If sigma is in doubt, stop only if this also holds for the latest standard deviation of the rewards.
     """
     if tables.doubt != TRUST:
         state[DOUBTED] = 1
@@ -180,7 +180,7 @@ def decide(state: State, tables: BreakevenTables) -> None:
 
 
 def largest_loss(state: State, tables: BreakevenTables) -> float:
-    """The largest loss, of which RIVAL is noted; the leader's own is 0."""
+    """Return the largest loss, and set RIVAL to its arm; the leader's own loss is 0."""
     loss, leader = section(tables, LOSS), int(state[LEADER])
     rival = 1 if leader == 0 else 0
     for arm in range(rival + 1, len(tables.cost)):
@@ -191,7 +191,7 @@ def largest_loss(state: State, tables: BreakevenTables) -> float:
 
 
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
-    """Bring the losses of the arms from `first` to before `stop` up to date; the leader's own is 0."""
+    """Update the losses of the arms from `first` up to but not including `stop`; the leader's own loss is 0."""
     count, mean, loss, leader = section(tables, COUNT), section(tables, MEAN), section(tables, LOSS), int(state[LEADER])
     sample = sample_of(state, tables)
     best, lead = state[mean + leader], state[count + leader]
@@ -205,11 +205,11 @@ def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
 
 
 def sample_of(state: State, tables: BreakevenTables) -> Sample:
-    """What the rewards so far say of sigma, where that is asked for.
+    """Return the standard deviation of the rewards so far, if it is needed.
 
-    Their deviations from the means of their arms, with N - K degrees of freedom, or from the mean of all, with N - 1:
-    the latter overstate sigma where means differ, but serve where many arms have been pulled once. The choice is that
-    of the smaller predictive variance, s^2 nu/(nu - 2).
+    It is computed within arms, with N - K degrees of freedom, or over all rewards, with N - 1. The latter overstates
+    sigma if means differ, but works when many arms have been pulled only once. The one with the smaller predictive
+    variance, s^2 nu/(nu - 2), is used.
     """
     if not state[DOUBTED]:
         return Sample(0.0, 0, 0.0)

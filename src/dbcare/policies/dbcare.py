@@ -11,21 +11,41 @@ from dbcare import validation
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk, required
+from dbcare.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, pulls
 
 
 @dataclass(frozen=True)
 class DBCARE(EliminationPolicy):
-    """Elimination whose epochs are limited by what they cost.
+    """Elimination with a limit on epochs that depends on their cost.
 
-    While |S| > 1 and n <= N*(|S|): n += 1, pull every survivor once, drop those whose mean is more than
-    e_n = sqrt(4 sigma^2/n * ln(K n / delta)) below the best. N* and delta come from the risk (`theory.budgets`).
+    While |S| > 1 and n <= N*(|S|): n += 1, pull every survivor once, and drop those whose mean is more than
+    e_n = sqrt(4 sigma^2/n * ln(K n / delta)) below the best. N* and delta follow from the risk (`theory.budgets`).
     The test n <= N* precedes the increment, so the last epoch with k survivors is floor(N*(k)) + 1; N* grows as
     arms are dropped.
 
-    `sigma` is the rewards' sub-Gaussian parameter, `bound` the largest difference of two means (it enters delta for
-    simple regret only), `confidence` the preset for delta: "paper", "theorem" or "corrected".
+    `sigma` is the rewards' sub-Gaussian parameter, `bound` the largest difference of two means (delta depends on it
+    for simple regret only), and `confidence` the preset for delta: "paper", "theorem" or "corrected".
+
+    Parameters
+    ----------
+    risk : Risk
+        What a pull costs, the same for all arms, and what a wrong choice loses.
+    arms : int
+        Number of arms.
+    sigma : float
+        Sub-Gaussian parameter of the rewards.
+    bound : float
+        The largest difference of two means; used for simple regret only.
+    confidence : {"paper", "theorem", "corrected"}
+        The preset for delta.
+
+    Examples
+    --------
+    >>> from dbcare import DBCARE, Risk
+    >>> policy = DBCARE(Risk.misidentification(0.01), arms=3)
+    >>> policy.epoch_limit(3), policy.epoch_limit(2)
+    (13, 19)
     """
 
     risk: Risk
@@ -35,7 +55,7 @@ class DBCARE(EliminationPolicy):
     confidence: str = "paper"
 
     def __post_init__(self) -> None:
-        required(self.risk)
+        check_risk(self.risk)
         validation.set_fields(
             self,
             arms=validation.whole("arms", self.arms, at_least=2),
@@ -49,12 +69,12 @@ class DBCARE(EliminationPolicy):
 
     @property
     def largest_spread(self) -> float:
-        """`bound` for simple regret; for misidentification it plays no part."""
+        """`bound` for simple regret; infinite for misidentification, which does not depend on it."""
         return self.bound if self.risk.loss is Loss.SIMPLE_REGRET else math.inf
 
     @property
     def cost(self) -> float:
-        """The cost of a pull, the same for all arms."""
+        """Cost of a pull, the same for all arms."""
         return self.risk.single_cost
 
     @property
@@ -65,7 +85,7 @@ class DBCARE(EliminationPolicy):
         )
 
     def epoch_limit(self, survivors: int) -> int:
-        """The last epoch while `survivors` arms are left: floor(N*) + 1."""
+        """Return the last epoch while `survivors` arms remain: floor(N*) + 1."""
         return int(budgets.last_epoch(self.risk.loss, survivors, self.cost, self.sigma))
 
     @cached_property
@@ -84,15 +104,15 @@ class DBCARE(EliminationPolicy):
         return int(pulls.most_pulls(self.risk.loss, self.arms, self.cost, self.sigma))
 
     def why_limited(self, state: State, survivors: int) -> str:
-        return f"{survivors} arms are left and epoch {self.epoch_limit(survivors)} is the last that can pay for itself"
+        return f"{survivors} arms remain and epoch {self.epoch_limit(survivors)} is the last that can pay for itself"
 
     def _warn_if_guessing_is_best(self) -> None:
         budget = float(budgets.epoch_budget(self.risk.loss, self.arms, self.cost, self.sigma))
         hopeless = self.risk.loss is Loss.MISIDENTIFICATION and self.cost >= 0.25
         if hopeless or budget < 1.0:
             warnings.warn(
-                f"A pull costs {self.cost:g}, so much that choosing one of {self.arms} arms without data is at least "
-                f"as good in the worst case (N* = {budget:.3g} epochs); the policy still makes one epoch.",
+                f"At a cost of {self.cost:g} per pull, choosing one of {self.arms} arms without data is at least as "
+                f"good in the worst case (N* = {budget:.3g} epochs); the policy still runs one epoch.",
                 GuessingIsBestWarning,
                 stacklevel=4,
             )

@@ -1,8 +1,8 @@
-"""The rule that DBCARE, racing and the two-arm confidence rule share; they differ in its tables only.
+"""The rule shared by DBCARE, racing and the two-arm confidence rule; they differ only in its tables.
 
-An epoch pulls every survivor once. At the end of epoch n, drop each survivor whose sum of rewards lies more than
-b(n) = n*e_n below the largest (that is, whose mean lies more than e_n below the best). Go on while more than one
-survives, the last epoch allowed for that many survivors has not been reached, and one more epoch stays within
+An epoch pulls every survivor once. At the end of epoch n, the rule drops each survivor whose sum of rewards is more
+than b(n) = n*e_n below the largest (that is, whose mean is more than e_n below the best). It continues while more than
+one arm survives, the last epoch allowed for that many survivors has not been reached, and one more epoch stays within
 `max_pulls`.
 """
 
@@ -18,16 +18,16 @@ from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, 
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
-# A table of 400 MB; beyond it the cost or the cap is surely a slip.
-LONGEST_TABLE = 50_000_000
+# A table of 400 MB; a cost or cap that needs a longer one is surely a mistake.
+MAX_TABLE_EPOCHS = 50_000_000
 NO_CAP = 2**62
 
 
 class EliminationTables(NamedTuple):
-    """What makes an elimination policy.
+    """The numbers that define an elimination policy.
 
-    boundary[row[k] + n] is b(n) while k arms survive; last_epoch[k] the last epoch allowed for k survivors. Where
-    limits shrink as arms are dropped, `overtime` epochs follow a drop that comes too late for the new one.
+    boundary[row[k] + n] is b(n) while k arms survive; last_epoch[k] is the last epoch allowed for k survivors. If a
+    drop lowers that limit below the current epoch, `overtime` more epochs are allowed.
     """
 
     boundary: npt.NDArray[np.float64]
@@ -38,12 +38,12 @@ class EliminationTables(NamedTuple):
 
 
 def idle(tables: EliminationTables, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
-    """Nobody is clearly behind, and another epoch is allowed."""
+    """Return whether no arm is clearly behind and another epoch is allowed."""
     return bool(completed < limit and high - low <= tables.boundary[tables.row[survivors] + completed])
 
 
 def decide(state: State, tables: EliminationTables) -> None:
-    """End an epoch: drop who is clearly behind, then go on or stop."""
+    """End an epoch: drop arms that are clearly behind, then continue or stop."""
     epoch = int(state[ROUND])
     alive = int(state[ALIVE])
     best = state[HIGH]
@@ -59,7 +59,7 @@ def decide(state: State, tables: EliminationTables) -> None:
 
 
 def set_limit(state: State, tables: EliminationTables) -> None:
-    """The last epoch while the present survivors stay; the present one if a single arm survives."""
+    """Set the last epoch for the current survivors; the current epoch if only one arm survives."""
     epoch = int(state[ROUND])
     alive = int(state[ALIVE])
     if alive == 1:
@@ -73,30 +73,30 @@ RULE = round_rule(decide, idle)
 
 
 def check_length(epochs: float, cause: str) -> None:
-    """Refuse tables too long to be meant, before they are made."""
-    if epochs > LONGEST_TABLE:
+    """Raise an error if a table would be unreasonably long, before it is built."""
+    if epochs > MAX_TABLE_EPOCHS:
         raise InvalidValueError(
-            f"`{cause}` must allow at most {LONGEST_TABLE} epochs but got a value that allows {epochs:.10g}."
+            f"`{cause}` must allow at most {MAX_TABLE_EPOCHS:,} epochs but got a value that allows {epochs:,.10g}."
         )
 
 
-def most_epochs(arms: int, max_pulls: int) -> int:
-    """The most epochs that `max_pulls` allow: all but two arms dropped after the first."""
+def count_max_epochs(arms: int, max_pulls: int) -> int:
+    """Return the most epochs that `max_pulls` allows: those of a run that drops all but two arms after the first."""
     return max(1, (max_pulls - arms) // 2 + 1)
 
 
 def hoeffding(epochs: npt.NDArray[np.int64], sigma: float, arms: int, delta: float) -> npt.NDArray[np.float64]:
-    """n*e_n for e_n = sqrt(4 sigma^2/n * ln(K n / delta)), with 0 at epoch 0 (Algorithm 1 of the paper)."""
+    """Return n*e_n for e_n = sqrt(4 sigma^2/n * ln(K n / delta)), and 0 at epoch 0 (Algorithm 1 of the paper)."""
     return from_rate(epochs, sigma, np.log(arms * np.maximum(epochs, 1) / delta))
 
 
 def from_rate(epochs: npt.NDArray[np.int64], sigma: float, rate: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """n*e_n for e_n = sqrt(4 sigma^2/n * rate)."""
+    """Return n*e_n for e_n = sqrt(4 sigma^2/n * rate)."""
     return 2.0 * sigma * np.sqrt(epochs * np.maximum(rate, 0.0))
 
 
 class EliminationPolicy(RoundPolicy):
-    """A policy of this rule, with its explanations."""
+    """A policy that follows this rule, with its explanations."""
 
     rule = RULE
 
@@ -106,7 +106,7 @@ class EliminationPolicy(RoundPolicy):
         """The boundary, the limits on epochs and the cap on pulls."""
 
     def radius(self, epoch: int, survivors: int) -> float:
-        """e_n: how far behind the best a mean may lie at the end of `epoch` and survive."""
+        """Return e_n: an arm survives `epoch` if its mean is at most this far below the best."""
         return float(self.tables.boundary[self.tables.row[survivors] + epoch]) / epoch
 
     def why_dropped(self, before: State, after: State, slot: int) -> str:
@@ -118,16 +118,16 @@ class EliminationPolicy(RoundPolicy):
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         survivors = int(state[ALIVE])
         if survivors == 1:
-            return f"{wording.arm(int(state[arms_offset(state)]))} alone is left"
+            return f"only {wording.arm(int(state[arms_offset(state)]))} remains"
         if state[PULLS] + survivors > self.tables.max_pulls:
             return (
-                f"{survivors} arms are left and another epoch would exceed the cap of {wording.count(self.max_pulls)}"
+                f"{survivors} arms remain and another epoch would exceed the limit of {wording.count(self.max_pulls)}"
             )
         return self.why_limited(state, survivors)
 
     def why_limited(self, state: State, survivors: int) -> str:
         """Explain in one clause what the limit on epochs means."""
-        return f"{survivors} arms are left and epoch {int(state[ROUND])} is the last allowed"
+        return f"{survivors} arms remain and epoch {int(state[ROUND])} is the last allowed"
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         return f"epoch {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"

@@ -1,17 +1,31 @@
-"""Policies that make the same pulls whatever they see: uniform, the known-gap oracle, and the guess."""
+"""Policies whose pulls do not depend on the rewards: uniform, the known-gap oracle, and guessing."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 from dbcare import validation
 from dbcare.policies.schedule import SchedulePolicy
-from dbcare.risk import Risk, required
+from dbcare.risk import Risk, check_risk
 from dbcare.theory import budgets
 
 
 @dataclass(frozen=True)
 class Uniform(SchedulePolicy):
-    """Pull every arm `pulls` times, recommend the largest mean."""
+    """Pull every arm `pulls` times and recommend the one with the largest mean.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    pulls : int
+        Pulls of each arm.
+
+    Examples
+    --------
+    >>> from dbcare import Uniform
+    >>> Uniform(arms=3, pulls=10).max_pulls
+    30
+    """
 
     arms: int
     pulls: int
@@ -33,8 +47,23 @@ class Uniform(SchedulePolicy):
 class KnownGapOracle(SchedulePolicy):
     """Two arms whose gap is known, but not which one is better (the paper's oracular policies, Section 2).
 
-    Pulls each arm m = max(0, ceil(4 sigma^2/gap^2 * ln x)) times, x = gap^2/(8 sigma^2 c) for misidentification and
-    gap^3/(8 sigma^2 c) for simple regret; m = 0 guesses. A yardstick, not a method: nobody knows the gap.
+    Pulls each arm m = max(0, ceil(4 sigma^2/gap^2 * ln x)) times, where x = gap^2/(8 sigma^2 c) for misidentification
+    and gap^3/(8 sigma^2 c) for simple regret; m = 0 guesses. A benchmark, not a method: in practice the gap is unknown.
+
+    Parameters
+    ----------
+    risk : Risk
+        What a pull costs, the same for both arms, and what a wrong choice loses.
+    gap : float
+        The difference of the two means.
+    sigma : float
+        Sub-Gaussian parameter of the rewards.
+
+    Examples
+    --------
+    >>> from dbcare import KnownGapOracle, Risk
+    >>> KnownGapOracle(Risk.misidentification(1e-3), gap=0.5).pulls
+    56
     """
 
     risk: Risk
@@ -43,14 +72,14 @@ class KnownGapOracle(SchedulePolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        required(self.risk)
+        check_risk(self.risk)
         validation.set_fields(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
         self.risk.costs(2)
-        _ = self.risk.single_cost  # refuses costs that differ
+        _ = self.risk.single_cost  # raises if costs differ
 
     @cached_property
     def pulls(self) -> int:
-        """Pulls of each arm."""
+        """Number of pulls per arm."""
         return int(budgets.oracle_pulls(self.risk.loss, self.gap, self.risk.single_cost, self.sigma))
 
     @property
@@ -60,7 +89,19 @@ class KnownGapOracle(SchedulePolicy):
 
 @dataclass(frozen=True)
 class Guess(SchedulePolicy):
-    """Choose an arm uniformly at random without a pull."""
+    """Choose an arm uniformly at random without any pulls.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+
+    Examples
+    --------
+    >>> from dbcare import Guess
+    >>> Guess(arms=4).max_pulls
+    0
+    """
 
     arms: int
     risk = None

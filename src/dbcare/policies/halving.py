@@ -16,8 +16,23 @@ class SequentialHalving(SchedulePolicy):
     """Sequential Halving (Karnin, Koren and Somekh 2013).
 
     R = ceil(log2 K) rounds; each pulls every survivor floor(budget/(|S| R)) times and keeps the best ceil(|S|/2).
-    The ranking uses the round's own rewards ("round", the original) or all of an arm's rewards so far ("all").
-    The pulls really made may be fewer than the budget: 19 for K = 5 and budget 25.
+    The ranking uses only the round's rewards ("round", the original) or all of an arm's rewards so far ("all").
+    It may make fewer pulls than the budget allows: 19 for K = 5 and a budget of 25.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    budget : int
+        Pulls in all, at most.
+    ranking : {"round", "all"}
+        The rewards that arms are ranked by.
+
+    Examples
+    --------
+    >>> from dbcare import SequentialHalving
+    >>> SequentialHalving(arms=5, budget=25).max_pulls
+    19
     """
 
     arms: int
@@ -32,13 +47,13 @@ class SequentialHalving(SchedulePolicy):
         least = self.arms * self.rounds
         if self.budget < least:
             raise InvalidValueError(
-                f"`budget` must be at least {least}, one pull of each of {self.arms} arms in the first of "
+                f"`budget` must be at least {least}, enough for one pull of each of {self.arms} arms in the first of "
                 f"{self.rounds} rounds, but got {self.budget}."
             )
 
     @property
     def rounds(self) -> int:
-        """ceil(log2 K), in whole numbers."""
+        """ceil(log2 K), in integer arithmetic."""
         return (self.arms - 1).bit_length()
 
     @property
@@ -62,6 +77,19 @@ class SuccessiveRejects(SchedulePolicy):
 
     With L = 1/2 + sum over i = 2..K of 1/i, phase k = 1..K-1 brings every survivor to
     n_k = ceil((budget - K) / (L * (K + 1 - k))) pulls and drops the worst by the mean of all its rewards.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    budget : int
+        Pulls in all, at most.
+
+    Examples
+    --------
+    >>> from dbcare import SuccessiveRejects
+    >>> SuccessiveRejects(arms=4, budget=40).max_pulls
+    38
     """
 
     arms: int
@@ -70,7 +98,7 @@ class SuccessiveRejects(SchedulePolicy):
 
     def __post_init__(self) -> None:
         arms = validation.whole("arms", self.arms, at_least=2)
-        # Below K + 1 the first phase would have no pull in it.
+        # With a smaller budget than K + 1 the first phase would make no pull.
         validation.set_fields(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
 
     @property

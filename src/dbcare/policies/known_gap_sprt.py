@@ -1,4 +1,4 @@
-"""The sharpest yardstick for two arms: the sequential probability ratio test of an oracle that knows the gap."""
+"""The strictest benchmark for two arms: the sequential probability ratio test of an oracle that knows the gap."""
 
 import math
 from dataclasses import dataclass
@@ -8,19 +8,36 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
-from dbcare.risk import Risk, required
+from dbcare.risk import Risk, check_risk
 
-TAIL = 30.0  # the cap leaves out runs of probability about e^-30
+TAIL = 30.0  # the cap cuts off runs with a probability of about e^-30
 
 
 @dataclass(frozen=True)
 class KnownGapSPRT(EliminationPolicy):
     """Two arms whose gap is known, but not which one is better: stop once their sums differ by more than `threshold`.
 
-    The log-likelihood ratio of the two possibilities is gap * (S_1 - S_2) / sigma^2, so this is Wald's test with equal
-    errors, which is optimal among all policies that pull both arms equally often (Wald and Wolfowitz 1948), for the
-    right threshold: `engines.sprt.best_sprt` finds it. An infinite threshold stands for guessing without a pull. A
-    yardstick, not a method: nobody knows the gap.
+    The log-likelihood ratio of the two hypotheses is gap * (S_1 - S_2) / sigma^2, so this is Wald's test with equal
+    error probabilities. With the right threshold, which `engines.best_sprt` finds, it is optimal among all policies
+    that pull both arms equally often (Wald and Wolfowitz 1948). An infinite threshold means guessing without a pull.
+    A benchmark, not a method: in practice the gap is unknown.
+
+    Parameters
+    ----------
+    risk : Risk
+        What a pull costs, the same for both arms, and what a wrong choice loses.
+    gap : float
+        The difference of the two means.
+    threshold : float
+        The difference of the sums beyond which the test stops.
+    sigma : float
+        Standard deviation of the rewards.
+
+    Examples
+    --------
+    >>> from dbcare import KnownGapSPRT, Risk
+    >>> KnownGapSPRT(Risk.misidentification(0.01), gap=1.0, threshold=2.0).arms
+    2
     """
 
     risk: Risk
@@ -30,7 +47,7 @@ class KnownGapSPRT(EliminationPolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        required(self.risk)
+        check_risk(self.risk)
         guess = self.threshold == math.inf
         validation.set_fields(
             self,
@@ -39,15 +56,15 @@ class KnownGapSPRT(EliminationPolicy):
             threshold=math.inf if guess else validation.non_negative("threshold", self.threshold),
         )
         self.risk.costs(2)
-        _ = self.risk.single_cost  # refuses costs that differ
+        _ = self.risk.single_cost  # raises if costs differ
         check_length(self._horizon, "gap")
 
     @property
     def _horizon(self) -> float:
-        """Epochs after which next to no run is left: Brownian motion leaves (-h, h) at this rate or faster."""
+        """Epochs after which almost no run continues: Brownian motion leaves (-h, h) at this rate or faster."""
         if self.threshold == math.inf:
             return 0.0
-        reach = self.threshold + math.sqrt(2.0) * self.sigma  # with the overshoot of a step
+        reach = self.threshold + math.sqrt(2.0) * self.sigma  # including the overshoot of one step
         rate = self.gap**2 / (4.0 * self.sigma**2) + (math.pi * self.sigma / (2.0 * reach)) ** 2
         return TAIL / rate
 

@@ -14,7 +14,14 @@ VIOLET = "#5E2CA5"  # reserved for our own policies, which also have markers
 
 
 class PolicyKind(StrEnum):
-    """What a policy is asked to keep to, and so what it is compared with."""
+    """What a policy is asked to keep to, and so what it is compared with.
+
+    Examples
+    --------
+    >>> from dbcare import PolicyKind
+    >>> str(PolicyKind.FIXED_BUDGET)
+    'fixed budget'
+    """
 
     PAPER = "paper"  # DBCARE itself
     OURS = "ours"  # not in the paper
@@ -33,7 +40,23 @@ DASHES = {
 
 @dataclass(frozen=True)
 class Look:
-    """The colors a policy prefers, in order, and its marker, which may be hollow; without a marker, a plain line."""
+    """The colors a policy prefers, in order, and its marker, which may be hollow; without a marker, a plain line.
+
+    Parameters
+    ----------
+    colors : tuple of str
+        Colors that figures try first, such as "#0072B2".
+    marker : str
+        A marker of matplotlib, such as "o"; empty for a plain line.
+    hollow : bool
+        Whether the marker is drawn hollow.
+
+    Examples
+    --------
+    >>> from dbcare import Look
+    >>> Look(("#009E73",), "^").marker
+    '^'
+    """
 
     colors: tuple[str, ...] = ()
     marker: str = ""

@@ -164,6 +164,42 @@ class CustomPolicy(Policy):
 
     The functions must be plain Python that uses indexing and arithmetic (see `dbcare.policies.rule`); the simulator
     compiles them where it can.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    rule : Rule
+        The functions that decide.
+    tables : object
+        The numbers that the rule reads: a named tuple, a tuple or an array.
+    state_size : int
+        How many numbers a state holds.
+    max_pulls : int
+        The most pulls that a run can make; the simulator cuts runs there.
+    risk : Risk, optional
+        The risk that the policy was made for.
+    name : str
+        What descriptions call it.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, CustomPolicy, Risk, Rule, evaluate
+    >>> def init(state, tables, tie):
+    ...     state[0] = 0.0
+    >>> def ask(state, tables):
+    ...     return int(state[0]) % 2 if state[0] < 6 else -1
+    >>> def tell(state, tables, arm, reward):
+    ...     state[0] += 1.0
+    ...     state[1] += reward if arm == 0 else -reward
+    >>> def recommend(state, tables):
+    ...     return 0 if state[1] > 0.0 else 1
+    >>> policy = CustomPolicy(2, Rule(init, ask, tell, recommend), tables=(), state_size=2, max_pulls=6)
+    >>> run = policy.start()
+    >>> while (arm := run.ask()) is not None:
+    ...     run.tell([0.9, 0.1][arm])
+    >>> run.recommendation(), run.pulls
+    (0, 6)
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Fixed confidence: elimination without a budget, for K arms, and the sharper rule for two."""
+"""Fixed confidence: elimination without a budget for K arms, and a sharper rule for two."""
 
 import math
 from abc import abstractmethod
@@ -14,27 +14,27 @@ from dbcare.policies.elimination import (
     EliminationPolicy,
     EliminationTables,
     check_length,
+    count_max_epochs,
     from_rate,
     hoeffding,
-    most_epochs,
 )
 
-# 10/c total samples at c = 1e-4: the safeguard of the paper's experiments.
-DEFAULT_CAP = 100_000
+# 10/c pulls in all at c = 1e-4: the safeguard of the paper's experiments.
+DEFAULT_MAX_PULLS = 100_000
 
 
 class ConfidencePolicy(EliminationPolicy):
-    """Elimination until one arm is left, or `max_pulls` are made."""
+    """Elimination until one arm remains or `max_pulls` is reached."""
 
     risk = None
 
     @abstractmethod
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        """Return b(n) at each epoch; it must not depend on `max_pulls`, as runs at several caps are made at once."""
+        """Return b(n) at each epoch; it must not depend on `max_pulls`, as one set of runs serves several caps."""
 
     @cached_property
     def tables(self) -> EliminationTables:
-        epochs = most_epochs(self.arms, self.max_pulls)
+        epochs = count_max_epochs(self.arms, self.max_pulls)
         return EliminationTables(
             boundary=self._boundary(np.arange(epochs + 1)),
             row=np.zeros(self.arms + 1, dtype=np.int64),
@@ -45,16 +45,34 @@ class ConfidencePolicy(EliminationPolicy):
 
 @dataclass(frozen=True)
 class Racing(ConfidencePolicy):
-    """Racing for K arms: DBCARE's loop without N* (appendix on experiments of the paper).
+    """Racing for K arms: DBCARE's loop without N* (the paper's appendix on experiments).
 
-    Radius e_n = sqrt(4 sigma^2/n * ln(K n / delta)). An epoch that would exceed `max_pulls` is not begun. The error is
-    at most of the order of `delta`; no plain union bound over all n gives delta itself (the sum of 1/n diverges).
+    The radius is e_n = sqrt(4 sigma^2/n * ln(K n / delta)). An epoch that would exceed `max_pulls` is not started. The
+    error is at most of the order of `delta`; a plain union bound over all n does not give delta itself, as the sum of
+    1/n diverges.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    delta : float
+        The error that is aimed at.
+    sigma : float
+        Sub-Gaussian parameter of the rewards.
+    max_pulls : int
+        Cap on the pulls.
+
+    Examples
+    --------
+    >>> from dbcare import Racing
+    >>> round(Racing(arms=3, delta=0.1).radius(epoch=10, survivors=3), 3)
+    1.51
     """
 
     arms: int
     delta: float
     sigma: float = 1.0
-    max_pulls: int = DEFAULT_CAP
+    max_pulls: int = DEFAULT_MAX_PULLS
 
     def __post_init__(self) -> None:
         arms = validation.whole("arms", self.arms, at_least=2)
@@ -65,7 +83,7 @@ class Racing(ConfidencePolicy):
             sigma=validation.known_sigma(self.sigma),
             max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=arms),
         )
-        check_length(most_epochs(self.arms, self.max_pulls), "max_pulls")
+        check_length(count_max_epochs(self.arms, self.max_pulls), "max_pulls")
 
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         return hoeffding(epochs, self.sigma, self.arms, self.delta)
@@ -89,18 +107,35 @@ RATES = {"kaufmann": _kaufmann, "heuristic": _heuristic, "union": _union}
 
 @dataclass(frozen=True)
 class TwoArmConfidence(ConfidencePolicy):
-    """Two arms, fixed confidence: stop when the means differ by more than sqrt(4 sigma^2/n * rate).
+    """Fixed confidence for two arms: stop when the means differ by more than sqrt(4 sigma^2/n * rate).
 
     Rates of Kaufmann, Cappe and Garivier (2016), Section 3.3:
     "kaufmann"   ln(1/delta) + 3 ln ln(1/delta) + 1.5 ln(1 + ln n); error at most delta, proven for delta <= 0.1
-    "heuristic"  ln((ln(2n) + 1)/delta); their choice in practice, no proof
+    "heuristic"  ln((ln(2n) + 1)/delta); their choice in practice, without proof
     "union"      ln(2n/delta) + 2 ln ln(12n/delta); a plain union bound over n
+
+    Parameters
+    ----------
+    delta : float
+        The error that is aimed at.
+    sigma : float
+        Sub-Gaussian parameter of the rewards.
+    rate : {"kaufmann", "heuristic", "union"}
+        The rate, as above.
+    max_pulls : int
+        Cap on the pulls.
+
+    Examples
+    --------
+    >>> from dbcare import TwoArmConfidence
+    >>> TwoArmConfidence(delta=0.1).arms
+    2
     """
 
     delta: float
     sigma: float = 1.0
     rate: str = "kaufmann"
-    max_pulls: int = DEFAULT_CAP
+    max_pulls: int = DEFAULT_MAX_PULLS
     arms = 2
 
     def __post_init__(self) -> None:
@@ -111,10 +146,10 @@ class TwoArmConfidence(ConfidencePolicy):
             sigma=validation.known_sigma(self.sigma),
             max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=2),
         )
-        check_length(most_epochs(2, self.max_pulls), "max_pulls")
+        check_length(count_max_epochs(2, self.max_pulls), "max_pulls")
         if self.rate == "kaufmann" and self.delta > 0.1:
             raise InvalidValueError(
-                f"`delta` must be at most 0.1 for the rate kaufmann, which is proven there, but got {self.delta}."
+                f"`delta` must be at most 0.1 with rate 'kaufmann', which is proven only there, but got {self.delta}."
             )
 
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

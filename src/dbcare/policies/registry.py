@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from typing import Any
@@ -112,7 +112,7 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         self._load_packages()
         return self._added[name]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         self._load_packages()
         return iter([*self._shipped, *self._added])
 

@@ -1,11 +1,11 @@
-"""Policies that work in rounds: pull every survivor equally often, then decide who stays.
+"""Policies that work in rounds: pull every survivor equally often, then decide which arms stay.
 
-All that distinguishes such a policy is `decide(state, tables)`. It is called before the first round and at the
-end of each: it may drop survivors, and sets EACH, the pulls of every survivor in the next round, or 0 to stop.
-Within a round the survivors take turns, so that an outside drift hits all alike.
+Such a policy is defined by `decide(state, tables)` alone. It is called before the first round and at the end of each:
+it may drop survivors, and it sets EACH, the pulls per survivor in the next round, or 0 to stop. Within a round the
+survivors take turns, so that a drift over time affects all of them alike.
 
 State: a header, then the sums of rewards, then the arms. Both are ordered by slot: slots 0..ALIVE-1 hold the
-survivors, the slots behind them the dropped arms, the latest first.
+survivors, the slots after them the dropped arms, latest first.
 """
 
 from collections.abc import Callable
@@ -14,26 +14,26 @@ from typing import Any
 
 from dbcare.policies.rule import STOP, Rule, State, next_tie, pick
 
-ROUND = 0  # rounds completed
-ALIVE = 1  # survivors
-EACH = 2  # pulls of every survivor in this round; 0 = stopped
-SLOT = 3  # whose turn it is
-TURN = 4  # full turns made in this round
-COUNT = 5  # pulls behind every survivor's sum when this round began
+ROUND = 0  # completed rounds
+ALIVE = 1  # number of survivors
+EACH = 2  # pulls per survivor in this round; 0 means stopped
+SLOT = 3  # slot whose turn it is
+TURN = 4  # full turns completed in this round
+COUNT = 5  # pulls in each survivor's sum at the start of this round
 PULLS = 6  # pulls in completed rounds
 TIE = 7  # state of the tie-breaking generator
-HIGH = 8  # largest sum among the survivors who had their turn since slot 0
-LOW = 9  # smallest sum among them
-LIMIT = 10  # the last round that `decide` allows while nobody is dropped
+HIGH = 8  # largest sum among the survivors pulled in this turn so far
+LOW = 9  # smallest of these sums
+LIMIT = 10  # last round that `decide` allows unless an arm is dropped
 SUMS = 11
 
 
 @dataclass(frozen=True)
 class RoundRule(Rule):
-    """A rule in rounds: what is its own is `decide`, and the condition under which that changes nothing.
+    """A rule in rounds: its own `decide`, and the condition under which `decide` would change nothing.
 
-    idle(tables, survivors, completed, limit, high, low): whether to go on with the same survivors and pulls, given the
-    rounds completed, LIMIT, and the largest and smallest sum. Simulators ask it before they trouble `decide`.
+    idle(tables, survivors, completed, limit, high, low) returns whether the same survivors and pulls continue, given
+    the completed rounds, LIMIT, and the largest and smallest sums. Simulators check it to save a call of `decide`.
     """
 
     decide: Callable[[State, Any], None] = field(kw_only=True)
@@ -41,17 +41,17 @@ class RoundRule(Rule):
 
 
 def arms_offset(state: State) -> int:
-    """Where the arms begin, behind the sums."""
+    """Return the index of the first arm, right after the sums."""
     return SUMS + (len(state) - SUMS) // 2
 
 
 def state_size(arms: int) -> int:
-    """How many numbers a state holds."""
+    """Return the length of a state."""
     return SUMS + 2 * arms
 
 
 def drop(state: State, slot: int) -> None:
-    """Take the survivor at `slot` out; the last survivor takes its place."""
+    """Drop the survivor at `slot`; the last survivor takes its place."""
     arms = arms_offset(state)
     last = int(state[ALIVE]) - 1
     dropped_sum = state[SUMS + slot]
@@ -64,7 +64,7 @@ def drop(state: State, slot: int) -> None:
 
 
 def drop_worst(state: State) -> None:
-    """Take out the survivor with the smallest sum, one of them at random where several tie."""
+    """Drop the survivor with the smallest sum, breaking ties at random."""
     alive = int(state[ALIVE])
     worst = state[SUMS]
     ties = 0
@@ -88,7 +88,7 @@ def drop_worst(state: State) -> None:
 
 
 def end_rounds(state: State, rounds: int) -> None:
-    """Book the pulls of so many rounds; `decide` comes next."""
+    """Count the pulls of `rounds` rounds; call `decide` next."""
     pulls = rounds * state[EACH]
     state[ROUND] += rounds
     state[COUNT] += pulls
@@ -96,14 +96,14 @@ def end_rounds(state: State, rounds: int) -> None:
 
 
 def ask(state: State, tables: Any) -> int:
-    """The survivor whose turn it is."""
+    """Return the survivor whose turn it is."""
     if state[EACH] == 0:
         return STOP
     return int(state[arms_offset(state) + int(state[SLOT])])
 
 
 def upcoming(state: State) -> list[int]:
-    """The arms to pull until the end of this round, in order; nobody knows what comes after it."""
+    """Return the arms to pull until the end of this round, in order; later rounds depend on the rewards."""
     arms = arms_offset(state)
     alive, slot = int(state[ALIVE]), int(state[SLOT])
     turns = int(state[EACH]) - int(state[TURN])
@@ -112,9 +112,9 @@ def upcoming(state: State) -> list[int]:
 
 
 def recommend(state: State, tables: Any) -> int:
-    """The survivor with the largest mean, one of them at random where several tie.
+    """Return the survivor with the largest mean, breaking ties at random.
 
-    A survivor without a pull behind its sum counts only if none has one.
+    Survivors without a pull are considered only if no survivor has one.
     """
     alive = int(state[ALIVE])
     best = 0.0
@@ -143,12 +143,12 @@ def recommend(state: State, tables: Any) -> int:
 
 
 def never_idle(tables: Any, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
-    """Every round's end decides something."""
+    """Return False: the end of every round calls for a decision."""
     return False
 
 
 def round_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] = never_idle) -> RoundRule:
-    """The four functions of a policy in rounds, around its own `decide`."""
+    """Build the rule of a policy in rounds around its `decide`."""
 
     def init(state: State, tables: Any, tie: int) -> None:
         arms = arms_offset(state)

@@ -1,19 +1,19 @@
-"""The form in which every decision rule is written: plain functions over one flat state.
+"""The form of every decision rule: plain functions over one flat state.
 
-A state is a flat sequence of numbers: a list where a run is stepped by hand or live, a float64 array where the
-simulator has compiled the functions. They use indexing and arithmetic only, so both give the same decisions.
+A state is a flat sequence of numbers: a list in runs stepped by hand and in live studies, a float64 array in the
+simulator, which compiles the functions. They use only indexing and arithmetic, so both make the same decisions.
 
-init(state, tables, tie)          fill the state; `tie` in 1..TIE_MODULUS-1 seeds the breaking of ties
-ask(state, tables) -> arm         the arm to pull next, or STOP; reads only
-tell(state, tables, arm, reward)  count one reward of the arm that was asked
-recommend(state, tables) -> arm   the arm to choose if nothing more is pulled; reads only
+init(state, tables, tie)          fill the state; `tie` in 1..TIE_MODULUS-1 seeds tie-breaking
+ask(state, tables) -> arm         return the arm to pull next, or STOP; only reads
+tell(state, tables, arm, reward)  count one reward of the arm that was asked for
+recommend(state, tables) -> arm   return the arm to choose if there are no more pulls; only reads
 
-A rule that takes rewards of any arm at any time has a fifth, for live studies whose answers come late:
+A rule that accepts rewards of any arm at any time has a fifth function, for live studies whose rewards arrive late:
 
-send(state, tables, arm)          count a pull whose reward is still out: `ask` chooses as if it were made
+send(state, tables, arm)          count a pull whose reward is pending: `ask` chooses as if it had arrived
 
-`tables` is a named tuple of numbers and arrays that never change: what makes one policy differ from another
-of the same rule. The functions never draw rewards and never see the true means.
+`tables` is a named tuple of numbers and arrays that never change; policies that share a rule differ in their tables.
+The functions never draw rewards and never see the true means.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ from typing import Any, Protocol
 
 STOP = -1
 
-# Ties are broken by the "minimal standard" generator of Park and Miller (1988): its products stay below 2^53, so
-# that lists of Python numbers and arrays of float64 hold the same sequence.
+# Ties are broken by the "minimal standard" generator of Park and Miller (1988). Its products stay below 2^53, so that
+# Python lists and float64 arrays hold the same sequence.
 TIE_MODULUS = 2147483647
 TIE_MULTIPLIER = 48271
 
@@ -38,7 +38,21 @@ class State(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """A decision rule, written once, for the simulator and for live use."""
+    """A decision rule, written once for both the simulator and live use.
+
+    Parameters
+    ----------
+    init, ask, tell, recommend : callable
+        The four functions, as the module's docstring describes them.
+    send : callable, optional
+        For rules that take rewards of any arm at any time.
+
+    Examples
+    --------
+    >>> from dbcare import Rule, Uniform
+    >>> isinstance(Uniform(arms=2, pulls=3).rule, Rule)
+    True
+    """
 
     init: Callable[[State, Any, int], None]
     ask: Callable[[State, Any], int]
@@ -48,10 +62,10 @@ class Rule:
 
 
 def pick(tie: float, choices: int) -> int:
-    """One of 0..choices-1, uniform over the seeds of the tie-breaking generator."""
+    """Return one of 0..choices-1, uniformly over the states of the tie-breaking generator."""
     return int(tie * choices / TIE_MODULUS)
 
 
 def next_tie(tie: float) -> float:
-    """The generator's next state."""
+    """Return the generator's next state."""
     return tie * TIE_MULTIPLIER % TIE_MODULUS

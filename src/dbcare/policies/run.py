@@ -1,4 +1,4 @@
-"""One run of a policy, stepped by hand: ask which arm to pull, tell its reward, read the recommendation.
+"""A run of a policy, stepped by hand: ask which arm to pull, tell its reward, read the recommendation.
 
 run = policy.start(seed=1)
 while (arm := run.ask()) is not None:
@@ -25,7 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that happened to an arm; `text` follows its name: "dropped at epoch 41: ..."."""
+    """Something that happened to an arm; `text` continues its name: "dropped at epoch 41: ...".
+
+    Parameters
+    ----------
+    arm : int
+        The arm.
+    text : str
+        What happened, without the arm's name.
+
+    Examples
+    --------
+    >>> from dbcare import RunEvent
+    >>> str(RunEvent(2, "dropped at epoch 41"))
+    'arm 2 dropped at epoch 41'
+    """
 
     arm: int
     text: str
@@ -39,7 +53,26 @@ class RunEvent:
 
 
 class Run:
-    """A policy in progress; make one with `Policy.start`."""
+    """A run in progress; start one with `Policy.start`.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy.
+    pulls : int
+        Pulls made so far.
+    events : list of RunEvent
+        What happened to arms, such as being dropped.
+
+    Examples
+    --------
+    >>> from dbcare import Risk, Uniform
+    >>> run = Uniform(arms=2, pulls=1).start(seed=1)
+    >>> while (arm := run.ask()) is not None:
+    ...     run.tell([0.2, 0.7][arm])
+    >>> run.recommendation(), run.why()
+    (1, 'stopped after 2 pulls: all pulls planned in advance have been made; arm 0 dropped at the end of round 1: ...')
+    """
 
     def __init__(self, policy: Policy, state: list[Any], pulls: int, events: list[RunEvent]) -> None:
         self.policy = policy
@@ -49,28 +82,28 @@ class Run:
 
     @classmethod
     def fresh(cls, policy: Policy, tie: int) -> Run:
-        """A run with no pull made; `tie` as in `Rule.init`."""
+        """Create a run without pulls; `tie` as in `Rule.init`."""
         state: list[Any] = [0.0] * policy.state_size
         policy.rule.init(state, policy.tables, tie)
         return cls(policy, state, 0, [])
 
     @classmethod
     def restored(cls, policy: Policy, snapshot: dict[str, Any]) -> Run:
-        """The run that `snapshot` described, for the same policy."""
+        """Restore a run of the same policy from its `snapshot`."""
         try:
-            made_for = snapshot["policy"]
+            policy_text = snapshot["policy"]
             state = [number if isinstance(number, int) else float(number) for number in snapshot["state"]]
             pulls, events = int(snapshot["pulls"]), [RunEvent(**event) for event in snapshot["events"]]
         except (KeyError, TypeError, ValueError) as problem:
             raise InvalidValueError(
-                f"`snapshot` must be what Run.snapshot gave but got one without {problem}."
+                f"`snapshot` must come from Run.snapshot but cannot be read: {problem!r}."
             ) from None
-        if made_for != repr(policy) or len(state) != policy.state_size or not all(map(math.isfinite, state)):
-            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {made_for}.")
+        if policy_text != repr(policy) or len(state) != policy.state_size or not all(map(math.isfinite, state)):
+            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {policy_text}.")
         return cls(policy, state, pulls, events)
 
     def snapshot(self) -> dict[str, Any]:
-        """All there is to know of the run, ready for JSON; `Policy.resume` takes it back."""
+        """Return the whole run, ready for JSON; `Policy.resume` restores it."""
         return {
             "policy": repr(self.policy),
             "state": list(self.state),
@@ -79,30 +112,28 @@ class Run:
         }
 
     def ask(self) -> int | None:
-        """The arm to pull next, or None once the policy has stopped; asking again changes nothing."""
+        """Return the arm to pull next, or None once the policy has stopped; asking again changes nothing."""
         arm = self.policy.rule.ask(self.state, self.policy.tables)
         return None if arm == STOP else int(arm)
 
     def tell(self, reward: float, arm: int | None = None) -> None:
-        """Count the reward of the arm asked for; name the `arm` to have that checked."""
+        """Count the reward of the arm asked for; pass `arm` to have it checked."""
         asked = self.ask()
         if asked is None:
-            raise StoppedError(
-                f"A reward must be told before the policy stops but got {reward!r} after {self.pulls} pulls."
-            )
+            raise StoppedError(f"Cannot accept {reward!r}: the run stopped after {self.pulls} pulls.")
         if arm is not None and arm != asked:
             raise NotAskedError(f"`arm` must be {asked}, the arm asked for, but got {arm!r}.")
         self.count(asked, self._finite(reward, asked))
 
     def count(self, arm: int, reward: float) -> None:
-        """Hand the rule a finite reward of any arm; for live studies, whose answers may come in another order."""
+        """Count a finite reward of any arm; for live studies, whose rewards may arrive out of order."""
         before = list(self.state)
         self.policy.rule.tell(self.state, self.policy.tables, arm, reward)
         self.pulls += 1
         self.events += self.policy.events(before, self.state)
 
     def recommendation(self) -> int:
-        """The arm to choose if nothing more is pulled."""
+        """Return the arm to choose if there are no more pulls."""
         return int(self.policy.rule.recommend(self.state, self.policy.tables))
 
     def why(self, wording: Wording = DEFAULT_WORDING) -> str:

@@ -1,7 +1,7 @@
-"""The rule of all policies whose pulls are planned in advance: halving, rejects, uniform, oracle, guess.
+"""The rule of all policies that plan their pulls in advance: halving, rejects, uniform, oracle, guess.
 
-Round r pulls every survivor each[r] times and then keeps the keep[r] best, ties broken uniformly. The ranking uses
-either all rewards of an arm so far or only those of the round.
+Round r pulls every survivor each[r] times and then keeps the best keep[r], breaking ties uniformly. The ranking uses
+all of an arm's rewards so far, or only those of the round.
 """
 
 from abc import abstractmethod
@@ -18,7 +18,7 @@ from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
 
 class ScheduleTables(NamedTuple):
-    """Pulls of each survivor, and survivors kept, round by round; `fresh`: each round ranks its own rewards."""
+    """Pulls per survivor, and survivors kept, by round; `fresh`: rank by the rewards of the round only."""
 
     each: npt.NDArray[np.int64]
     keep: npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ class ScheduleTables(NamedTuple):
 
 
 def decide(state: State, tables: ScheduleTables) -> None:
-    """End a round: keep the best, then start the next round with pulls in it, or stop."""
+    """End a round: keep the best, then start the next round that has pulls, or stop."""
     done = int(state[ROUND])
     if done > 0:
         while state[ALIVE] > tables.keep[done - 1]:
@@ -49,19 +49,19 @@ RULE = round_rule(decide)
 
 
 class SchedulePolicy(RoundPolicy):
-    """A policy of this rule: its schedule, round by round."""
+    """A policy that follows a schedule, round by round."""
 
     rule = RULE
 
     @property
     def fresh(self) -> bool:
-        """Whether a round ranks its own rewards only."""
+        """Whether a round ranks arms by its own rewards only."""
         return False
 
     @property
     @abstractmethod
     def schedule(self) -> list[tuple[int, int]]:
-        """For each round: pulls of every survivor, and how many survive it."""
+        """For each round, the pulls per survivor and the number of arms that it keeps."""
 
     @cached_property
     def tables(self) -> ScheduleTables:
@@ -70,17 +70,17 @@ class SchedulePolicy(RoundPolicy):
 
     @property
     def max_pulls(self) -> int:
-        """The pulls that the schedule makes, always."""
-        made = 0
+        """The number of pulls in the schedule, which every run makes."""
+        total = 0
         survivors = self.arms
-        for each, keep in self.schedule:
-            made += each * survivors
+        for pulls, keep in self.schedule:
+            total += pulls * survivors
             survivors = keep
-        return made
+        return total
 
     def why_dropped(self, before: State, after: State, slot: int) -> str:
         ended, kept = int(before[ROUND]) + 1, int(after[ALIVE])
-        return f"dropped at the end of round {ended}: it is not among the {kept} best of {int(before[ALIVE])}"
+        return f"dropped at the end of round {ended}: it is not among the best {kept} of {int(before[ALIVE])}"
 
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if not self.max_pulls:

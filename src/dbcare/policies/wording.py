@@ -10,6 +10,19 @@ class Wording:
     """Names for a policy's sentences: of the arms, by index, and of one observation.
 
     A run stepped by hand says "arm 2" and "pull"; a live study has names for its arms, and says "trial".
+
+    Parameters
+    ----------
+    arms : tuple of str, optional
+        Names of the arms. Default: their indices.
+    noun : str
+        What one observation is called.
+
+    Examples
+    --------
+    >>> from dbcare import Wording
+    >>> Wording(("red", "blue"), "trial").arm(1), Wording().count(21)
+    ('blue', '21 pulls')
     """
 
     arms: tuple[str, ...] | None = None

@@ -20,7 +20,7 @@ from dbcare.server.api.openapi import build_openapi
 from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
 from dbcare.server.limits import Limits
-from dbcare.server.metrics import Measured, Metrics
+from dbcare.server.metrics import Metrics, MetricsMiddleware
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
 
@@ -36,18 +36,18 @@ details (RFC 9457).
 def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: AccessRecords | None = None) -> FastAPI:
     """Return an ASGI application for the studies in a store; several may serve the same database.
 
-    `storage` is an address or a store, as in `create_study`; `records` is where keys and sessions are kept, by default
-    in the store's database, or in memory where it has none.
+    `storage` is an address or a store, as in `create_study`; `rate` is how many requests per second one address may
+    send. Keys and sessions are kept in `records`. Default: in the store's database, or in memory if it has none.
     """
     store = open_store(storage)
-    kept = open_records(store) if records is None else records
-    gate = Gate(Keys(kept), Sessions(kept))
+    records = open_records(store) if records is None else records
+    gate = Gate(Keys(records), Sessions(records))
     studies, metrics = OpenStudies(store), Metrics()
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
         description=ABOUT,
-        docs_url=None,  # its page would load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from another site
         redoc_url=None,
         openapi_url="/v1/openapi.json",
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
@@ -70,7 +70,7 @@ def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: A
         response_class=PlainTextResponse,
     )
     def prometheus() -> PlainTextResponse:
-        """Return the figures of this process, for Prometheus."""
+        """Return the metrics of this process in the Prometheus text format."""
         return PlainTextResponse(metrics.text())
 
     problems.install(app)
@@ -80,8 +80,8 @@ def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: A
         studies.forget(request.path_params.get("name", ""))  # it may have been re-created
         return problems.report_error(error)
 
-    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # the way that FastAPI documents
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it
     app.add_middleware(Limits, rate=rate)
-    app.add_middleware(Measured, metrics=metrics)
+    app.add_middleware(MetricsMiddleware, metrics=metrics)
     app.add_middleware(SecurityHeaders)
     return app

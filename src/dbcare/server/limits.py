@@ -1,4 +1,4 @@
-"""How large a request may be, and how many a client may send."""
+"""Limits on the size of requests, and on how many a client may send."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dbcare.server.problems import RefusalError, make_problem
 
-MAX_BODY_BYTES = 4 * 1024 * 1024  # 50,000 rewards at once
+MAX_BODY_BYTES = 4 * 1024 * 1024  # room for 50,000 rewards
 MAX_BODY_SECONDS = 30.0
-MAX_CLIENTS = 10_000  # remembered
+MAX_CLIENTS = 10_000  # to keep track of
 
 
 class Bucket:
@@ -22,10 +22,10 @@ class Bucket:
     def __init__(self, rate: float, burst: float) -> None:
         self.rate = rate
         self.burst = burst
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is left, and as of when
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests left, and as of when
 
-    def wait(self, client: str) -> float:
-        """Return 0 if one more request is within the limit, else the seconds until it is."""
+    def take(self, client: str) -> float:
+        """Count a request and return 0 if it is within the limit; otherwise return the seconds to wait."""
         now = time.monotonic()
         left, at = self._left.pop(client, (self.burst, now))
         left = min(self.burst, left + (now - at) * self.rate)
@@ -37,7 +37,7 @@ class Bucket:
 
 
 class Limits:
-    """Refuses what is too large (413) or too much (429) before anything else sees it."""
+    """Refuses requests that are too large (413) or too frequent (429) before anything else sees them."""
 
     def __init__(self, app: ASGIApp, rate: float) -> None:
         self.app = app
@@ -48,14 +48,14 @@ class Limits:
             await self.app(scope, receive, send)
             return
         client = scope.get("client") or ("?", 0)
-        wait = self.bucket.wait(client[0])
+        wait = self.bucket.take(client[0])
         if wait > 0.0:
-            refusal = make_problem(
+            problem = make_problem(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"Too many requests: at most {self.bucket.rate:g} per second are accepted from one address.",
+                f"Too many requests: one address may send at most {self.bucket.rate:g} per second.",
                 headers={"Retry-After": str(int(wait) + 1)},
             )
-            await refusal(scope, receive, send)
+            await problem(scope, receive, send)
             return
         try:
             async with asyncio.timeout(MAX_BODY_SECONDS):
@@ -64,10 +64,10 @@ class Limits:
             await make_problem(refused.status, str(refused))(scope, receive, send)
             return
         except TimeoutError:
-            late = f"The body did not arrive within {MAX_BODY_SECONDS:g} seconds."
-            await make_problem(HTTPStatus.REQUEST_TIMEOUT, late)(scope, receive, send)
+            detail = f"The body did not arrive within {MAX_BODY_SECONDS:g} seconds."
+            await make_problem(HTTPStatus.REQUEST_TIMEOUT, detail)(scope, receive, send)
             return
-        if body is None:
+        if body is None:  # nobody is waiting for a response
             return
         replayed = False
 
@@ -82,7 +82,7 @@ class Limits:
 
 
 async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
-    """Return the whole body; None if the client left before it was complete, and nothing must be done."""
+    """Return the whole body, or None if the client disconnected before sending all of it."""
     announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
     parts: list[bytes] = []
     size, more = int(announced) if announced.isdigit() else MAX_BODY_BYTES + 1, True
@@ -96,6 +96,6 @@ async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
     if size > MAX_BODY_BYTES:
         raise RefusalError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body is too large: at most {MAX_BODY_BYTES:,} bytes are accepted.",
+            f"The body is too large: the limit is {MAX_BODY_BYTES:,} bytes.",
         )
     return b"".join(parts)

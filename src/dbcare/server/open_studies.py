@@ -1,4 +1,4 @@
-"""Studies that are open in this process: opening one reads all of it, using it again only what is new."""
+"""The studies that are open in this process: opening one reads all its events, using it again only new ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dbcare.live.studies import check_name
 from dbcare.live.study import Study
 
 MAX_OPEN_STUDIES = 1000
-FRESH_SECONDS = 0.25  # for which a study that was seen under its name is not looked up again
+FRESH_SECONDS = 0.25  # during which a study is not looked up again
 
 Viewed = TypeVar("Viewed")
 
 
 @dataclass
 class OpenedStudy:
-    """A study, and when it was last seen under its name."""
+    """A study, and when it was last looked up by its name."""
 
     identity: int
     study: Study
@@ -32,9 +32,10 @@ class OpenedStudy:
 
 
 class OpenStudies:
-    """Studies by name; one that was deleted and re-created is another one.
+    """Studies by name; a study that was deleted and re-created is a different one.
 
-    That is looked up now and then; in between, a `StoredStudy` notices by itself, refuses to go on, and is forgotten.
+    The name is looked up again after a moment. Until then a `StoredStudy` notices by itself, and raises
+    StudyNotFoundError, upon which the service forgets it.
     """
 
     def __init__(self, store: Store) -> None:
@@ -44,14 +45,14 @@ class OpenStudies:
         self._open: OrderedDict[str, OpenedStudy] = OrderedDict()
 
     def find(self, name: str) -> Study | None:
-        """Return the study of that name if it was seen just now; never waits."""
+        """Return the study of that name if it was looked up just now; never waits."""
         opened = self._open.get(name)
         return opened.study if opened is not None and time.monotonic() - opened.seen < FRESH_SECONDS else None
 
     def get(self, name: str) -> Study:
         """Return the study of that name."""
-        if (recent := self.find(name)) is not None:
-            return recent
+        if (study := self.find(name)) is not None:
+            return study
         now = time.monotonic()
         identity = self.store.identity(check_name(name))
         with self._lock:
@@ -66,12 +67,12 @@ class OpenStudies:
         return opened.study
 
     def forget(self, name: str) -> None:
-        """Look the study up when it is next asked for."""
+        """Drop the study, so that it is looked up when it is next needed."""
         with self._lock:
             self._open.pop(name, None)
 
     def view_all(self, view: Callable[[Study], Viewed]) -> list[Viewed]:
-        """Return a view of every study, oldest first; those that vanish meanwhile are left out."""
+        """Return a view of every study, oldest first, without those deleted meanwhile."""
         views = []
         for name in self.store.names():
             try:

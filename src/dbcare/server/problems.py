@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457), in the library's own words."""
+"""Errors as problem details (RFC 9457), with the library's own messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbcare import errors
 LOG = logging.getLogger("dbcare")
 MEDIA_TYPE = "application/problem+json"
 
-# The first class that an error belongs to decides.
+# The first class that matches an error decides.
 STATUS_BY_ERROR: dict[type[errors.DbcareError], HTTPStatus] = {
     errors.StudyNotFoundError: HTTPStatus.NOT_FOUND,
     errors.StudyExistsError: HTTPStatus.CONFLICT,
@@ -39,7 +39,7 @@ class RefusalError(Exception):
 def make_problem(
     status: HTTPStatus, detail: str, error: str | None = None, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return a problem; `error` names the library's exception, so that a client can raise the same."""
+    """Return a problem; `error` names the library's exception, so that a client can raise it too."""
     body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
     if error is not None:
         body["error"] = error
@@ -52,7 +52,7 @@ def find_status(error: errors.DbcareError) -> HTTPStatus:
 
 
 def public_message(error: errors.DbcareError) -> str:
-    """Return what clients are told of an error; where the studies are kept is not their business."""
+    """Return what clients are told about an error: not where the studies are kept."""
     if isinstance(error, errors.StorageError):
         LOG.error("%s", error)
         return "The database is unavailable; see the server's log. Retry later."

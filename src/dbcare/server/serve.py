@@ -1,4 +1,4 @@
-"""Run the service, and refuse to be open to the world."""
+"""Run the service; until a key exists, only for this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import AccessRecords, open_records
 from dbcare.server.app import make_app
 
-GRACE_SECONDS = 5  # that responses in progress have once the server is told to stop
+SHUTDOWN_SECONDS = 5  # for responses in progress when the server is told to stop
 MAX_CONNECTIONS = 1000
 
 
@@ -26,26 +26,26 @@ def serve(
     announce: Callable[[str, bool], None] | None = None,
     records: AccessRecords | None = None,
 ) -> None:
-    """Serve until told to stop; without any key, on this machine only.
+    """Serve until told to stop; until a key exists, for this machine only.
 
-    `storage` is an address or a store, and `records` is where keys are kept, as in `make_app`. Once the server listens,
-    `announce` is called with its address, and whether keys are required.
+    `storage` and `records` are as in `make_app`. Once the server listens, `announce` is called with its address and
+    whether keys are required.
     """
     store = open_store(storage)
-    kept = open_records(store) if records is None else records
-    protected = Keys(kept).any()
+    records = open_records(store) if records is None else records
+    protected = Keys(records).any()
     if not protected and not is_loopback(host):
         raise InvalidValueError(
-            f"`host` must be a loopback address such as 127.0.0.1 as long as no key exists but got {host}; "
-            "create one: dbcare keys create --role admin --name me."
+            f"`host` must be a loopback address such as 127.0.0.1 until a key exists but got {host}; "
+            "to create one: dbcare keys create --role admin --name me."
         )
     config = uvicorn.Config(
-        make_app(store, records=kept),
+        make_app(store, records=records),
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_keep_alive=60,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         limit_concurrency=MAX_CONNECTIONS,
     )
     with open_listener(host, port) as listener:
@@ -56,7 +56,7 @@ def serve(
 
 
 def open_listener(host: str, port: int) -> socket.socket:
-    """Return a socket that accepts connections there."""
+    """Return a socket that accepts connections at an address of this machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)

@@ -1,4 +1,4 @@
-"""Server-sent events: what a page shows, sent again whenever it has changed."""
+"""Server-sent events: what a page shows, sent whenever it changes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from starlette.concurrency import run_in_threadpool
 from dbcare.server.problems import RefusalError
 
 POLL_SECONDS = 0.5
-MAX_STREAMS = 200  # per process: each takes some of its time
-POLLS_PER_COMMENT = 30  # without news, after which a comment keeps the connection alive
+MAX_STREAMS = 200  # per process: each costs some of its time
+POLLS_PER_COMMENT = 30  # after so many without news, a comment keeps the connection alive
 
 
 class Streams:
-    """The streams of one service."""
+    """The open streams of one service, of which there is a limited number."""
 
     def __init__(self) -> None:
         self._open: set[object] = set()
 
     def stream(self, request: Request, look: Callable[[], str | None]) -> StreamingResponse:
-        """Send what `look` returns, in one line, when it is new; end when it returns None."""
+        """Send what `look` returns, a line of text, whenever it changes; end when it returns None."""
         if len(self._open) >= MAX_STREAMS:
             raise RefusalError(
-                HTTPStatus.SERVICE_UNAVAILABLE, f"Too many live pages: at most {MAX_STREAMS} can be kept up to date."
+                HTTPStatus.SERVICE_UNAVAILABLE, f"Too many open pages: at most {MAX_STREAMS} can be updated live."
             )
 
         async def events() -> AsyncIterator[str]:

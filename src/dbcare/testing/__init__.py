@@ -1,6 +1,22 @@
-"""Conformance suites: what a policy, a store or a study of your own must pass before it can be trusted.
+"""Conformance suites: checks that a policy, a store or a study of your own must pass before it can be trusted.
 
-Subclass a suite in a test file and say what to check; pytest then runs every check on it.
+PolicySuite   what every `Policy` promises; define `policies`
+StoreSuite    what every `Store` promises; define `make`, and `open_again` where that is possible
+StudySuite    what every `Study` promises, wherever it is kept; define `make`
+
+Subclass a suite in a test file; pytest collects the subclass and runs every check on what it returns.
+
+    from collections.abc import Iterable
+
+    from dbcare import Policy, Uniform
+    from dbcare.testing import PolicySuite
+
+
+    class TestUniform(PolicySuite):
+        def policies(self) -> Iterable[Policy]:
+            return [Uniform(arms=3, pulls=10)]
+
+To see the compared values when a check fails, call `pytest.register_assert_rewrite("dbcare.testing")` in conftest.py.
 """
 
 from dbcare.testing.policy_suite import PolicySuite as PolicySuite

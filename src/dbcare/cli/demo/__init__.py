@@ -1,1 +1,1 @@
-"""`dbcare demo`: `shop`, the study that is simulated; `scene` and `chart`, how it is drawn; `command`, the command."""
+"""`dbcare demo`: `shop` simulates the study, `scene` and `chart` draw it, and `command` is the command."""

@@ -1,4 +1,4 @@
-"""Lines drawn in characters, 2 by 4 dots to a character (braille)."""
+"""Line charts in braille characters, each of which has 2 by 4 dots."""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from rich.text import Text
 
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a character
-TICKS = 4  # at most, above 0; half of them are labelled
-ROOMY = 12  # rows from which on all are
+MAX_TICKS = 4  # above 0
+MIN_ROWS_FOR_ALL_LABELS = 12  # a lower chart labels every other tick
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """Points from left to right, none below 0."""
+    """Points from left to right, with no coordinate below 0."""
 
     points: Sequence[tuple[float, float]]
     style: str
@@ -23,33 +23,33 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Axes:
-    """From 0 to `right` and to `top`; what is higher is cut off."""
+    """Axes from 0 to `right` and from 0 to `top`; whatever is higher is cut off."""
 
     right: float
     top: float
-    step: float  # between labels
+    step: float  # between ticks
 
     @classmethod
     def up_to(cls, right: float, height: float) -> "Axes":
-        """With labels at round numbers, the last of them at or above `height`."""
+        """Create axes with ticks at round numbers, the highest at or above `height`."""
         power = 10.0 ** math.floor(math.log10(height))
         steps = (power * share for share in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0))
-        step = next(step for step in steps if height <= TICKS * step)
+        step = next(step for step in steps if height <= MAX_TICKS * step)
         return cls(right, math.ceil(height / step) * step, step)
 
 
-def chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) -> list[Text]:
-    """Rows of text, the labels of the scale at the left; where lines meet, the last one is seen."""
+def draw_chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) -> list[Text]:
+    """Return rows of text, with labels on the left; where lines meet, the last one is on top."""
     labels = {
         height - 1 - round(tick * axes.step / axes.top * (height - 1)): f"{tick * axes.step:,g}"
-        for tick in range(0, round(axes.top / axes.step) + 1, 1 if height >= ROOMY else 2)
+        for tick in range(0, round(axes.top / axes.step) + 1, 1 if height >= MIN_ROWS_FOR_ALL_LABELS else 2)
     }
     margin = max(map(len, labels.values()))
     columns = max(1, width - margin - 1)
     cells = [[0] * columns for _ in range(height)]
     styles = [[""] * columns for _ in range(height)]
     for line in lines:
-        for across, down in _dots(line, axes, 2 * columns, 4 * height):
+        for across, down in _find_dots(line, axes, 2 * columns, 4 * height):
             row, column = down // 4, across // 2
             cells[row][column] |= DOTS[down % 4][across % 2]
             styles[row][column] = line.style
@@ -64,21 +64,21 @@ def chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) -> li
     return rows
 
 
-def _dots(line: ChartLine, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
-    """The dots of a line, across and down: its points, and what lies between neighbours."""
+def _find_dots(line: ChartLine, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
+    """Return the dots of a line, as (across, down): its points and those in between."""
     places = [
         (round(right / axes.right * (columns - 1)), rows - 1 - round(up / axes.top * (rows - 1)))
         for right, up in line.points
     ]
-    found = set(places)
+    dots = set(places)
     for before, after in pairwise(places):
         steps = max(abs(after[0] - before[0]), abs(after[1] - before[1]))
-        found |= {
-            (_between(before[0], after[0], step / steps), _between(before[1], after[1], step / steps))
+        dots |= {
+            (_interpolate(before[0], after[0], step / steps), _interpolate(before[1], after[1], step / steps))
             for step in range(1, steps)
         }
-    return {(across, down) for across, down in found if 0 <= across < columns and 0 <= down < rows}
+    return {(across, down) for across, down in dots if 0 <= across < columns and 0 <= down < rows}
 
 
-def _between(before: int, after: int, share: float) -> int:
+def _interpolate(before: int, after: int, share: float) -> int:
     return round(before + (after - before) * share)

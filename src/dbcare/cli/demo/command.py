@@ -1,4 +1,4 @@
-"""`dbcare demo`: a simulated study, watched at a terminal."""
+"""`dbcare demo`: watch a simulated study in the terminal."""
 
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
     from dbcare.cli.demo.shop import Moment
 
-FRAMES = 15  # a second
-HOLD = 0.15  # of the time, for the last picture
+FRAMES_PER_SECOND = 15
+HOLD_SHARE = 0.15  # of the time, for the last frame
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long it takes.")] = 20.0,
-    seed: Annotated[int, typer.Option(help="Seed of the visitors.")] = 0,
+    seconds: Annotated[float, typer.Option(help="How long the animation takes, in seconds.")] = 20.0,
+    seed: Annotated[int, typer.Option(help="Random seed of the visitors.")] = 0,
 ) -> None:
-    """Watch a study find the best of five front pages of a shop; everything is simulated."""
+    """Watch a simulated study find the best of five home pages for a shop."""
     from rich.console import Console
 
     from dbcare import validation
@@ -32,7 +32,7 @@ def demo(
         validation.positive("seconds", seconds)
         moments = simulate(validation.whole("seed", seed, at_least=0))
     if not at_terminal():
-        for line in scene.summary(moments[-1]):
+        for line in scene.summarize(moments[-1]):
             typer.echo(line)
         return
     console = Console(highlight=False)
@@ -40,22 +40,22 @@ def demo(
         play(moments, seconds, console)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    scene.ending(moments[-1], console)
+    scene.print_ending(moments[-1], console)
 
 
 def play(moments: "list[Moment]", seconds: float, console: "Console") -> None:
-    """Show the moments one after another on a screen of their own, in about the time given."""
+    """Show the moments one after another on a separate screen, within `seconds`."""
     from rich.live import Live
 
     from dbcare.cli.demo import scene
 
-    axes = scene.axes_of(moments)
-    begin, moving = time.monotonic(), seconds * (1.0 - HOLD)
+    axes = scene.make_axes(moments)
+    start, moving = time.monotonic(), seconds * (1.0 - HOLD_SHARE)
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
-            passed = time.monotonic() - begin
+            passed = time.monotonic() - start
             last = min(len(moments) - 1, int(passed / moving * (len(moments) - 1)))
-            live.update(scene.frame(moments[: last + 1], axes, console.width, console.height), refresh=True)
+            live.update(scene.make_frame(moments[: last + 1], axes, console.width, console.height), refresh=True)
             if passed >= seconds:
                 return
-            time.sleep(min(1.0 / FRAMES, seconds - passed))
+            time.sleep(min(1.0 / FRAMES_PER_SECOND, seconds - passed))

@@ -1,7 +1,7 @@
-"""A shop that looks for its best front page, simulated: visitors, several servers, answers that come late.
+"""A simulated shop looking for its best home page, with visitors, several servers, and rewards that arrive late.
 
-The study is a real one, in memory. A visitor who buys does so within minutes; that one does not buy is known only after
-half an hour, so answers come in another order than they were asked for.
+The study is a real one, in memory. Visitors who buy do so within minutes; that a visitor does not buy is known only
+after half an hour, so rewards arrive out of order.
 """
 
 import heapq
@@ -18,25 +18,25 @@ from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.trial import Trial
 
 RATES = {
-    "As it is now": 0.10,
+    "Current page": 0.10,
     "20% off today": 0.14,
-    "Made by hand": 0.12,
-    "Free delivery": 0.16,
+    "Handmade": 0.12,
+    "Free shipping": 0.16,
     "Countdown": 0.07,
 }
-TODAY = "As it is now"
+CURRENT = "Current page"
 PRICE = 0.40  # of a visitor
-SEASON, PROFIT = 4_000, 15  # visitors to come, and what a sale earns
-VALUE = SEASON * PROFIT
+FUTURE_VISITORS, PROFIT = 4_000, 15  # visitors after the study, and what a sale earns
+VALUE = FUTURE_VISITORS * PROFIT
 SERVERS = 8
-SALE, NO_SALE = (2.0, 12.0), (28.0, 32.0)  # minutes until it is known
-PATIENCE = 3.0  # minutes until a server without a trial asks again
-RECENT = 50  # asks that the present shares are of
+SALE_MINUTES, NO_SALE_MINUTES = (2.0, 12.0), (28.0, 32.0)  # until it is known, at least and at most
+RETRY_MINUTES = 3.0  # until a server without a trial asks again
+RECENT_TRIALS = 50  # of which the recent shares are computed
 
 
 @dataclass(frozen=True)
 class Shopper:
-    """Someone who was shown a page, and what they will do."""
+    """A visitor who was shown a page, and whether they will buy."""
 
     trial: Trial
     buys: bool
@@ -44,16 +44,16 @@ class Shopper:
 
 @dataclass(frozen=True)
 class Moment:
-    """The study right after an answer."""
+    """The study right after a reward."""
 
     minutes: float
     status: Status
     choice: Recommendation
-    recent: tuple[float, ...]  # each arm's share of the latest asks
+    recent: tuple[float, ...]  # each arm's share of the latest trials
 
 
 def simulate(seed: int) -> list[Moment]:
-    """The whole study, answer by answer."""
+    """Run the whole study and return it reward by reward."""
     settings = Settings(tuple(RATES), cost=PRICE / VALUE, value=VALUE, bounds=(0.0, 1.0), seed=seed)
     store = MemoryStore()
     store.create("shop", settings.to_dict(), time.time())
@@ -62,7 +62,7 @@ def simulate(seed: int) -> list[Moment]:
     due: list[tuple[float, int, int, Shopper | None]] = [
         (0.1 * server, next(order), server, None) for server in range(SERVERS)
     ]
-    latest: deque[str] = deque(maxlen=RECENT)
+    latest: deque[str] = deque(maxlen=RECENT_TRIALS)
     moments: list[Moment] = []
     while due:
         now, _, server, visitor = heapq.heappop(due)
@@ -74,10 +74,10 @@ def simulate(seed: int) -> list[Moment]:
             break
         trial = study.ask(lease=None, worker=f"server {server}")
         if trial is None:
-            heapq.heappush(due, (now + PATIENCE, next(order), server, None))
+            heapq.heappush(due, (now + RETRY_MINUTES, next(order), server, None))
             continue
         latest.append(trial.arm)
         visitor = Shopper(trial, chance.random() < RATES[trial.arm])
-        known = now + chance.uniform(*(SALE if visitor.buys else NO_SALE))
-        heapq.heappush(due, (known, next(order), server, visitor))
+        arrival = now + chance.uniform(*(SALE_MINUTES if visitor.buys else NO_SALE_MINUTES))
+        heapq.heappush(due, (arrival, next(order), server, visitor))
     return moments

@@ -110,7 +110,7 @@ def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANT
 
 
 def _count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
-    """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (exceeded with P < 1e-18)."""
+    """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (longer has P < 1e-18)."""
     boundary = two_arm_boundary(policy.tables)
     n = np.arange(1, boundary.size + 1)
     spread = math.sqrt(sum(arm.sigma**2 for arm in bandit.arms))

@@ -28,6 +28,19 @@ class TwoArmLaw:
     capped       P(stopped at the last epoch with both arms left)
     quantiles    [gap, level]: the least number of pulls not exceeded with probability at least levels[level]
     mass_defect  distance from 1 of the total probability of all outcomes, at the worst gap
+
+    Parameters
+    ----------
+    gaps, error, regret, mean_pulls, deviation_pulls, capped, levels, quantiles : array
+        As above.
+    mass_defect : float
+        As above.
+
+    Examples
+    --------
+    >>> from dbcare import Uniform, evaluate_grid
+    >>> evaluate_grid(Uniform(arms=2, pulls=10), [0.5, 1.0]).mean_pulls
+    array([20., 20.])
     """
 
     gaps: Floats

@@ -1,11 +1,11 @@
-"""The paper's experiments, each as a TOML file of the kind that `dbcare sweep` takes (see `lab.definition`)."""
+"""The paper's experiments, each defined in a TOML file as for `dbcare sweep` (see `lab.definition`)."""
 
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-NAMES = ("two_arm", "one_sparse", "linear_decay", "drug")  # in the order of the report
+NAMES = ("two_arm", "one_sparse", "linear_decay", "drug")  # in report order
 
 
-def file(name: str) -> Path:
-    """The definition of one experiment."""
+def find_definition(name: str) -> Path:
+    """Return the file that defines an experiment."""
     return FOLDER / f"{name}.toml"

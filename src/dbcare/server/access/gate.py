@@ -1,8 +1,8 @@
-"""The gate in front of every route: who sent the request, and may they?
+"""The gate in front of every route: who sent a request, and whether they may.
 
-A program sends its key as `Authorization: Bearer ...`. A browser sends the cookie of its session and, for anything that
-changes something, the session's token, which pages of other sites cannot know. As long as no key was ever created,
-anyone on this machine has access; then requests that a browser sends for another site are refused.
+A program sends its key as `Authorization: Bearer ...`. A browser sends the cookie of its session and, with every
+change, the session's token, which pages of other sites cannot know. Until the first key is created, anyone on this
+machine has access; requests that a browser sends for another site are then refused.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Gate:
         self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and when
 
     def identify(self, request: Request, text: str | None) -> Visitor | None:
-        """Return who sent a request, by the key or else by the browser's session; None for strangers."""
+        """Return who sent a request, by its key or else by the browser's session; None for a stranger."""
         if text is not None:
             key = self.keys.find(text)
             if key is None:
@@ -72,12 +72,12 @@ class Gate:
         return Visitor(Role.ADMIN, "anyone on this machine")
 
     def _recognize(self, text: str | None) -> Visitor | None:
-        """Return who sent the same key just now, so that busy programs are not looked up again and again."""
-        at, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
-        return visitor if time.monotonic() - at < FRESH_SECONDS else None
+        """Return who sent the same key just now, so that the key of a busy program is not looked up every time."""
+        checked_at, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
+        return visitor if time.monotonic() - checked_at < FRESH_SECONDS else None
 
     def needs(self, role: Role) -> Callable[[Request], Awaitable[Visitor]]:
-        """Return a dependency that admits those who have the role."""
+        """Return a dependency that admits visitors with the role."""
 
         async def enter(request: Request) -> Visitor:
             text = read_key(request)
@@ -104,13 +104,13 @@ class Gate:
 
 
 def read_key(request: Request) -> str | None:
-    """Return what follows `Bearer`; None if there is no such header."""
+    """Return the key in the `Authorization` header; None if there is none."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else None
 
 
 def _is_foreign(request: Request) -> bool:
-    """Return whether a request comes from elsewhere, under another machine's name, or for a page that is not ours."""
+    """Return whether a request comes from another machine, under another host's name, or from another site's page."""
     was_proxied = any(name == "forwarded" or name.startswith("x-forwarded-") for name in request.headers)
     is_local = request.client is not None and is_loopback(request.client.host)
     origin = _parse_origin(f"http://{request.headers.get('host', '')}")
@@ -118,7 +118,7 @@ def _is_foreign(request: Request) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach that address."""
+    """Return whether an address can be reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -126,7 +126,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_cross_site(request: Request) -> bool:
-    """Return whether a browser says that this changes something for a page that is not ours."""
+    """Return whether a browser says that a change comes from another site's page."""
     if request.method in SAFE_METHODS:
         return False
     origin = request.headers.get("origin")
@@ -138,7 +138,7 @@ def is_cross_site(request: Request) -> bool:
 
 
 def _parse_origin(address: str) -> tuple[str, int] | None:
-    """Return host and port of an origin; None if it cannot be parsed."""
+    """Return the host and port of an origin; None if it cannot be parsed."""
     try:
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as salted hashes, revoked for good."""
+"""API keys: shown once, stored as salted hashes, revoked for good."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Keys:
 
     def create(self, name: str, role: str) -> tuple[Key, str]:
         """Create a key; return it with its text, PREFIX_id_secret, which is stored nowhere."""
-        checked = validation.text("name", name)
-        of_role = Role(validation.one_of("role", role, list(Role)))
+        validation.text("name", name)
+        validation.one_of("role", role, list(Role))
         identity, salt, secret = secrets.token_hex(6), secrets.token_hex(16), make_secret()
-        record = KeyRecord(identity, checked, str(of_role), salt, make_digest(salt, secret), time.time())
+        record = KeyRecord(identity, name, str(role), salt, make_digest(salt, secret), time.time())
         self._records.add_key(record)
         return _make_key(record), f"{PREFIX}_{identity}_{secret}"
 
@@ -51,15 +51,15 @@ class Keys:
         return [_make_key(record) for record in self._records.list_keys()]
 
     def any(self) -> bool:
-        """Return whether a key was ever created: from then on nobody has access without one."""
+        """Return whether a key was ever created; from then on, nobody has access without one."""
         if not self._any:
             self._any = bool(self._records.list_keys())
         return self._any
 
     def revoke(self, identity: str) -> None:
-        """Revoke a key, and with it the sessions that were opened with it."""
+        """Revoke a key, which ends the sessions that were opened with it."""
         if not self._records.revoke_key(identity, time.time()):
-            raise InvalidValueError(f"`key` must be the id of a key in use but got {identity!r}.")
+            raise InvalidValueError(f"`key` must be the id of an active key but got {identity!r}.")
 
     def find(self, text: str) -> Key | None:
         """Return the active key matching `text`, or None; a wrong secret takes as long to reject as a right one."""
@@ -80,5 +80,5 @@ def _make_key(record: KeyRecord) -> Key:
     return Key(record.id, record.name, Role(record.role), _iso_time(record.created), revoked)
 
 
-def _iso_time(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat()
+def _iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

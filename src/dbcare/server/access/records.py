@@ -1,7 +1,7 @@
-"""Where keys and browser sessions are kept: never as they were given out, only as hashes.
+"""Where keys and browser sessions are kept; secrets only as hashes.
 
-`AccessRecords` is all that the service asks for. In a database they are next to the studies; for a store of another
-kind they are in the memory of the process, unless you pass records of your own to `make_app`.
+The service uses `AccessRecords` and nothing more. If the studies are in a database, the records are next to them; with
+any other store they are in the memory of the process, unless you pass records of your own to `make_app`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dbcare.server.access.tables import TABLES, keys, sessions
 
 @dataclass(frozen=True)
 class KeyRecord:
-    """A key as it is stored; times are in seconds since 1970."""
+    """A key as it is stored. Times are in seconds since 1970."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class KeyRecord:
 
 @dataclass(frozen=True)
 class SessionRecord:
-    """A browser's session as it is stored: the hash of its cookie, its key, and the token that its forms carry."""
+    """A browser's session as it is stored: hash of its cookie, id of its key, and the token that its forms carry."""
 
     hash: str
     key: str
@@ -50,15 +50,15 @@ class AccessRecords(ABC):
 
     @abstractmethod
     def list_keys(self) -> list[KeyRecord]:
-        """Return all keys, oldest first, including revoked ones."""
+        """List all keys, oldest first, including revoked ones."""
 
     @abstractmethod
     def find_key(self, identity: str) -> KeyRecord | None:
-        """Return a key, revoked or not."""
+        """Return the key with that id, revoked or not; None if there is none."""
 
     @abstractmethod
     def revoke_key(self, identity: str, at: float) -> bool:
-        """Revoke a key; return whether there was one in use."""
+        """Revoke a key; return whether it was active."""
 
     @abstractmethod
     def add_session(self, record: SessionRecord, now: float) -> None:
@@ -66,15 +66,15 @@ class AccessRecords(ABC):
 
     @abstractmethod
     def find_session(self, session_hash: str) -> SessionRecord | None:
-        """Return a session, expired or not."""
+        """Return the session with that hash, expired or not; None if there is none."""
 
     @abstractmethod
     def remove_session(self, session_hash: str) -> None:
-        """Remove a session, if it is there."""
+        """Remove a session, if it exists."""
 
 
 class MemoryRecords(AccessRecords):
-    """Records that end with the process."""
+    """Records in memory, which are lost when the process ends."""
 
     def __init__(self) -> None:
         self._keys: dict[str, KeyRecord] = {}
@@ -102,8 +102,8 @@ class MemoryRecords(AccessRecords):
 
     def add_session(self, record: SessionRecord, now: float) -> None:
         with self._lock:
-            kept = {name: session for name, session in self._sessions.items() if session.expires >= now}
-            self._sessions = {**kept, record.hash: record}
+            valid = {key: session for key, session in self._sessions.items() if session.expires >= now}
+            self._sessions = {**valid, record.hash: record}
 
     def find_session(self, session_hash: str) -> SessionRecord | None:
         return self._sessions.get(session_hash)
@@ -114,7 +114,7 @@ class MemoryRecords(AccessRecords):
 
 
 class SqlRecords(AccessRecords):
-    """Records in the database that has the studies."""
+    """Records in the database that holds the studies."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
@@ -134,8 +134,8 @@ class SqlRecords(AccessRecords):
         return None if row is None else KeyRecord(**row._mapping)
 
     def revoke_key(self, identity: str, at: float) -> bool:
-        in_use = (keys.c.id == identity) & keys.c.revoked.is_(None)
-        return self._change(sa.update(keys).where(in_use).values(revoked=at)) > 0
+        is_active = (keys.c.id == identity) & keys.c.revoked.is_(None)
+        return self._change(sa.update(keys).where(is_active).values(revoked=at)) > 0
 
     def add_session(self, record: SessionRecord, now: float) -> None:
         with self._store.transaction(write=True) as connection:

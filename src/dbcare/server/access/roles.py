@@ -1,15 +1,15 @@
-"""What a key allows."""
+"""Roles: what the holder of a key may do."""
 
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Each role may do everything that those before it may."""
+    """A role; each includes those before it."""
 
     VIEWER = "viewer"  # reads
     WORKER = "worker"  # asks and tells
     ADMIN = "admin"  # creates, pauses, stops, deletes
 
     def allows(self, needed: "Role") -> bool:
-        """Return whether this role may do what `needed` may."""
+        """Return whether this role includes `needed`."""
         return list(Role).index(self) >= list(Role).index(needed)

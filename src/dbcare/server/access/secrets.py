@@ -14,5 +14,5 @@ def make_secret() -> str:
 
 
 def make_digest(salt: str, secret: str) -> str:
-    """Return the hash of a secret, which is itself random and long, so that no slow hash is needed."""
+    """Return the hash of a secret; a slow hash is not needed, since secrets are long and random."""
     return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Sessions of browsers: opened with a key, kept as hashes, ended by signing out, by time, or with the key."""
+"""Browser sessions: opened with a key; they end when the user signs out, after some hours, or with their key."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SESSION_SECONDS = 12 * 3600.0
 
 @dataclass(frozen=True)
 class BrowserSession:
-    """Who is signed in, and the token that forms must carry."""
+    """Who is signed in, and the token that their forms must carry."""
 
     role: Role
     name: str
     csrf: str
 
     def issued(self, token: str | None) -> bool:
-        """Return whether a form comes from a page of this session."""
+        """Return whether a form's token is that of this session."""
         return token is not None and hmac.compare_digest(token.encode(), self.csrf.encode())
 
 
@@ -34,7 +34,7 @@ class Sessions:
         self._records = records
 
     def open(self, key: Key) -> str:
-        """Open a session; return its text, which goes into the cookie and nowhere else."""
+        """Open a session; return the text of its cookie, which is stored nowhere."""
         text, now = make_secret(), time.time()
         self._records.add_session(
             SessionRecord(make_digest("", text), key.id, make_secret(), now + SESSION_SECONDS), now
@@ -42,15 +42,15 @@ class Sessions:
         return text
 
     def find(self, text: str) -> BrowserSession | None:
-        """Return the session of a cookie, if neither it nor its key has ended."""
+        """Return the session of a cookie; None if it has ended, or its key was revoked."""
         session = self._records.find_session(make_digest("", text))
         if session is None or session.expires < time.time():
             return None
         key = self._records.find_key(session.key)
-        return (
-            None if key is None or key.revoked is not None else BrowserSession(Role(key.role), key.name, session.csrf)
-        )
+        if key is None or key.revoked is not None:
+            return None
+        return BrowserSession(Role(key.role), key.name, session.csrf)
 
     def close(self, text: str) -> None:
-        """Sign out."""
+        """End the session of a cookie."""
         self._records.remove_session(make_digest("", text))

@@ -1,4 +1,4 @@
-"""The tables for keys and sessions, in the database that has the studies."""
+"""Tables for keys and sessions, in the database that holds the studies."""
 
 from __future__ import annotations
 

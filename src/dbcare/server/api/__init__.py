@@ -1,7 +1,7 @@
 """The JSON API under /v1.
 
-schemas          requests and responses; `option_models`, those made from options
-studies          routes for studies; `planning`, for plans
-fast_route       a shorter way to the routes that are used all the time
+schemas          requests and responses; `option_models`, requests built from option definitions
+studies          routes for studies; `planning`, the route for plans
+fast_route       a shorter way to the two busiest routes
 openapi          the API's description
 """

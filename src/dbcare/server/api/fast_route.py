@@ -1,7 +1,7 @@
-"""Routes that are used all the time: described like all others, but called without the framework's detours.
+"""A route for endpoints that are called all the time: described by FastAPI, but called without its overhead.
 
-FastAPI spends longer on finding out what an endpoint wants than a study needs to respond. These endpoints take a study,
-a body and an idempotency key, in this order, and are called with exactly that.
+FastAPI spends longer on resolving an endpoint's parameters than a study needs to respond. These endpoints take a study,
+a body and, some of them, an idempotency key, in this order, and are called with just that.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 def make_fast_route(enter: Callable[[Request], Awaitable[Visitor]], studies: OpenStudies) -> type[APIRoute]:
-    """Return a kind of route that admits whom `enter` does, and calls its endpoint in a thread for writers."""
+    """Return a class of routes that admit visitors as `enter` does, and run their endpoint in a thread for writing."""
 
     class FastRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-            """Return a handler that calls the endpoint with a study, a body and a key."""
+            """Return a handler that calls the endpoint directly."""
             endpoint: Callable[..., BaseModel | None] = self.endpoint
             assert self.body_field is not None
             body_model: type[BaseModel] = self.body_field.field_info.annotation  # type: ignore[assignment]

@@ -14,7 +14,7 @@ KEY_HELP = "An API key, created with `dbcare keys create`."
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the schema with the keys that routes need, errors under their content type, and pairs as lists."""
+    """Return the schema with the key that each route requires, errors under their content type, and pairs as lists."""
     if app.openapi_schema is None:
         schema = FastAPI.openapi(app)
         schema["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "description": KEY_HELP}}
@@ -30,7 +30,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _replace_tuples(node: Any) -> Any:
-    """Replace tuples by lists: client generators know lists, few know `prefixItems`, and ours have one type each."""
+    """Replace tuples, whose items are all of one type here, by lists: few client generators know `prefixItems`."""
     if isinstance(node, list):
         return [_replace_tuples(item) for item in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The planner's route: what an experiment would cost, before any data."""
+"""The route of the planner: what an experiment would cost, before any data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbcare.server.access.roles import Role
 from dbcare.server.api.option_models import PlanFor
 from dbcare.server.problems import RefusalError
 
-MIN_COST = 1e-7  # of a pull in units of the loss: less would take long to simulate
+MIN_COST = 1e-7  # of a pull, in units of the loss; a smaller one takes long to simulate
 MAX_QUEUED_PLANS = 3
 RETRY_SECONDS = 5
 
@@ -24,10 +24,10 @@ RETRY_SECONDS = 5
 def make_routes(gate: Gate) -> APIRouter:
     """Return the route /v1/plan."""
     router = APIRouter(prefix="/v1", tags=["planning"])
-    one_at_a_time = CapacityLimiter(1)  # a plan keeps all CPUs busy, and must not take a thread from others
+    one_at_a_time = CapacityLimiter(1)  # a plan uses all CPUs; it must not take up a thread of the other routes
 
     @router.post("/plan", dependencies=[Depends(gate.needs(Role.VIEWER))])
-    async def make_plan(wanted: PlanFor) -> dict[str, Any]:  # type: ignore[valid-type]  # a model made from options
+    async def make_plan(wanted: PlanFor) -> dict[str, Any]:  # type: ignore[valid-type]  # built from options
         """Plan an experiment as `dbcare.plan` does: a row per gap and policy, and advice in sentences."""
         options: dict[str, Any] = wanted.model_dump()  # type: ignore[attr-defined]
         price = Risk.simple_regret(options["cost"], price=options["price"], value=options["value"])

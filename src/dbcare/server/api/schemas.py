@@ -20,7 +20,7 @@ TrialNumber = Annotated[int, Field(ge=1, lt=2**53)]
 
 
 def strict(**example: Any) -> ConfigDict:
-    """Return a configuration that refuses unknown fields and shows an example."""
+    """Return a configuration that rejects unknown fields and shows an example."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [example]})
 
 
@@ -32,17 +32,17 @@ class Listed(BaseModel):
     arms: int
     counted: int
     spent: float
-    unit: str | None  # of money; null where amounts are in units of the loss
+    unit: str | None  # the currency; null if amounts are in units of the loss
     recommended: str
     verdict: str
 
     @classmethod
     def from_study(cls, study: Study) -> Listed:
-        """Return that line."""
+        """Summarize a study."""
         status, choice, settings = study.status(), study.recommendation(), study.settings
         return cls(
             name=study.name,
-            state=status.state,  # type: ignore[arg-type]  # one of them
+            state=status.state,  # type: ignore[arg-type]  # one of these three
             arms=len(settings.arms),
             counted=status.counted,
             spent=status.spent,
@@ -62,7 +62,7 @@ class StudyOut(BaseModel):
 
     @classmethod
     def from_study(cls, study: Study) -> StudyOut:
-        """Return all of that."""
+        """Describe a study."""
         return cls(
             name=study.name,
             settings=study.settings.to_dict(),
@@ -78,7 +78,7 @@ class Checked(BaseModel):
 
 
 class Ask(BaseModel):
-    """As `Study.ask`. A lease is "90s", "30m", "2h", "1d", a number of seconds, or null for no limit."""
+    """A request for trials, as in `Study.ask`. A lease is "90s", "30m", "2h", "1d", seconds, or null for no limit."""
 
     model_config = strict(n=1, lease="30m", worker="shop-3")
 
@@ -96,7 +96,7 @@ class Asked(BaseModel):
 
 
 class TrialOut(BaseModel):
-    """One observation to make: of `arm`, to be told by `expires` (seconds since 1970)."""
+    """A trial to run: of `arm`, to be told by `expires` (seconds since 1970)."""
 
     id: int
     arm: str
@@ -113,7 +113,7 @@ class Answer(BaseModel):
 
 
 class Answers(BaseModel):
-    """Many rewards at once: all are recorded, or none."""
+    """Many rewards: all are recorded, or none."""
 
     model_config = strict(answers=[{"trial": 1, "reward": 0.7}, {"trial": 2, "reward": 0.0}])
 
@@ -130,14 +130,14 @@ class Failure(BaseModel):
 
 
 class Observation(BaseModel):
-    """A reward of an arm, observed elsewhere."""
+    """A reward of `arm` that was observed elsewhere."""
 
     arm: Name
     reward: Number
 
 
 class Observations(BaseModel):
-    """As `Study.add`: they count in this order, and are charged."""
+    """Observations to add, as in `Study.add`: they count in this order, and are charged."""
 
     model_config = strict(observations=[{"arm": "A", "reward": 0.7}])
 
@@ -145,7 +145,7 @@ class Observations(BaseModel):
 
 
 class Stop(BaseModel):
-    """Why a study is stopped for good."""
+    """Why to stop a study for good."""
 
     model_config = strict(reason="the campaign is over")
 
@@ -153,7 +153,7 @@ class Stop(BaseModel):
 
 
 class Retire(BaseModel):
-    """An arm to withdraw, and why."""
+    """An arm to retire, and why."""
 
     model_config = strict(arm="C", reason="out of stock")
 
@@ -169,7 +169,7 @@ class Health(BaseModel):
 
 
 class Problem(BaseModel):
-    """RFC 9457; `error` names the library's exception."""
+    """Problem details (RFC 9457); `error` names the library's exception."""
 
     type: str
     title: str

@@ -21,7 +21,7 @@ from dbcare.server.api.schemas import Name
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 
-FORMULA_STARTS = ("=", "+", "-", "@")  # of a spreadsheet's cell
+FORMULA_STARTS = ("=", "+", "-", "@")  # in a spreadsheet
 Key = Annotated[
     str | None,
     Header(
@@ -34,7 +34,7 @@ Key = Annotated[
 
 
 class StudyRoutes:
-    """Builds the routes under /v1/studies, and the dependencies that they share."""
+    """The routes under /v1/studies, and the dependencies that they share."""
 
     def __init__(self, gate: Gate, studies: OpenStudies, metrics: Metrics) -> None:
         self.gate = gate
@@ -43,7 +43,7 @@ class StudyRoutes:
         self.router = APIRouter(prefix="/v1/studies", tags=["studies"])
 
     def build(self) -> APIRouter:
-        """Return all routes; the two that are used most come first, since routes are tried in order."""
+        """Return all routes; the two busiest come first, since routes are tried in order."""
         self._add_trial_routes()
         self._add_collection_routes()
         self._add_control_routes()
@@ -51,7 +51,7 @@ class StudyRoutes:
         return self.router
 
     def _find_study(self, role: Role) -> Any:
-        """Return a dependency: the study that the path names, for those who have the role."""
+        """Return a dependency: the study named in the path, for visitors with the role."""
         enter = self.gate.needs(role)
 
         async def find(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> Study:
@@ -62,7 +62,7 @@ class StudyRoutes:
         return Depends(find)
 
     def _post(self, path: str, **how: Any) -> Callable[..., Any]:
-        """Return a decorator for a route that changes something and responds with nothing."""
+        """Return a decorator for a route that changes something and responds without content."""
         return self.router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response, **how)
 
     def _add_trial_routes(self) -> None:
@@ -121,7 +121,7 @@ class StudyRoutes:
             return studies.view_all(schemas.Listed.from_study)
 
         @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
-        def create(new: NewStudy, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # made from options
+        def create(new: NewStudy, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # built from options
             """Create a study. With an Idempotency-Key, returns the existing study if its settings match."""
             options = new.model_dump()  # type: ignore[attr-defined]
             return schemas.StudyOut.from_study(create_in(studies.store, load_if_exists=key is not None, **options))
@@ -137,12 +137,12 @@ class StudyRoutes:
 
         @self._post("pause")
         def pause(study: Controlled) -> None:
-            """Hand out no trials until the study is resumed."""
+            """Pause the study: no trials are handed out until it is resumed."""
             study.pause()
 
         @self._post("resume")
         def resume(study: Controlled) -> None:
-            """Resume after a pause."""
+            """Resume a paused study."""
             study.resume()
 
         @self._post("stop")
@@ -152,7 +152,7 @@ class StudyRoutes:
 
         @self._post("retire")
         def retire(study: Controlled, which: schemas.Retire) -> None:
-            """Retire an arm; the study continues as if it had never been in it."""
+            """Retire an arm; the study continues as if it had never existed."""
             study.retire(which.arm, which.reason)
 
     def _add_report_routes(self) -> None:
@@ -176,12 +176,12 @@ class StudyRoutes:
 
         @router.get("/{name}/explain")
         def explain(study: Viewed) -> list[str]:
-            """Explain every elimination and the stop, in one sentence each."""
+            """Explain why each arm left and why the study stopped, one sentence each."""
             return study.explain()
 
         @router.get("/{name}/pending")
         def pending(study: Viewed) -> list[Pending]:
-            """Return the trials that have not been counted."""
+            """List the trials that have not been counted."""
             return study.pending()
 
         @router.get("/{name}/history")
@@ -195,7 +195,7 @@ class StudyRoutes:
             return schemas.Checked(events=study.check())
 
         @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": {"text/csv": {}}}})
-        def export(study: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # its name
+        def export(study: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # as in the URL
             """Return all trials, as JSON or CSV."""
             rows = study.trials()
             if format == "json":
@@ -204,8 +204,8 @@ class StudyRoutes:
 
 
 def _defuse_formulas(row: TrialRow) -> TrialRow:
-    """Mark names that a spreadsheet would take for a formula as text: people open the file."""
+    """Mark names as text that a spreadsheet would take for a formula."""
     changed = {
         name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA_STARTS)
     }
-    return replace(row, **changed)  # type: ignore[arg-type]  # both are texts
+    return replace(row, **changed)  # type: ignore[arg-type]  # both are strings

@@ -1,4 +1,4 @@
-"""Small pictures, as coordinates for templates: an axis for intervals, and sparklines."""
+"""Coordinates of small pictures: an axis for intervals, and sparklines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_POINTS = 40
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of rewards across a picture's width."""
+    """A range of rewards, drawn across a picture's width."""
 
     low: float
     high: float
@@ -31,17 +31,17 @@ class Axis:
         return cls(low - margin, high + margin)
 
     def percent(self, value: float) -> str:
-        """Return the position of a value."""
+        """Return the position of a value on the axis."""
         return f"{100.0 * (value - self.low) / (self.high - self.low):.2f}%"
 
     def text(self, value: float) -> str:
-        """Return a value with as many decimals as distinguish positions on the axis, the same for all values."""
+        """Return a value with as many decimals as the axis can resolve, the same for all values."""
         decimals = 2 - math.floor(math.log10(self.high - self.low))
         return f"{value:,.{min(12, max(0, decimals))}f}"
 
     @property
     def ticks(self) -> list[float]:
-        """Round numbers along it."""
+        """Round numbers along the axis."""
         rough = (self.high - self.low) / TARGET_TICKS
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(size * power for size in (1.0, 2.0, 5.0, 10.0) if size * power >= rough)
@@ -51,7 +51,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Spending, and the expected loss where there is one, as points of SVG lines on one logarithmic scale."""
+    """Spending, and the expected loss if there is one, as points of SVG lines on one logarithmic scale."""
 
     spent: str
     loss: str
@@ -61,7 +61,7 @@ def draw_sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
     """Return the sparkline of a study; None if there is too little to draw."""
     points = [point for point in history if point.spent > 0.0]
     every = max(1, len(points) // MAX_POINTS)
-    points = points[::-every][::-1]  # the last one stays
+    points = points[::-every][::-1]  # always with the last one
     spent = [(point.rewards, math.log(point.spent)) for point in points]
     loss = [(point.rewards, math.log(point.expected_loss)) for point in points if point.expected_loss]
     if len(spent) < 2:

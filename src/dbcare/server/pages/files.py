@@ -1,4 +1,4 @@
-"""Styles and scripts, each under a name that changes with its content, so that browsers may keep it forever."""
+"""Styles and scripts, each under a name that changes with its content, so that browsers can cache it forever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dbcare.server.problems import RefusalError
 
 TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 CACHE_FOREVER = "public, max-age=31536000, immutable"
-OURS = files("dbcare.server.pages") / "static"
+STATIC = files("dbcare.server.pages") / "static"
 PLOTLY = "plotly.js"
 STYLE_MARK = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
 
@@ -34,18 +34,18 @@ def _served_name(name: str) -> str:
     if name == PLOTLY:
         return f"plotly-{version('plotly')}.min.js"
     stem, _, suffix = name.rpartition(".")
-    return f"{stem}-{hashlib.sha256((OURS / name).read_bytes()).hexdigest()[:12]}.{suffix}"
+    return f"{stem}-{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}.{suffix}"
 
 
 @cache
-def _names() -> dict[str, str]:
-    """Return the files by the name they are served under."""
-    return {_served_name(name): name for name in (PLOTLY, *(each.name for each in OURS.iterdir()))}
+def _files_by_served_name() -> dict[str, str]:
+    """Map the name under which a file is served to the file's own name."""
+    return {_served_name(name): name for name in (PLOTLY, *(file.name for file in STATIC.iterdir()))}
 
 
 @cache
 def _read(name: str) -> bytes:
-    return (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else OURS / name).read_bytes()
+    return (files("plotly") / "package_data" / "plotly.min.js" if name == PLOTLY else STATIC / name).read_bytes()
 
 
 @cache
@@ -55,7 +55,7 @@ def _compress(name: str) -> bytes:
 
 @cache
 def style_marks() -> list[str]:
-    """Return the ids under which plotly.js looks for styles, which it would otherwise add against our policy."""
+    """Return the ids of the styles that plotly.js would add, against our security policy, if it did not find them."""
     return sorted({mark.decode() for mark in STYLE_MARK.findall(_read(PLOTLY))})
 
 
@@ -64,8 +64,8 @@ def make_routes() -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/static/{served}")
-    def file(request: Request, served: str) -> Response:
-        name = _names().get(served)
+    def send_file(request: Request, served: str) -> Response:
+        name = _files_by_served_name().get(served)
         if name is None:
             raise RefusalError(HTTPStatus.NOT_FOUND, "No such file.")
         headers = {"Cache-Control": CACHE_FOREVER, "Vary": "Accept-Encoding"}

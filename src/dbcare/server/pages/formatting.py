@@ -6,7 +6,7 @@ DURATIONS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
 def format_number(value: float) -> str:
-    """Return a number with four digits."""
+    """Return a number with four significant digits."""
     return f"{value:.4g}"
 
 
@@ -16,7 +16,7 @@ def format_count(value: int) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in the largest unit of which there is one."""
+    """Return a duration in its largest whole unit."""
     for size, name in DURATIONS:
         if seconds >= size:
             return f"{seconds / size:.0f} {name}"

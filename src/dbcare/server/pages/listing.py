@@ -31,13 +31,13 @@ class StudyRow:
 
 
 class StudyList:
-    """Makes the rows, and draws a study's sparkline again only once the study has changed: the list may be long."""
+    """Makes the rows, and redraws a sparkline only after its study has changed, since the list may be long."""
 
     def __init__(self) -> None:
         self._drawn: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
 
     def make_row(self, study: Study) -> StudyRow:
-        """Return a study's row."""
+        """Make the row of a study."""
         status, choice, currency = study.status(), study.recommendation(), study.settings.currency
         loss = status.expected_loss
         return StudyRow(
@@ -56,13 +56,13 @@ class StudyList:
 
 
 def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
-    """Return the first page."""
-    router, rows_of = pages.router(), StudyList()
+    """Return the page /."""
+    router, study_list = pages.router(), StudyList()
 
     @router.get("/")
     def show_studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
-        rows = studies.view_all(rows_of.make_row)
-        rows.reverse()  # the newest first, within each state
+        rows = studies.view_all(study_list.make_row)
+        rows.reverse()  # newest first within each state
         rows.sort(key=lambda row: STATES.index(row.status.state))
         return pages.render("studies.html", visitor, rows=rows)
 

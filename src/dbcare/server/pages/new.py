@@ -1,4 +1,4 @@
-"""The form that creates a study, with the plan next to it."""
+"""The page that creates a study: a form built from the study options, with a plan next to it."""
 
 import re
 from http import HTTPStatus
@@ -16,28 +16,32 @@ from dbcare.planner.strategies import default_names, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.option_models import NewStudy
+from dbcare.server.api.option_models import MAX_PLANNED_ARMS, NewStudy
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages
 from dbcare.server.pages.study import study_url
 from dbcare.server.problems import find_status
 
 Typed = Annotated[str, Form(max_length=300_000)]
-FIELD = re.compile(r"`(\w+)")  # the field that an error is about comes first in it
-FIELD_OF_OPTION = {"bounds": "low", "cost": "price", "binary": "rewards"}  # where the form has no such field
+FIELD = re.compile(r"`(\w+)")  # an error begins with the field that it is about
+FIELD_OF_OPTION = {"bounds": "low", "cost": "price", "binary": "rewards"}  # for options without a field
 
 OPTIONS = {named.name: named for named in named_options(StudyOptions, create_study)}
-# Fields that are the form's own: what rewards look like is one choice, and the baseline is for the plan alone.
+# Fields that are not options: `rewards` stands for binary, bounds and sigma; the baseline is for the plan only.
 OWN_FIELDS = {"name": "", "arms": "", "rewards": "binary", "baseline": "0.1", "low": "", "high": ""}
 WITHOUT_FIELD = ("cost", "bounds", "binary")
-LAID_OUT = ("price", "value", "unit", "sigma", "direction", "risk")  # placed by the template; all others follow
+LAID_OUT = ("price", "value", "unit", "sigma", "direction", "risk")  # by the template; the others follow
+REQUIRED = ("price", "value")
+FLAGS = {"true": True, "false": False}
 
 
 def _as_typed(named: NamedOption) -> str:
+    if named.option.kind is OptionKind.FLAG:
+        return str(named.default).lower()
     return "" if named.default is None else str(named.default)
 
 
-StudyForm: type[BaseModel] = create_model(  # everything as it was typed
+StudyForm: type[BaseModel] = create_model(  # with everything as it was typed
     "StudyForm",
     **{name: (Typed, default) for name, default in OWN_FIELDS.items()},  # type: ignore[call-overload]
     **{name: (Typed, _as_typed(named)) for name, named in OPTIONS.items() if name not in WITHOUT_FIELD},
@@ -45,18 +49,21 @@ StudyForm: type[BaseModel] = create_model(  # everything as it was typed
 
 
 def parse_form(form: BaseModel) -> dict[str, Any]:
-    """Return what was typed as `create_study` takes it."""
+    """Return the options of `create_study` that were typed into the form."""
     typed: dict[str, str] = {name: text.strip() for name, text in form.model_dump().items()}
     options: dict[str, Any] = {
-        name: _parse(named, typed[name]) for name, named in OPTIONS.items() if name not in WITHOUT_FIELD
+        name: parse_field(named, typed[name])
+        for name, named in OPTIONS.items()
+        if name not in (*WITHOUT_FIELD, "sigma")
     }
     options["name"] = typed["name"]
     options["arms"] = [line.strip() for line in typed["arms"].splitlines() if line.strip()]
     rewards = typed["rewards"]
     options["binary"] = rewards == "binary"
     if rewards == "bounds":
-        options["bounds"] = [_require_number("low", typed["low"]), _require_number("high", typed["high"])]
-    options["sigma"] = _require_number("sigma", typed["sigma"]) if rewards == "sigma" else None
+        options["bounds"] = [_require_number(end, typed[end]) for end in ("low", "high")]
+    if rewards == "sigma":
+        options["sigma"] = _require_number("sigma", typed["sigma"])
     try:
         return NewStudy.model_validate(options).model_dump()
     except ValidationError as invalid:
@@ -64,30 +71,28 @@ def parse_form(form: BaseModel) -> dict[str, Any]:
         raise InvalidValueError(f"`{first['loc'][0]}`: {first['msg']}.") from None
 
 
-def _parse(named: NamedOption, text: str) -> Any:
+def parse_field(named: NamedOption, text: str) -> Any:
+    """Return the value of an option that was typed; `NewStudy` checks it."""
     kind = named.option.kind
-    if kind in (OptionKind.TEXT, OptionKind.CHOICE):
-        return text or named.default
-    if kind is OptionKind.PER_ARM:
-        prices = [_parse_number(named.name, part) for part in text.replace(";", " ").split()]
-        return prices[0] if len(prices) == 1 else prices or None
-    return _require_number(named.name, text) if named.default is not None else _parse_number(named.name, text)
-
-
-def _parse_number(name: str, text: str) -> float | None:
-    if not text:
+    if not text and named.default is None and named.name not in REQUIRED:
         return None
+    if kind in (OptionKind.TEXT, OptionKind.CHOICE):
+        return text
+    if kind is OptionKind.FLAG:
+        return FLAGS.get(text, text)
+    if kind in (OptionKind.NUMBER, OptionKind.WHOLE):
+        return _require_number(named.name, text)
+    numbers = [_require_number(named.name, part) for part in text.replace(";", " ").split() or [""]]
+    return numbers[0] if kind is OptionKind.PER_ARM and len(numbers) == 1 else numbers
+
+
+def _require_number(name: str, text: str) -> float:
+    if not text:
+        raise InvalidValueError(f"`{name}` is required here.")
     try:
         return float(text)
     except ValueError:
         raise InvalidValueError(f"`{name}` must be a number such as 0.40 but got {text!r}.") from None
-
-
-def _require_number(name: str, text: str) -> float:
-    number = _parse_number(name, text)
-    if number is None:
-        raise InvalidValueError(f"`{name}` is required here.")
-    return number
 
 
 def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
@@ -104,9 +109,11 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
             HTTPStatus.OK if error is None else find_status(error),
             typed=form.model_dump(),
             options=OPTIONS,
+            required=REQUIRED,
             more=[named for name, named in OPTIONS.items() if name not in (*WITHOUT_FIELD, *LAID_OUT)],
             plan_labels={name: find_strategy(name).label for name in default_names()},
             plan_policy=DEFAULT_POLICY,
+            max_planned_arms=MAX_PLANNED_ARMS,
             error=None if error is None else str(error),
             wrong_field=FIELD_OF_OPTION.get(wrong, wrong),
         )
@@ -116,7 +123,7 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
         return render(visitor, StudyForm())
 
     @router.post("/new")
-    def create(visitor: Admin, form: Annotated[StudyForm, Form()]) -> Response:  # type: ignore[valid-type]  # made from options
+    def create(visitor: Admin, form: Annotated[StudyForm, Form()]) -> Response:  # type: ignore[valid-type]  # built from options
         try:
             options = parse_form(form)
             create_in(studies.store, load_if_exists=False, **options)

@@ -1,4 +1,4 @@
-"""What all pages share: templates, errors as pages in the library's own words, and who may see them."""
+"""What all pages share: templates, errors as pages with the library's own messages, and access."""
 
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
@@ -34,25 +34,29 @@ templates = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-templates.globals |= {"file": files.file_url, "style_marks": files.style_marks, "version": dbcare.__version__}
+templates.globals |= {
+    "file": files.file_url,
+    "style_marks": files.style_marks,
+    "version": dbcare.__version__,
+    "zip": zip,
+}
 templates.filters |= {
     "segment": quote_segment,
     "number": formatting.format_number,
     "count": formatting.format_count,
     "duration": formatting.format_duration,
-    "list_twice": lambda text: (text, text),  # a choice whose label is its value
 }
 
 
 class StrangerError(Exception):
-    """The visitor has to sign in first."""
+    """The visitor must sign in first."""
 
 
 class PageRoute(APIRoute):
-    """Shows errors as a page, and sends strangers to the sign-in page."""
+    """A route that shows errors as a page, and sends strangers to the sign-in page."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the framework's own handler, with errors caught."""
+        """Return FastAPI's handler, with errors caught."""
         handle = super().get_route_handler()
 
         async def handle_errors(request: Request) -> Response:
@@ -72,18 +76,18 @@ class PageRoute(APIRoute):
 
 
 def render_problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> HTMLResponse:
-    """Return an error as a page."""
+    """Render an error as a page."""
     page = templates.get_template("problem.html").render(visitor=None, status=status, detail=detail)
     return HTMLResponse(page, int(status), headers)
 
 
 def render_part(template: str, /, **context: Any) -> Markup:
-    """Return a piece of a page."""
-    return Markup(templates.get_template(f"parts/{template}.html").render(**context))  # it is escaped
+    """Render a piece of a page."""
+    return Markup(templates.get_template(f"parts/{template}.html").render(**context))  # already escaped
 
 
 class Pages:
-    """Renders pages for those who may see them."""
+    """Renders pages, and checks who may see them."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -95,11 +99,11 @@ class Pages:
     def render(
         self, template: str, visitor: Visitor | None, status: HTTPStatus = HTTPStatus.OK, **context: Any
     ) -> HTMLResponse:
-        """Render a page as a visitor may see it."""
+        """Render a page for a visitor; None if nobody is signed in."""
         return HTMLResponse(templates.get_template(template).render(visitor=visitor, **context), int(status))
 
     def needs(self, role: Role) -> Callable[..., Visitor]:
-        """Return a dependency that admits browsers of those who have the role; changes must come from our forms."""
+        """Return a dependency that admits browsers of visitors with the role; changes must come from our own forms."""
 
         def enter(request: Request, token: Annotated[str | None, Depends(_read_token)]) -> Visitor:
             visitor = self.gate.identify(request, None)
@@ -107,7 +111,7 @@ class Pages:
                 raise StrangerError
             if not visitor.role.allows(role):
                 raise RefusalError(
-                    HTTPStatus.FORBIDDEN, f"This requires the role {role}; {visitor.name} has {visitor.role}."
+                    HTTPStatus.FORBIDDEN, f"This requires the role {role}; {visitor.name} has the role {visitor.role}."
                 )
             changes = request.method == "POST"
             if changes and (
@@ -120,7 +124,7 @@ class Pages:
 
 
 async def _read_token(request: Request) -> str | None:
-    """Return the token that shows that a form is ours."""
+    """Return the token of a form, which proves that the form is ours."""
     if request.method != "POST":
         return None
     token = (await request.form()).get("csrf")

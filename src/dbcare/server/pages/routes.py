@@ -11,7 +11,7 @@ from dbcare.server.pages.rendering import Pages
 
 
 def make_routes(gate: Gate, studies: OpenStudies) -> APIRouter:
-    """Return all pages, and the style sheet, scripts and plotly.js that they load; none is in the API's description."""
+    """Return all pages, and the style sheet and scripts that they load; the API's description leaves them out."""
     pages = Pages(gate)
     router = APIRouter(include_in_schema=False)
     router.include_router(sign_in.make_routes(pages))

@@ -1,4 +1,4 @@
-"""Sign in with a key, and out again. Every sign-in opens a new session, so that nobody can plant one in advance."""
+"""Signing in with a key, and out. Every sign-in opens a new session, so that nobody can plant one in advance."""
 
 import threading
 from http import HTTPStatus
@@ -23,11 +23,11 @@ def make_routes(pages: Pages) -> APIRouter:
     keys, sessions = pages.gate.keys, pages.gate.sessions
     attempts, lock = Bucket(ATTEMPTS_PER_SECOND, MAX_ATTEMPTS_AT_ONCE), threading.Lock()
 
-    def render_form(status: HTTPStatus, way_back: str, message: str | None = None) -> HTMLResponse:
-        return pages.render("login.html", None, status, way_back=way_back, message=message)
+    def render_form(status: HTTPStatus, return_path: str, message: str | None = None) -> HTMLResponse:
+        return pages.render("login.html", None, status, return_path=return_path, message=message)
 
     @router.get(LOGIN_PATH)
-    def show_form(request: Request, next: str = "/") -> Response:  # noqa: A002  # its name in the address
+    def show_form(request: Request, next: str = "/") -> Response:  # noqa: A002  # as in the URL
         if pages.gate.identify(request, None) is not None:
             return RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
         return render_form(HTTPStatus.OK, _local_path(next))
@@ -36,14 +36,14 @@ def make_routes(pages: Pages) -> APIRouter:
     def sign_in(
         request: Request,
         key: Annotated[str, Form(max_length=1000)] = "",
-        next: Annotated[str, Form(max_length=1000)] = "/",  # noqa: A002  # as above
+        next: Annotated[str, Form(max_length=1000)] = "/",  # noqa: A002  # as in the form
     ) -> Response:
         if is_cross_site(request):
             raise RefusalError(HTTPStatus.FORBIDDEN, "Sign in from this server's own page.")
-        known = keys.find(key.strip())
-        if known is None:  # a valid key is accepted, whatever others at the same address try
+        active_key = keys.find(key.strip())
+        if active_key is None:  # only failed attempts are limited: others may share the address
             with lock:
-                wait = attempts.wait(request.client.host if request.client else "?")
+                wait = attempts.take(request.client.host if request.client else "?")
             if wait > 0.0:
                 seconds = int(wait) + 1
                 response = render_form(
@@ -53,33 +53,35 @@ def make_routes(pages: Pages) -> APIRouter:
                 return response
             return render_form(HTTPStatus.UNAUTHORIZED, _local_path(next), "Unknown or revoked key.")
         close_session(request)
-        welcome = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
-        welcome.set_cookie(
+        response = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
+        response.set_cookie(
             COOKIE,
-            sessions.open(known),
+            sessions.open(active_key),
             max_age=int(SESSION_SECONDS),
             secure=request.url.scheme == "https",
             httponly=True,
             samesite="strict",
         )
-        return welcome
+        return response
 
     @router.post("/logout")
     def sign_out(request: Request, _visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> Response:
         close_session(request)
-        farewell = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
-        farewell.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return farewell
+        response = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
+        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return response
 
     def close_session(request: Request) -> None:
-        """Close the session that the browser has, if it has one."""
-        if (before := request.cookies.get(COOKIE)) is not None:
-            sessions.close(before)
+        """Close the browser's session, if it has one."""
+        if (cookie := request.cookies.get(COOKIE)) is not None:
+            sessions.close(cookie)
 
     return router
 
 
 def _local_path(address: str) -> str:
-    """Return a path of this server to go to, never another site's."""
-    plain = address.startswith("/") and not address.startswith("//") and "\\" not in address and address.isprintable()
-    return address if plain else "/"
+    """Return the address if it is a path on this server, else /."""
+    is_local = (
+        address.startswith("/") and not address.startswith("//") and "\\" not in address and address.isprintable()
+    )
+    return address if is_local else "/"

@@ -1,4 +1,4 @@
-"""The page of a study, its updates, and its buttons."""
+"""The page of a study: its updates, and what its buttons do."""
 
 import json
 import time
@@ -20,7 +20,7 @@ from dbcare.server.pages.rendering import Pages, quote_segment
 from dbcare.server.pages.study_view import describe_settings, make_chart, render_parts
 from dbcare.server.stream import Streams
 
-REDRAW_SECONDS = 10.0  # after which the ages of trials are drawn again, although nothing has happened
+REDRAW_SECONDS = 10.0  # after which the ages of trials are updated although nothing has happened
 
 Text = Annotated[str, Form(max_length=2000)]
 
@@ -51,7 +51,7 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
 
     @router.get("/studies/{name}/events")
     def events(request: Request, name: str) -> Response:
-        # Strangers are told that the study is gone, since a script cannot see a redirect. Other sites are refused here.
+        # Strangers are told that the study is gone, since a script cannot see a redirect; other sites are refused.
         pages.gate.identify(request, None)
         look = _watch(lambda: pages.gate.identify(request, None), lambda: studies.get(name))
         return streams.stream(request, look)
@@ -62,11 +62,11 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
 
     @router.post("/studies/{name}/pause", dependencies=[admin])
     def pause(name: str) -> Response:
-        return act(name, Study.pause)
+        return act(name, lambda study: study.pause())
 
     @router.post("/studies/{name}/resume", dependencies=[admin])
     def resume(name: str) -> Response:
-        return act(name, Study.resume)
+        return act(name, lambda study: study.resume())
 
     @router.post("/studies/{name}/stop", dependencies=[admin])
     def stop(name: str, reason: Text = "") -> Response:
@@ -80,24 +80,24 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
 
 
 def _watch(identify: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
-    """Return a function that tells what changed on the page since its last call, as JSON; None once it is closed."""
+    """Return a function that returns what last changed on the page, as JSON; None if the page must not be shown."""
     shown: dict[str, object] = {}
     status: Status | None = None
     last, drawn = "", 0.0
 
     def look() -> str | None:
         nonlocal last, drawn, status
-        visitor = identify()  # signing out, or losing the key, ends it
+        visitor = identify()  # None after signing out, or once the key is revoked
         if visitor is None:
             return None
         try:
             study = find()
             before, status = status, replace(study.status(), oldest=None)
-            if status == before and time.monotonic() - drawn < REDRAW_SECONDS:  # nothing to draw, as usual
+            if status == before and time.monotonic() - drawn < REDRAW_SECONDS:  # the usual case
                 return last
             drawn = time.monotonic()
             now: dict[str, object] = {**render_parts(study, visitor), "chart": make_chart(study)}
-        except (StudyNotFoundError, InvalidValueError):  # the latter: the name is invalid
+        except (StudyNotFoundError, InvalidValueError):  # the latter if the name is invalid
             return None
         changed = {name: piece for name, piece in now.items() if shown.get(name) != piece}
         if changed:

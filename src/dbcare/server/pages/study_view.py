@@ -1,4 +1,4 @@
-"""A study as its page shows it: pieces of the page by name, rendered alike for the first view and for every update."""
+"""A study as its page shows it: pieces of the page by name, the same for the first view and for every update."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbcare.server.pages.drawing import Axis
 from dbcare.server.pages.formatting import format_number
 from dbcare.server.pages.rendering import render_part
 
-MAX_ARMS, MAX_PENDING = 100, 12  # rows of the tables
+MAX_ARMS, MAX_PENDING = 100, 12  # rows shown
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ArmLine:
 
 
 def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
-    """Return everything that changes, as pieces of HTML."""
+    """Render every piece of the page that can change."""
     settings, status, choice = study.settings, study.status(), study.recommendation()
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
@@ -67,7 +67,7 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
 
 
 def make_chart(study: Study) -> dict[str, Any]:
-    """Return spending and the expected loss of stopping, by rewards counted."""
+    """Return the chart's data: spending and the expected loss of stopping, by rewards counted."""
     history = study.history()
     return {
         "unit": study.settings.currency or "units of the loss",
@@ -88,32 +88,35 @@ def _choose_arms(settings: Settings, status: Status) -> list[ArmStatus]:
 
 def _make_line(settings: Settings, choice: Recommendation, arm: ArmStatus) -> ArmLine:
     leads = arm.name == choice.arm and choice.mean is not None
-    hidden = arm.expected_loss is None or leads
-    return ArmLine(arm, None if hidden else Money(arm.expected_loss or 0.0, settings.currency), leads)
+    loss = None if leads or arm.expected_loss is None else Money(arm.expected_loss, settings.currency)
+    return ArmLine(arm, loss, leads)
 
 
 def _list_retirable(status: Status) -> list[str]:
-    """Return the arms that can be withdrawn: one must stay."""
+    """List the arms that can be retired; the last active one cannot."""
     active = [arm.name for arm in status.arms if not arm.is_retired]
     return active if len(active) > 1 else []
 
 
 def describe_settings(settings: Settings) -> list[tuple[str, str]]:
-    """Return the settings in words."""
+    """Return labels and texts of the settings."""
     prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
     regret = settings.risk == Loss.SIMPLE_REGRET
     limit = settings.max_spend
     rows = [
         ("Price of a trial", ", ".join(prices)),
-        ("A wrong choice loses", "its gap in means" if regret else "the same, whatever the gap"),
+        ("A wrong choice loses", "its gap in means" if regret else "the same whatever the gap"),
         ("Goal", settings.direction),
         ("Rewards", _describe_rewards(settings)),
         ("Policy", settings.policy_entry.label),
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),
-        ("Max pending trials", "twice the workers" if settings.max_ahead is None else str(settings.max_ahead)),
         (
-            "An expired trial",
-            "is replaced" if settings.timeout_reward is None else f"counts as {format_number(settings.timeout_reward)}",
+            "Max pending trials",
+            str(settings.max_ahead or "twice the number of workers"),
+        ),
+        (
+            "Expired trials",
+            "are replaced" if settings.timeout_reward is None else f"count as {format_number(settings.timeout_reward)}",
         ),
         ("Seed", str(settings.seed)),
     ]
@@ -127,7 +130,7 @@ def _describe_rewards(settings: Settings) -> str:
     if settings.binary:
         return "0 or 1"
     if settings.bounds is not None:
-        return f"from {format_number(settings.bounds[0])} to {format_number(settings.bounds[1])}"
+        return f"{format_number(settings.bounds[0])} to {format_number(settings.bounds[1])}"
     if settings.sigma is None:
-        return "of unknown spread"
-    return f"with a standard deviation of {format_number(settings.sigma)}"
+        return "unknown spread"
+    return f"standard deviation {format_number(settings.sigma)}"

@@ -1,1 +1,10 @@
-"""The checks of `StudySuite`, by what they are about."""
+"""The checks of `StudySuite`, by subject.
+
+counting    which arms are asked for, and when rewards count
+leases      trials that expire, and asking again
+telling     outcomes, what they cost, and the trials on record
+ending      limits, pausing, stopping and retiring
+reporting   recommendation, status, history and explanations
+refusals    invalid arguments, and the messages about them
+checks      what the others share
+"""

@@ -1,4 +1,4 @@
-"""What the checks of studies share: a study of three arms, rewards for it, and how errors are looked at."""
+"""Shared by the checks of studies: a study of three arms, rewards for it, and a check that a call is refused."""
 
 from __future__ import annotations
 
@@ -17,40 +17,37 @@ COST = 1e-3
 
 
 class Checks:
-    """Makes studies; subclasses define `make`.
+    """Makes the studies to check; see `StudySuite` for the attributes."""
 
-    `moment` is a time in seconds in which a handful of calls are surely done: leases that are to run out last as long.
-    `repeats` is how often checks that have chance in them are repeated, each time with another seed.
-    """
-
-    moment: ClassVar[float] = 0.05
+    policies: ClassVar[tuple[str, ...]] = ("breakeven", "breakeven-racing", "dbcare")
+    lease_seconds: ClassVar[float] = 0.05
     repeats: ClassVar[int] = 1
 
     def make(self, **settings: Any) -> Study:
-        """A new study, with these arguments of `create_study`; the name is always given."""
-        raise NotImplementedError("define `make` in a subclass")
+        """Return a new study; `settings` are arguments of `create_study`, always with a name."""
+        raise NotImplementedError("Define `make` in a subclass of StudySuite.")
 
-    def study(self, **settings: Any) -> Study:
-        """A new study of three arms, unless something else is said."""
-        usual = {"name": f"study {uuid.uuid4()}", "arms": list(NAMES), "cost": COST, "sigma": 1.0}
-        return self.make(**usual | settings)
+    def make_study(self, **settings: Any) -> Study:
+        """Make a study of three arms, unless the settings say otherwise."""
+        defaults = {"name": f"study {uuid.uuid4()}", "arms": list(NAMES), "cost": COST, "sigma": 1.0}
+        return self.make(**defaults | settings)
 
 
-def rewards(seed: int, apart: float = 0.4) -> Callable[[str], float]:
-    """Gaussian rewards, each arm better than the one before."""
+def draw_rewards(seed: int, gap: float = 0.4) -> Callable[[str], float]:
+    """Return a function that draws an arm's Gaussian rewards; each arm is better than the one before by `gap`."""
     generator = np.random.default_rng(seed)
-    return lambda arm: float(generator.normal(apart * NAMES.index(arm), 1.0))
+    return lambda arm: float(generator.normal(gap * NAMES.index(arm), 1.0))
 
 
-def asked(study: Study, **how: Any) -> Trial:
-    """A trial that must be there."""
-    trial: Trial | None = study.ask(**how)
-    assert trial is not None, f"{study} had no trial to give"
+def ask_one(study: Study, **options: Any) -> Trial:
+    """Ask for a trial, which must be available."""
+    trial: Trial | None = study.ask(**options)
+    assert trial is not None, f"{study} has no trial available"
     return trial
 
 
-def refused(kind: type[Exception], attempt: Callable[[], object]) -> str:
-    """The words of the error that `attempt` must raise."""
+def catch_error(kind: type[Exception], attempt: Callable[[], object]) -> str:
+    """Return the message of the error that `attempt` must raise."""
     try:
         attempt()
     except kind as error:
@@ -58,6 +55,6 @@ def refused(kind: type[Exception], attempt: Callable[[], object]) -> str:
     raise AssertionError(f"{kind.__name__} was expected but nothing was raised")
 
 
-def close(one: float | None, other: float) -> bool:
-    """Equal up to rounding."""
+def is_close(one: float | None, other: float) -> bool:
+    """Return whether two numbers are equal up to rounding."""
     return one is not None and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)

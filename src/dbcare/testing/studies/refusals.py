@@ -1,4 +1,4 @@
-"""What a study refuses, and how it says so; nothing is changed by what is refused."""
+"""Invalid arguments: a study refuses them, says why, and stays as it was."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
 from dbcare.live.study import Study
-from dbcare.testing.studies.checks import Checks, asked, refused
+from dbcare.testing.studies.checks import Checks, ask_one, catch_error
 
-# Arguments of `create_study`, and how the refusal begins.
-WRONG: list[tuple[dict[str, Any], str]] = [
+# Arguments of `create_study`, and how the message about them begins.
+INVALID: list[tuple[dict[str, Any], str]] = [
     ({"arms": ["A"]}, "`arms` must be 2 or more different names"),
     ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names"),
     ({"arms": "AB"}, "`arms` must be a sequence of names but got 'AB'"),
@@ -18,74 +18,82 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"price": -1.0}, "`price` must be positive but got -1.0"),
     ({"price": math.nan}, "`price` must be finite but got nan"),
     ({"value": 0.0}, "`value` must be positive but got 0.0"),
-    ({"price": None}, "`cost`, or both `price` and `value`, must be given"),
+    ({"price": None}, "Pass `cost`, or both `price` and `value`, but got price=None"),
     ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'"),
-    ({"policy": "ucb"}, "`policy` must be one of breakeven, breakeven-racing, dbcare but got 'ucb'"),
     ({"direction": "up"}, "`direction` must be one of maximize, minimize but got 'up'"),
     ({"bounds": (1.0, 0.0), "sigma": None}, "`bounds` must be two numbers, the lower one first, but got 1 and 0"),
-    ({"sigma": None}, "`bound` must be given for simple regret where sigma is unknown"),
+    ({"sigma": None}, "`bound` is required for simple regret if sigma is unknown"),
     ({"sigma": None, "policy": "dbcare"}, "`sigma` is required here; Breakeven accepts None"),
-    ({"binary": True}, "`binary` must stand without sigma and bounds but got sigma=0.5"),
+    ({"binary": True}, "`binary` cannot be combined with sigma or bounds but got sigma=0.5"),
     ({"max_spend": 0.0}, "`max_spend` must be positive but got 0.0"),
     ({"timeout_reward": 2.0, "bounds": (0.0, 1.0)}, "`timeout_reward` must lie within the bounds 0 to 1 but got 2"),
     ({"name": ""}, "`name` must be a string of 1 to 200 printable characters but got ''"),
-    ({"name": "a/b"}, "`name` must have no slash, and not be . or .., but got 'a/b'"),
+    ({"name": "a/b"}, "`name` must not contain a slash, or be . or .., but got 'a/b'"),
     ({"name": "a\0b"}, "`name` must be a string of 1 to 200 printable characters but got 'a\\x00b'"),
     ({"name": "x" * 10_000}, "`name` must be a string of 1 to 200 printable characters"),
 ]
 
 
 class Refusals(Checks):
-    """Errors say what must hold and what was given."""
+    """Messages say what must hold and what was passed instead."""
 
-    def test_refused_when_created(self) -> None:
-        """Whatever cannot be meant."""
-        fine: dict[str, Any] = {"arms": ["A", "B"], "cost": None, "price": 0.4, "value": 20_000, "sigma": 0.5}
-        for change, words in WRONG:
-            said = refused(InvalidValueError, lambda change=change: self.study(**fine | change))  # type: ignore[misc]
-            assert said.startswith(words), f"{change} must be refused with {words!r} but got {said!r}"
+    def test_invalid_settings(self) -> None:
+        """No study is created with an invalid setting."""
+        valid: dict[str, Any] = {"arms": ["A", "B"], "cost": None, "price": 0.4, "value": 20_000, "sigma": 0.5}
+        for change, beginning in INVALID:
+            settings = valid | change
+            message = catch_error(InvalidValueError, lambda settings=settings: self.make_study(**settings))  # type: ignore[misc]
+            assert message.startswith(beginning), f"{change}: {beginning!r} was expected but got {message!r}"
 
-    def test_created_twice(self) -> None:
-        """The first one stays."""
-        study = self.study()
-        asked(study)
-        refused(StudyExistsError, lambda: self.study(name=study.name))
+    def test_an_unknown_policy(self) -> None:
+        """The message lists the policies that can be used; there may be more than those that ship."""
+        message = catch_error(InvalidValueError, lambda: self.make_study(policy="no such policy"))
+        assert message.startswith("`policy` must be one of ")
+        assert message.endswith(" but got 'no such policy'.")
+        assert all(policy in message for policy in self.policies)
+
+    def test_a_name_that_is_taken(self) -> None:
+        """The first study stays as it was."""
+        study = self.make_study()
+        ask_one(study)
+        catch_error(StudyExistsError, lambda: self.make_study(name=study.name))
         assert study.status().asked == 1
 
-    def test_refused_when_told(self) -> None:
-        """Naming trial and arm; the trial still waits for its reward."""
-        study = self.study(sigma=None, bounds=(0.0, 1.0))
-        trial = asked(study)
-        wrong: list[tuple[Any, str]] = [
+    def test_invalid_rewards(self) -> None:
+        """The message names trial and arm, and the trial still waits for its reward."""
+        study = self.make_study(sigma=None, bounds=(0.0, 1.0))
+        trial = ask_one(study)
+        invalid: list[tuple[Any, str]] = [
             (1.5, "`reward` must lie within the bounds 0 to 1 but got 1.5."),
             (math.nan, "`reward` must be finite but got nan."),
             ("many", "`reward` must be a real number but got 'many'."),
         ]
-        for reward, words in wrong:
-            said = refused(InvalidRewardError, lambda reward=reward: study.tell(trial, reward))  # type: ignore[misc]
-            assert said == f"Trial 1, of A: {words}"
-            said = refused(InvalidRewardError, lambda reward=reward: study.tell(1, reward))  # type: ignore[misc]
-            assert said.startswith("Trial 1")
-            assert said.endswith(words)
-        said = refused(StudyNotFoundError, lambda: study.tell(7, 0.5))
-        assert said == "`trial` must be one of the 1 that were asked but got 7."
+        for reward, reason in invalid:
+            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(trial, reward))  # type: ignore[misc]
+            assert message == f"Trial 1, of A: {reason}"
+            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(1, reward))  # type: ignore[misc]
+            assert message.startswith("Trial 1")
+            assert message.endswith(reason)
+        message = catch_error(StudyNotFoundError, lambda: study.tell(7, 0.5))
+        assert message == "There is no trial 7; trials asked so far: 1."
         assert study.status().waiting == 1
         study.tell(trial, True)
         assert study.status().arms[0].mean == 1.0
 
-    def test_refused_otherwise(self) -> None:
-        """Arguments that cannot be meant."""
-        study = self.study()
+    def test_invalid_arguments_of_methods(self) -> None:
+        """The study stays as it was."""
+        study = self.make_study()
         study.ask(2)
-        for attempt, words in _attempts(study):
-            said = refused(InvalidValueError, attempt)
-            assert said.startswith(words), f"{words!r} was expected but got {said!r}"
+        for attempt, beginning in _list_attempts(study):
+            message = catch_error(InvalidValueError, attempt)
+            assert message.startswith(beginning), f"{beginning!r} was expected but got {message!r}"
         status = study.status()
         assert (status.asked, status.counted, status.waiting, status.state) == (2, 0, 2, "running")
 
 
-def _attempts(study: Study) -> list[tuple[Any, str]]:
-    anything: Any = study  # what types would refuse
+def _list_attempts(study: Study) -> list[tuple[Any, str]]:
+    """Return calls with invalid arguments, and how the message about each begins."""
+    untyped: Any = study  # for arguments of the wrong type
     return [
         (lambda: study.retire("D"), "`arm` must be one of A, B, C but got 'D'"),
         (lambda: study.retire(""), "`arm` must be one of A, B, C but got ''"),
@@ -94,14 +102,14 @@ def _attempts(study: Study) -> list[tuple[Any, str]]:
         (lambda: study.add([("A", 0.0), ("D", 0.0)]), "`arm` must be one of A, B, C but got 'D'"),
         (lambda: study.add([("A", 0.0), ("B", math.inf)]), "`reward` must be finite but got inf"),
         (lambda: study.ask(0), "`n` must be at least 1 but got 0"),
-        (lambda: anything.ask("two"), "`n` must be a real number but got 'two'"),
+        (lambda: untyped.ask("two"), "`n` must be a real number but got 'two'"),
         (lambda: study.ask(worker=""), "`worker` must be a string"),
         (lambda: study.ask(key=""), "`key` must be a string"),
         (lambda: study.ask(timeout_reward=math.nan), "`timeout_reward` must be finite but got nan"),
         *((lambda lease=lease: study.ask(lease=lease), "`lease` must be") for lease in ("soon", "5", "-3s", 0.0)),
-        (lambda: study.tell(1), "Either `reward` or failed=True must be given but got None and False."),
-        (lambda: study.tell(1, 0.0, failed=True), "Either `reward` or failed=True must be given but got 0.0 and True."),
+        (lambda: study.tell(1), "Pass either `reward` or failed=True but got None and False."),
+        (lambda: study.tell(1, 0.0, failed=True), "Pass either `reward` or failed=True but got 0.0 and True."),
         (lambda: study.tell(0, 1.0), "`trial` must be at least 1 but got 0"),
-        (lambda: anything.tell("1", 1.0), "`trial` must be a real number but got '1'"),
-        (lambda: anything.tell_many([(1, None)]), "`reward` of trial 1 must be a real number but got None"),
+        (lambda: untyped.tell("1", 1.0), "`trial` must be a real number but got '1'"),
+        (lambda: untyped.tell_many([(1, None)]), "`reward` of trial 1 must be a real number but got None"),
     ]

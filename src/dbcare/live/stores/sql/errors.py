@@ -23,7 +23,7 @@ BY_CODE = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_FULL": FULL,
     "SQLITE_READONLY": READ_ONLY,
-    "SQLITE_CANTOPEN": "cannot be opened for writing; check the permissions of the file and its folder",
+    "SQLITE_CANTOPEN": "cannot be opened for writing; check that its folder exists, and the permissions of both",
     "SQLITE_NOTADB": "is not an SQLite database; use another file",
     "SQLITE_CORRUPT": CORRUPT,
     "SQLITE_IOERR": "is on a disk that fails; check the disk and retry",

@@ -2,12 +2,12 @@
 
 const form = document.getElementById("new");
 const state = document.getElementById("plan-state");
-const problem = document.getElementById("plan-error");
+const errorMessage = document.getElementById("plan-error");
 const result = document.getElementById("plan-result");
-const PAUSE = 500; // milliseconds without typing
-const MAX_ARMS = 32; // of a plan
+const TYPING_MILLISECONDS = 500; // a plan is made once nobody has typed for so long
 const LABELS = JSON.parse(form.dataset.planLabels);
-const POLICY = form.dataset.planPolicy; // the one whose figures are shown in full
+const POLICY = form.dataset.planPolicy; // shown in full; of the others, only the total loss
+const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
@@ -30,8 +30,8 @@ function readOptions() {
     body.bound = number("high") - number("low");
     body.sigma = body.bound / 2;
   }
-  const known = (body.baseline ?? body.sigma ?? null) !== null;
-  return arms >= 2 && arms <= MAX_ARMS && prices.length && body.value !== null && known ? body : null;
+  const hasSpread = (body.baseline ?? body.sigma ?? null) !== null;
+  return arms >= 2 && arms <= MAX_ARMS && prices.length && body.value !== null && hasSpread ? body : null;
 }
 
 // Amounts as the rest of the dashboard shows them.
@@ -42,9 +42,9 @@ function money(amount) {
   return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-function element(name, content, kind) {
+function element(name, content, className) {
   const node = document.createElement(name);
-  if (kind) node.className = kind;
+  if (className) node.className = className;
   node.append(...[content].flat());
   return node;
 }
@@ -52,17 +52,17 @@ function element(name, content, kind) {
 function render(plan) {
   const policies = [...new Set(plan.rows.map((row) => row.policy))];
   const gaps = [...new Set(plan.rows.map((row) => row.gap))];
-  const of = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
+  const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
   const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS[name] ?? name)];
   const rows = gaps.map((gap) => {
-    const own = of(gap, POLICY);
-    const losses = policies.map((name) => of(gap, name).total_loss);
+    const full = find(gap, POLICY);
+    const losses = policies.map((name) => find(gap, name).total_loss);
     const lowest = Math.min(...losses);
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
-      element("td", Math.round(own.observations).toLocaleString("en"), "figure"),
-      element("td", money(own.spend), "figure"),
-      element("td", `${(100 * own.chance_wrong).toFixed(1)}%`, "figure"),
+      element("td", Math.round(full.observations).toLocaleString("en"), "figure"),
+      element("td", money(full.spend), "figure"),
+      element("td", `${(100 * full.chance_wrong).toFixed(1)}%`, "figure"),
       ...losses.map((loss) => element("td", money(loss), loss === lowest ? "figure best" : "figure")),
     ]);
   });
@@ -95,38 +95,38 @@ let request = null;
 async function plan() {
   request?.abort();
   const body = readOptions();
-  fail("");
+  showError("");
   if (body === null) {
     state.textContent = "";
     return;
   }
-  const own = (request = new AbortController());
+  const controller = (request = new AbortController());
   state.textContent = "computing…";
   try {
     const headers = { "Content-Type": "application/json" };
     if (form.dataset.token) headers["X-CSRF-Token"] = form.dataset.token;
-    const response = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: own.signal });
+    const response = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: controller.signal });
     const content = await response.json();
     if (!response.ok) throw new Error(content.detail);
     result.replaceChildren(...render(content));
   } catch (error) {
-    if (error.name === "AbortError") return; // a newer one is on its way
+    if (error.name === "AbortError") return; // a newer request replaces this one
     result.replaceChildren();
-    fail(error.message);
+    showError(error.message);
   }
-  if (own === request) state.textContent = "";
+  if (controller === request) state.textContent = "";
 }
 
-function fail(message) {
-  problem.textContent = message;
-  problem.hidden = message === "";
+function showError(message) {
+  errorMessage.textContent = message;
+  errorMessage.hidden = message === "";
 }
 
-const PLANNED = ["arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma"];
+const PLAN_FIELDS = ["arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma"];
 let timer;
 form.addEventListener("input", (event) => {
-  if (!PLANNED.includes(event.target.name)) return;
+  if (!PLAN_FIELDS.includes(event.target.name)) return;
   clearTimeout(timer);
-  timer = setTimeout(plan, PAUSE);
+  timer = setTimeout(plan, TYPING_MILLISECONDS);
 });
 plan();

@@ -1,13 +1,13 @@
 "use strict";
 
-// Hide the studies that do not match what was typed.
-const find = document.getElementById("find");
-find?.addEventListener("input", () => {
-  const wanted = find.value.trim().toLowerCase();
-  let found = 0;
+// Hide the studies that do not match the search.
+const search = document.getElementById("search");
+search?.addEventListener("input", () => {
+  const query = search.value.trim().toLowerCase();
+  let matches = 0;
   for (const row of document.querySelectorAll("tr.study")) {
-    row.hidden = !row.textContent.toLowerCase().includes(wanted);
-    found += row.hidden ? 0 : 1;
+    row.hidden = !row.textContent.toLowerCase().includes(query);
+    matches += row.hidden ? 0 : 1;
   }
-  document.getElementById("none-found").hidden = found > 0;
+  document.getElementById("none-found").hidden = matches > 0;
 });

@@ -3,24 +3,24 @@
 const study = document.getElementById("study");
 const connection = document.getElementById("connection");
 const chart = document.getElementById("chart");
-const RETRY = 2000; // milliseconds
+const RETRY_MILLISECONDS = 2000;
 
-// Pieces of the page.
+// Updates of the page's pieces.
 
-const postponed = new Map(); // pieces that somebody is using right now
+const postponed = new Map(); // updates of pieces that have the focus
 
 function show(name, html) {
   const place = document.querySelector(`[data-part="${name}"]`);
-  const using = document.activeElement;
-  if (using !== place && place.contains(using)) {
+  const focused = document.activeElement;
+  if (focused !== place && place.contains(focused)) {
     postponed.set(name, html);
     return;
   }
   postponed.delete(name);
   const next = document.createElement("template");
   next.innerHTML = html; // rendered and escaped by the server
-  for (const fold of place.querySelectorAll("details[open]")) {
-    next.content.getElementById(fold.id)?.setAttribute("open", "");
+  for (const details of place.querySelectorAll("details[open]")) {
+    next.content.getElementById(details.id)?.setAttribute("open", "");
   }
   if (next.innerHTML !== place.innerHTML) place.replaceChildren(next.content);
 }
@@ -29,35 +29,35 @@ document.addEventListener("focusout", () => {
   setTimeout(() => postponed.forEach((html, name) => show(name, html)));
 });
 
-// The stream of updates. One that nobody looks at is closed: a browser has only six connections to a server.
+// The stream of updates. It is closed while the page is hidden: a browser has only six connections to a server.
 
 let source = null;
 
 function listen() {
   source?.close();
   source = new EventSource(study.dataset.events);
-  source.onopen = () => say("live");
+  source.onopen = () => showConnection("live");
   source.onmessage = (event) => {
-    const { chart: line, ...pieces } = JSON.parse(event.data);
+    const { chart: data, ...pieces } = JSON.parse(event.data);
     for (const [name, html] of Object.entries(pieces)) show(name, html);
-    if (line) {
-      chart.dataset.chart = JSON.stringify(line);
+    if (data) {
+      chart.dataset.chart = JSON.stringify(data);
       draw();
     }
   };
   source.onerror = () => {
-    say("connection lost, retrying…");
-    if (source.readyState === EventSource.CLOSED) setTimeout(resume, RETRY);
+    showConnection("connection lost, retrying…");
+    if (source.readyState === EventSource.CLOSED) setTimeout(listenIfVisible, RETRY_MILLISECONDS);
   };
   source.addEventListener("gone", () => {
     source.close();
     source = null;
-    document.removeEventListener("visibilitychange", resume);
-    say("this study was deleted, or you are signed out");
+    document.removeEventListener("visibilitychange", listenIfVisible);
+    showConnection("this study was deleted, or you are signed out");
   });
 }
 
-function resume() {
+function listenIfVisible() {
   if (document.hidden) {
     source?.close();
   } else if (source === null || source.readyState === EventSource.CLOSED) {
@@ -65,7 +65,7 @@ function resume() {
   }
 }
 
-function say(text) {
+function showConnection(text) {
   connection.textContent = text;
   connection.classList.toggle("live", text === "live");
 }
@@ -74,25 +74,25 @@ function say(text) {
 
 function draw() {
   if (!window.Plotly) return;
-  const line = JSON.parse(chart.dataset.chart);
-  chart.dataset.drawn = line.rewards.length;
-  if (line.rewards.length < 2) {
+  const data = JSON.parse(chart.dataset.chart);
+  chart.dataset.drawn = data.rewards.length;
+  if (data.rewards.length < 2) {
     chart.textContent = "The chart appears after two rewards.";
     return;
   }
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
-  const breaksEven = line.loss.some((loss) => loss !== null);
-  const unit = line.unit.replace(/[&<>%{}]/g, (sign) => `&#${sign.charCodeAt(0)};`); // plotly.js reads HTML
-  const trace = (name, y, shade) => ({
-    name, x: line.rewards, y, mode: "lines", line: { color: color(shade), width: 2.5 },
+  const breaksEven = data.loss.some((loss) => loss !== null);
+  const unit = data.unit.replace(/[&<>%{}]/g, (character) => `&#${character.charCodeAt(0)};`); // plotly.js reads HTML
+  const trace = (name, y, colorName) => ({
+    name, x: data.rewards, y, mode: "lines", line: { color: color(colorName), width: 2.5 },
     hovertemplate: `%{y:,.4~g} ${unit}`,
   });
-  const traces = [trace("Spent", line.spent, "spent")];
-  if (breaksEven) traces.unshift(trace("Expected loss of stopping now", line.loss, "loss"));
-  // The first trials cost so little, and tell so little, that they would squeeze all the rest.
-  const settled = Math.floor(line.rewards.length / 20);
-  const heights = [line.spent, line.loss].flatMap((all) => all.slice(settled)).filter((height) => height > 0);
+  const traces = [trace("Spent", data.spent, "spent")];
+  if (breaksEven) traces.unshift(trace("Expected loss of stopping now", data.loss, "loss"));
+  // The scale ignores the first trials, which cost and tell so little that they would squeeze the rest.
+  const skipped = Math.floor(data.rewards.length / 20);
+  const heights = [data.spent, data.loss].flatMap((values) => values.slice(skipped)).filter((height) => height > 0);
   const range = [Math.log10(Math.min(...heights)) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
   const logarithmic = { type: "log", range, ...(range[1] - range[0] < 3 ? { dtick: "D2" } : { nticks: 6 }) };
   const axis = { color: color("quiet"), gridcolor: color("line"), linecolor: color("line"), zeroline: false };
@@ -115,5 +115,5 @@ document.getElementById("plotly").addEventListener("error", () => {
   chart.textContent = "The chart could not be loaded.";
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-document.addEventListener("visibilitychange", resume);
-resume();
+document.addEventListener("visibilitychange", listenIfVisible);
+listenIfVisible();

@@ -1,4 +1,4 @@
-"""What a study says of itself."""
+"""What a study reports about itself."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import uuid
 import numpy as np
 
 from dbcare.live.report import ArmStatus, Recommendation, Status
-from dbcare.testing.studies.checks import NAMES, Checks, asked, close, rewards
+from dbcare.testing.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close
 
 
-class Words(Checks):
-    """Recommendation, status, history and reasons, with the arms by name and amounts in money."""
+class Reporting(Checks):
+    """Recommendation, status, history and explanations, with arms by name and amounts in money."""
 
-    def test_a_study_that_has_just_begun(self) -> None:
-        """Knows nothing, and says so."""
-        name = f"just begun \N{SNOWMAN} %2F?# {uuid.uuid4()}"
-        study = self.study(name=name)
+    def test_a_new_study_knows_nothing(self) -> None:
+        """Every report of a study without trials is empty."""
+        name = f"brand new \N{SNOWMAN} %2F?# {uuid.uuid4()}"
+        study = self.make_study(name=name)
         assert study.name == study.status().name == name
         assert study.settings.arms == NAMES
         status, choice = study.status(), study.recommendation()
@@ -27,9 +27,9 @@ class Words(Checks):
         assert (study.history(), study.explain(), study.pending(), study.trials()) == ([], [], [], [])
         assert study.check() == 0
 
-    def test_what_it_was_made_with(self) -> None:
-        """Comes back as it was given."""
-        settings = self.study(
+    def test_settings_are_those_it_was_created_with(self) -> None:
+        """Every option comes back as it was passed, with amounts of money in units of the loss."""
+        settings = self.make_study(
             arms=["left", "right"],
             cost=None,
             price=[0.5, 1.0],
@@ -48,21 +48,21 @@ class Words(Checks):
         assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (0.5, 7, 0.5)
         assert (settings.unit, settings.seed, settings.policy) == ("EUR", 11, "breakeven")
 
-    def test_words_have_names(self) -> None:
-        """Of arms, not their numbers."""
-        study = self.study(policy="breakeven-racing", cost=1e-2, risk="misidentification")
+    def test_sentences_name_the_arms(self) -> None:
+        """Explanations and reasons use the names of arms, not their numbers."""
+        study = self.make_study(policy="breakeven-racing", cost=1e-2, risk="misidentification")
         while (trial := study.ask()) is not None:
             study.tell(trial, 100.0 * NAMES.index(trial.arm))
         assert study.explain()[0].startswith("A dropped at epoch 1: its mean is 200 below the best")
         assert (study.status().arms[0].left or "").startswith("dropped at epoch 1")
-        breakeven = self.study(arms=["left", "right"], cost=None, price=0.4, value=20_000, sigma=0.5)
+        breakeven = self.make_study(arms=["left", "right"], cost=None, price=0.4, value=20_000, sigma=0.5)
         breakeven.tell_many((trial, 3.0 if trial.arm == "left" else 0.0) for trial in breakeven.ask(2))
         assert "left leads; the strongest rival, right, has an expected loss of" in breakeven.status().reason
 
     def test_a_clear_winner_and_a_tie(self) -> None:
-        """Verdicts, and the fields of a recommendation, those of the status."""
-        for means, verdict in (((0.0, 5.0), "clear winner"), ((0.0, 0.0), "too close to be worth more")):
-            study = self.study(arms=["A", "B"], cost=0.02)
+        """Both have their verdict, and recommendation and status agree."""
+        for means, verdict in (((0.0, 5.0), "clear winner"), ((0.0, 0.0), "too close to justify more trials")):
+            study = self.make_study(arms=["A", "B"], cost=0.02)
             generator = np.random.default_rng(1)
             while (trial := study.ask()) is not None:
                 study.tell(trial, float(generator.normal(means["AB".index(trial.arm)], 1.0)))
@@ -76,23 +76,23 @@ class Words(Checks):
             assert str(choice) == f"{choice.arm} (final, {verdict}): {choice.reason}"
 
     def test_means_and_intervals(self) -> None:
-        """Of 95%; sigma is 1, and a sample that spreads by more is believed."""
-        study = self.study()
+        """Intervals are at 95%; where rewards spread by more than sigma, which is 1, they are wider."""
+        study = self.make_study()
         study.add([("A", 1.0), ("A", 3.0), ("B", 5.0)])
         first, second, third = study.status().arms
         assert (first.trials, first.mean, second.mean) == (2, 2.0, 5.0)
         assert (third.mean, third.interval) == (None, None)
         assert first.interval is not None
         assert second.interval is not None
-        assert close(second.interval[1] - 5.0, 1.959963984540054)
+        assert is_close(second.interval[1] - 5.0, 1.959963984540054)
         low, high = first.interval
-        assert close(low + high, 4.0)
-        assert close(high - 2.0, 1.959963984540054)  # the quantile times the standard error, 1
+        assert is_close(low + high, 4.0)
+        assert is_close(high - 2.0, 1.959963984540054)  # the quantile times the standard error, 1
 
-    def test_how_it_went(self) -> None:
-        """Spending rises until it meets the expected loss."""
-        study = self.study(arms=["A", "B"], cost=0.01)
-        draw = rewards(1, apart=0.1)
+    def test_history_ends_where_spend_meets_the_expected_loss(self) -> None:
+        """Before the last point, the expected loss is larger than the spend."""
+        study = self.make_study(arms=["A", "B"], cost=0.01)
+        draw = draw_rewards(1, gap=0.1)
         while (trial := study.ask()) is not None:
             study.tell(trial, draw(trial.arm))
         history = study.history()
@@ -100,19 +100,19 @@ class Words(Checks):
         assert all((point.expected_loss or math.inf) > point.spent for point in history[:-1])
         assert history[-1].expected_loss == study.recommendation().expected_loss
         assert (history[-1].expected_loss or 0.0) <= history[-1].spent
-        assert close(history[-1].spent, study.status().spent)
+        assert is_close(history[-1].spent, study.status().spent)
 
-    def test_data_against_what_was_stated(self) -> None:
-        """Are noted."""
-        study = self.study()
+    def test_a_contradicted_assumption_is_noted(self) -> None:
+        """Rewards that spread by five times sigma give one note."""
+        study = self.make_study()
         draw = np.random.default_rng(6)
         study.add((NAMES[turn % 3], float(draw.normal(0.0, 5.0))) for turn in range(60))
-        assert [note[:20] for note in study.status().notes] == ["rewards spread by 5,"]
+        assert [note.partition(",")[0] for note in study.status().notes] == ["rewards have a standard deviation of 5"]
 
-    def test_a_worker_is_on_record(self) -> None:
-        """With the times at which its trial was asked, would expire, and was answered."""
-        study = self.study()
-        study.tell(asked(study, worker="shop 3"), 1.0)
+    def test_workers_and_times_are_recorded(self) -> None:
+        """A row says who asked for the trial, when it was asked and told, and when its lease ends."""
+        study = self.make_study()
+        study.tell(ask_one(study, worker="shop 3"), 1.0)
         (row,) = study.trials()
         assert row.worker == "shop 3"
         assert row.asked <= (row.answered or "") < (row.expires or "")

@@ -1,0 +1,81 @@
+"""A database written before the redesign opens, means the same, and its studies go on as they would have."""
+
+import json
+import random
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dbcare
+from dbcare.live.stores.open import open_store
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import open_records
+
+FOLDER = Path(__file__).parents[1] / "golden" / "study_database"
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())
+MEANS = {"A": 0.30, "B": 0.35, "C": 0.10, "D": 0.32}
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    """A copy, since opening it writes."""
+    return f"sqlite:///{shutil.copy(FOLDER / 'studies.db', tmp_path / 'studies.db')}"
+
+
+def test_no_study_is_left_out(address: str) -> None:
+    assert dbcare.list_studies(address) == list(EXPECTED["studies"])
+    assert len(EXPECTED["studies"]) == 7
+
+
+@pytest.mark.parametrize("name", EXPECTED["studies"])
+def test_a_study_means_what_it_meant(address: str, name: str) -> None:
+    """Settings, status, arms, history and recommendation, number by number."""
+    study, expected = dbcare.load_study(name, address), EXPECTED["studies"][name]
+    assert study.check() == expected["events"]
+    settings = json.loads(json.dumps(study.settings.to_dict()))
+    assert settings | expected["settings"] == settings
+    status = asdict(study.status())
+    assert {key: status[key] for key in expected["status"]} == expected["status"]
+    arms = json.loads(json.dumps(status["arms"]))
+    for arm, before in zip(arms, expected["arms"], strict=True):
+        assert (arm["left"] is not None) == before.pop("gone")
+        assert {key: arm[key] for key in before} == before
+    choice = study.recommendation()
+    assert (choice.arm, choice.final) == (expected["recommended"], expected["final"])
+    assert [asdict(point) for point in study.history()][-5:] == expected["history"]
+    assert len(study.trials()) == expected["trials"]
+
+
+@pytest.mark.parametrize("name", EXPECTED["studies"])
+def test_a_study_goes_on_as_it_would_have(address: str, name: str) -> None:
+    """The same trials, told the same rewards, lead to the same end."""
+    study, expected = dbcare.load_study(name, address), EXPECTED["studies"][name]
+    if study.status().state == "paused":
+        study.resume()
+    for pending in study.pending():
+        if not pending.told:
+            study.tell(pending.trial, 1.0)
+    draws, trials = random.Random(11), []
+    for _ in range(60):
+        trial = study.ask(lease=None)
+        if trial is None:
+            break
+        binary = study.settings.binary
+        reward = float(draws.random() < 0.5) if binary else round(draws.gauss(MEANS[trial.arm], 0.5), 6)
+        study.tell(trial, reward)
+        trials.append([trial.id, trial.arm, reward])
+    assert trials == expected["next"]
+    status, choice = study.status(), study.recommendation()
+    end = {"spent": status.spent, "recommended": choice.arm, "final": choice.final}
+    assert end | {"expected_loss": status.expected_loss} == expected["then"]
+
+
+def test_keys_still_open_the_service(address: str) -> None:
+    keys = Keys(open_records(open_store(address)))
+    key = keys.find(EXPECTED["key"])
+    assert key is not None
+    assert (key.name, key.role) == ("fixture", "admin")
+    assert [(listed.name, listed.revoked is None) for listed in keys.list_all()] == [("fixture", True), ("old", False)]

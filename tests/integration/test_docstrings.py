@@ -1,0 +1,78 @@
+"""Every public name has a docstring with parameters, returns and an example, and the examples run."""
+
+import doctest
+import inspect
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import pytest
+
+import dbcare
+
+PUBLIC = {name: getattr(dbcare, name) for name in dbcare.__all__ if name != "__version__"}
+SECTION = re.compile(r"^(\w+)\n-+$", re.MULTILINE)
+
+
+def sections(value: Any) -> set[str]:
+    return set(SECTION.findall(inspect.getdoc(value) or ""))
+
+
+def is_exception(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+def parameters(value: Callable[..., Any]) -> list[str]:
+    return [name for name in inspect.signature(value).parameters if name not in ("self", "cls")]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstrings_are_complete(name: str) -> None:
+    """NumPy style: functions say what they take, return and raise; classes what makes them; all have an example."""
+    value = PUBLIC[name]
+    doc = inspect.getdoc(value) or ""
+    assert doc.splitlines()[0].endswith("."), "the first line is a sentence"
+    found = sections(value)
+    assert "Examples" in found
+    if inspect.isfunction(value):
+        assert "Parameters" in found
+        documented = doc.partition("Parameters\n")[2].partition("\n\n")[0]
+        missing = [
+            each for each in parameters(value) if not re.search(rf"^(\*\*)?{each}\b|, {each}\b", documented, re.M)
+        ]
+        assert missing == []
+        returns = inspect.signature(value).return_annotation
+        assert "Returns" in found or returns in (None, "None")
+        assert "Raises" in found
+    elif not is_exception(value) and not issubclass(value, Enum):
+        assert found & {"Parameters", "Attributes"} or not parameters(value) or name == "Client"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_run(name: str) -> None:
+    value = PUBLIC[name]
+    finder = doctest.DocTestFinder(recurse=False)
+    tests = [test for test in finder.find(value, name, globs={}) if test.examples]
+    assert tests, f"{name} has no example"
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for test in tests:
+        output: list[str] = []
+        runner.run(test, out=output.append)
+        assert runner.failures == 0, "".join(output)
+
+
+def test_an_example_can_fail() -> None:
+    """Negative control."""
+
+    def wrong() -> None:
+        """Add numbers.
+
+        >>> 1 + 1
+        3
+        """
+
+    runner = doctest.DocTestRunner()
+    for test in doctest.DocTestFinder().find(wrong, "wrong", globs={}):
+        runner.run(test, out=lambda _text: None)
+    assert runner.failures == 1

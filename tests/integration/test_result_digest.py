@@ -1,0 +1,89 @@
+"""Stored results are used again exactly as long as no code has changed that could change a number."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dbcare
+from dbcare.lab.points import PRESENTATION_FILES, list_result_sources
+
+PACKAGE = Path(dbcare.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package in a folder where it may be edited."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(PACKAGE, folder / "dbcare", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def digest(folder: Path) -> str:
+    code = "import dbcare.lab.points as points\nprint(points.__file__)\nprint(points.digest_code())"
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    file, value = ran.stdout.split()
+    assert Path(file).is_relative_to(folder)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("file", "matters"),
+    [
+        ("engines/rng.py", True),
+        ("policies/breakeven_rule.py", True),
+        ("theory/budgets.py", True),
+        ("rewards.py", True),
+        ("lab/results.py", True),
+        ("server/pages/templates/study.html", False),
+        ("server/app.py", False),
+        ("live/ledger.py", False),
+        ("client/transport.py", False),
+        ("cli/research.py", False),
+        ("planner/plan.py", False),
+        ("lab/figures.py", False),
+        ("policies/registry.py", False),
+    ],
+)
+def test_an_edit_recomputes_results_only_if_it_can_change_them(copy: Path, file: str, matters: bool) -> None:
+    path = copy / "dbcare" / file
+    before, text = digest(copy), path.read_text()
+    comment = "{# edited #}" if path.suffix == ".html" else "# edited"
+    path.write_text(f"{text}{comment}\n")
+    try:
+        assert (digest(copy) != before) == matters
+    finally:
+        path.write_text(text)
+    assert digest(copy) == before
+
+
+def imported_by(path: Path) -> set[Path]:
+    """Return the files of the package that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    parts = [PACKAGE.joinpath(*name.split(".")[1:]) for name in names if name.startswith("dbcare.")]
+    files = {part.with_suffix(".py") for part in parts} | {part / "__init__.py" for part in parts}
+    return {file for file in files if file.is_file()}
+
+
+def test_everything_that_results_import_is_covered() -> None:
+    """Whatever `lab.results` can reach is in the digest, or only names, builds and shows policies, or shows amounts."""
+    reached, waiting = set[Path](), {PACKAGE / "lab" / "results.py"}
+    while waiting:
+        path = waiting.pop()
+        reached.add(path)
+        waiting |= imported_by(path) - reached
+    names = {path.relative_to(PACKAGE).as_posix() for path in reached}
+    covered = {path.relative_to(PACKAGE).as_posix() for path in list_result_sources()}
+    harmless = {*PRESENTATION_FILES, "errors.py", "money.py", "json_values.py", "lab/__init__.py"}
+    assert names - covered - harmless == set()
+    assert {"engines/evaluate_together.py", "engines/rng.py", "policies/policy.py", "bandit.py"} <= names & covered
