@@ -1,13 +1,13 @@
-"""Which model for these data, without fitting them all to death: `python examples/model_choice.py`.
+"""Choose a model without fitting every candidate to death: `python examples/model_choice.py`.
 
 Cross-validation fits every model equally often, however hopeless. A study fits those that may be best, and stops once
-another fit costs more than it can bring. Arms are models; a trial fits one on a random half of the data and scores it
-on the other; prices are those of a fit, one for each model, in the computing time they take; `value` is what accuracy
+another fit costs more than it can gain. Arms are models. A trial fits one of them on a random half of the data and
+scores it on the other half. Each model has its own price per fit, the computing time it takes; `value` is what accuracy
 is worth.
 
-A trial's reward has the model's mean accuracy over all splits of *these data*, and splits are drawn independently: that
-mean is what the study, like repeated cross-validation, finds out about. Neither knows of data that nobody has.
-Needs `pip install scikit-learn`; the data come with it.
+The mean of a trial's reward is the model's mean accuracy over all splits of *these data*, and splits are drawn
+independently. That mean is what the study, like repeated cross-validation, estimates; neither knows about data that
+nobody has. Requires `pip install scikit-learn`, which comes with the data.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from sklearn.tree import DecisionTreeClassifier
 
 import dbcare
 
-MODELS: dict[str, tuple[ClassifierMixin, float]] = {  # and the price of a fit, in cents
+MODELS: dict[str, tuple[ClassifierMixin, float]] = {  # with the price of a fit, in cents
     "support vectors": (SVC(gamma=0.001), 4.0),
-    "nearest neighbours": (KNeighborsClassifier(3), 1.0),
+    "nearest neighbors": (KNeighborsClassifier(3), 1.0),
     "forest": (RandomForestClassifier(30, random_state=1), 8.0),
     "tree": (DecisionTreeClassifier(random_state=1), 1.0),
     "naive Bayes": (GaussianNB(), 1.0),
 }
-VALUE = 100_000  # cents, of an accuracy that is higher by 1
-SIGMA = 0.01  # of the accuracy from split to split, at most
+VALUE = 100_000  # what an accuracy higher by 1 is worth, in cents
+SIGMA = 0.01  # the most that the accuracy varies from split to split, as a standard deviation
 FOLDS = 10
 
 

@@ -1,6 +1,7 @@
 """The client: keys, responses that get lost or make no sense, and servers that are killed or absent."""
 
 import inspect
+import json
 import os
 import socket
 import subprocess
@@ -174,12 +175,19 @@ def test_a_busy_server_is_asked_again_after_the_time_it_names(study: Study, prox
     ids=lambda value: value.status if isinstance(value, FakeResponse) else "",
 )
 def test_responses_that_make_no_sense(study: Study, proxy: FaultProxy, response: FakeResponse, message: str) -> None:
-    """They are errors at once: the request is neither retried nor sent elsewhere."""
+    """They are errors immediately: the request is neither retried nor sent elsewhere."""
     sent = len(proxy.seen)
     proxy.plan += [response]
     with pytest.raises(StorageError, match=message):
         study.status()
     assert len(proxy.seen) == sent + 1
+
+
+def test_a_policy_that_only_the_server_has(study: Study, client: Client, proxy: FaultProxy) -> None:
+    settings = study.settings.to_dict() | {"policy": "server-only"}
+    proxy.plan += [FakeResponse(200, json.dumps({"name": study.name, "settings": settings}).encode(), JSON)]
+    with pytest.raises(StorageError, match=r"cannot be used here: `policy` must be one of .* but got 'server-only'"):
+        client.load_study(study.name)
 
 
 def test_no_server() -> None:
@@ -228,8 +236,8 @@ def test_keys(server: ApiServer, study: Study, monkeypatch: pytest.MonkeyPatch) 
         assert wrong not in shown
         assert server.keys["viewer"] not in shown
     monkeypatch.delenv("DBCARE_KEY")
-    with dbcare.connect(server.url) as nobody, pytest.raises(AccessError):
-        nobody.list_studies()
+    with dbcare.connect(server.url) as anonymous, pytest.raises(AccessError):
+        anonymous.list_studies()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A sweep on a real Dask cluster of two worker processes, one of which is killed on the way."""
+"""A sweep on a real Dask cluster of two worker processes, one of which is killed."""
 
 import json
 import os
@@ -34,7 +34,7 @@ delta = 0.1
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
-    """A scheduler and two workers without nannies, so that one that is killed stays dead."""
+    """Start a scheduler and two workers without nannies, so that a killed worker stays dead."""
     where = tmp_path / "scheduler.json"
     environment = os.environ | {"DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false"}
     log = (tmp_path / "cluster.log").open("w")
@@ -64,18 +64,20 @@ NOWHERE = ["tcp://127.0.0.1:9", "nonsense"]
 
 @pytest.fixture(scope="module", autouse=True)
 def lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
-    """Sweeps that find no scheduler: they are begun first, as they only give up after some seconds."""
+    """Start sweeps that find no scheduler; they go first, as they give up only after some seconds."""
     folder = tmp_path_factory.mktemp("lost")
     (folder / "sixteen.toml").write_text(SWEEP)
     command: list[str | Path] = [COMMAND, "sweep", folder / "sixteen.toml", "--out", folder / "out", "--dask"]
-    started = {each: subprocess.Popen([*command, each], stderr=subprocess.PIPE, text=True) for each in NOWHERE}
+    started = {address: subprocess.Popen([*command, address], stderr=subprocess.PIPE, text=True) for address in NOWHERE}
     yield started
     for process in started.values():
         with process:
             process.kill()
 
 
-def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[str]]]) -> None:
+def test_a_lost_worker_does_not_change_results(
+    tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[str]]]
+) -> None:
     address, workers = cluster
     file = tmp_path / "sixteen.toml"
     file.write_text(SWEEP)
@@ -88,7 +90,7 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[
         time.sleep(0.01)
     workers[0].send_signal(signal.SIGKILL)
     assert workers[0].wait() == -signal.SIGKILL
-    assert stored.read_bytes().count(b"\n") < len(read_results(local))  # in the middle
+    assert stored.read_bytes().count(b"\n") < len(read_results(local))  # not finished yet
     assert process.wait(timeout=120) == 0
     assert workers[1].poll() is None
     assert read_results(remote) == read_results(local)
@@ -96,7 +98,7 @@ def test_a_lost_worker_changes_nothing(tmp_path: Path, cluster: tuple[str, list[
 
 
 @pytest.mark.parametrize("address", NOWHERE)
-def test_no_scheduler_there(address: str, lost: dict[str, subprocess.Popen[str]]) -> None:
-    _, said = lost[address].communicate()
+def test_a_missing_scheduler_is_reported(address: str, lost: dict[str, subprocess.Popen[str]]) -> None:
+    _, message = lost[address].communicate()
     assert lost[address].returncode == 2
-    assert f"`dask` must be the address of a running scheduler but got {address}" in said
+    assert f"Cannot connect to a Dask scheduler at {address}: " in message

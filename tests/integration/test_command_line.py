@@ -1,4 +1,4 @@
-"""The installed command, mostly in processes of its own."""
+"""The installed command, mostly in separate processes."""
 
 import csv
 import io
@@ -19,73 +19,73 @@ COMMAND = Path(sys.executable).with_name("dbcare")
 
 def test_help_imports_nothing_heavy() -> None:
     script = "import sys; sys.argv = ['dbcare', '--help']; from dbcare.cli import main; main()"
-    answer = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", script], capture_output=True, text=True, check=True
     )
-    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in answer.stderr.splitlines() if "|" in line}
+    loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in result.stderr.splitlines() if "|" in line}
     assert "typer" in loaded
     assert loaded.isdisjoint({"numpy", "numba", "scipy", "matplotlib"})
-    assert "reproduce" in answer.stdout
+    assert "reproduce" in result.stdout
 
 
 def test_bounds_as_a_table_and_as_a_figure(tmp_path: Path) -> None:
-    answer = subprocess.run(
+    table = subprocess.run(
         [COMMAND, "bounds", "--smallest", "0.005", "--largest", "0.05", "--points", "2"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    # The two-arm lower bound is 1/4 for misidentification at gaps below sqrt(sigma^2 c) = 0.01, a quarter of the gap
-    # for simple regret below (sigma^2 c)^(1/3) = 0.046; a guess errs half the time.
-    rows = [line.replace("│", " ").split() for line in answer.stdout.splitlines() if line.startswith("│")]
+    # The two-arm lower bound is 1/4 for misidentification at gaps below sqrt(sigma^2 c) = 0.01, and a quarter of the
+    # gap for simple regret below (sigma^2 c)^(1/3) = 0.046; a guess is wrong half the time.
+    rows = [line.replace("│", " ").split() for line in table.stdout.splitlines() if line.startswith("│")]
     assert rows[0][0] == "0.005"
     assert rows[0][-2:] == ["0.5", "0.25"]
     assert rows[2][-2:] == ["0.0025", "0.00125"]
-    drawn = subprocess.run(
+    figure = subprocess.run(
         [COMMAND, "bounds", "--arms", "8", "--figure", tmp_path / "new" / "eight.svg"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    written = [Path(line) for line in drawn.stdout.splitlines()]
+    written = [Path(line) for line in figure.stdout.splitlines()]
     assert [path.name for path in written] == ["eight.svg", "eight.png"]
     assert ElementTree.parse(written[0]).getroot().tag.endswith("svg")
     assert written[1].read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_wrong_sweep_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_an_invalid_sweep_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("runz = 1\n")
-    answer = subprocess.run([COMMAND, "sweep", file], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert answer.returncode == 2
-    assert "Keys of an experiment must be among title" in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]  # nothing half-made
+    result = subprocess.run([COMMAND, "sweep", file], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "Keys of an experiment must be among title" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]  # nothing was written
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, "simulate", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_simulate_prints_what_evaluate_says() -> None:
-    arguments = ["--policy", "dbcare", "--means", "0.5,0", "--cost", "1e-3", "--risk", "error"]
+def test_simulate_prints_the_results_of_evaluate() -> None:
+    arguments = ["--policy", "dbcare", "--means", "0.5,0", "--cost", "1e-3", "--risk", "misidentification"]
     expected = evaluate(DBCARE(Risk.misidentification(1e-3), 2), Bandit.gaussian([0.5, 0.0]))
-    found = json.loads(simulate(*arguments, "--format", "json").stdout)
-    assert found["risk"] == expected.risk
-    assert found["engine"] == "exact"
+    printed = json.loads(simulate(*arguments, "--format", "json").stdout)
+    assert printed["risk"] == expected.risk
+    assert printed["engine"] == "exact"
     assert f"risk (misidentification)  {expected.risk:.6g}" in simulate(*arguments).stdout
 
 
-def test_simulate_takes_options_of_the_policy() -> None:
-    answer = simulate(
+def test_simulate_accepts_options_of_the_policy() -> None:
+    result = simulate(
         "--policy", "racing", "--option", "delta=0.1", "--means", "0.6,0.3,0.3", "--family", "bernoulli",
         "--cost", "1e-3", "--runs", "1e3", "--seed", "5", "--format", "json",
     )  # fmt: skip
     policy = Racing(3, 0.1, sigma=0.5, max_pulls=10_000)
     expected = evaluate(policy, Bandit.bernoulli([0.6, 0.3, 0.3]), Risk.simple_regret(1e-3), runs=1_000, seed=5)
-    assert json.loads(answer.stdout)["risk"] == expected.risk
+    assert json.loads(result.stdout)["risk"] == expected.risk
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "part"),
     [
-        (["--policy", "racin", "--means", "1,0"], "racing, two-arm-confidence, sequential-halving"),
+        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-racing, dbcare, racing"),
         (["--policy", "racing", "--means", "1,0"], "delta"),
         (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
         (["--policy", "dbcare", "--means", "1,x"], "'x'"),
@@ -93,67 +93,70 @@ def test_simulate_takes_options_of_the_policy() -> None:
         (["--policy", "dbcare", "--means", "1,0", "--runs", "1.5"], "whole number"),
     ],
 )
-def test_simulate_refuses_in_one_line(arguments: list[str], words: str) -> None:
-    assert words in refused("simulate", *arguments, "--cost", "1e-3")
+def test_simulate_refuses_in_one_line(arguments: list[str], part: str) -> None:
+    assert part in read_refusal("simulate", *arguments, "--cost", "1e-3")
 
 
-def refused(*arguments: str) -> str:
-    """What the command says, called within this process."""
-    answer = CliRunner().invoke(app, arguments)
-    assert answer.exit_code == 2
-    assert answer.stdout == ""
-    assert len(answer.stderr.splitlines()) == 1
-    return answer.stderr
+def read_refusal(*arguments: str) -> str:
+    """Run a command in this process and return its error message."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    return result.stderr
 
 
 PLAN = ("plan", "--arms", "3", "--sigma", "0.5", "--runs", "200", "--seed", "4")
 
 
-def planned(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_plan(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *PLAN, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_plan_prints_what_the_library_says(tmp_path: Path) -> None:
+def test_plan_prints_what_the_library_returns(tmp_path: Path) -> None:
     money = ["--price", "0.4", "--value", "20000", "--gaps", "0.1,0.5"]
     expected = plan(3, price=0.4, value=20_000, sigma=0.5, gaps=[0.1, 0.5], runs=200, seed=4)
-    assert json.loads(planned(*money, "--format", "json").stdout) == expected.to_dict()
-    drawn = planned(*money, "--plot", tmp_path / "plan.png")
-    assert drawn.stderr == f"Drawn: {tmp_path / 'plan.png'}\n"
+    assert json.loads(run_plan(*money, "--format", "json").stdout) == expected.to_dict()
+    drawn = run_plan(*money, "--plot", tmp_path / "plan.png")
+    assert drawn.stderr == f"Figure written to {tmp_path / 'plan.png'}\n"
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert [line.rstrip() for line in drawn.stdout.splitlines()] == str(expected).splitlines()
-    rows = list(csv.DictReader(io.StringIO(planned(*money, "--format", "csv").stdout)))
-    assert [float(row["total_loss"]) for row in rows] == [each.total_loss for each in expected.outlooks]
+    rows = list(csv.DictReader(io.StringIO(run_plan(*money, "--format", "csv").stdout)))
+    assert [float(row["total_loss"]) for row in rows] == [outlook.total_loss for outlook in expected.outlooks]
 
 
-def test_plan_takes_a_price_for_each_arm() -> None:
-    answer = planned("--cost", "1e-3,1e-3,2e-3", "--risk", "error", "--gaps", "0.5", "--format", "json")
+def test_plan_accepts_one_cost_per_arm() -> None:
+    result = run_plan("--cost", "1e-3,1e-3,2e-3", "--risk", "misidentification", "--gaps", "0.5", "--format", "json")
     expected = plan(
         3, cost=[1e-3, 1e-3, 2e-3], risk="misidentification", sigma=0.5, gaps=0.5, runs=200, seed=4
     )  # fmt: skip
-    assert json.loads(answer.stdout) == expected.to_dict()
+    assert json.loads(result.stdout) == expected.to_dict()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "part"),
     [
         (["--price", "-1", "--value", "9"], "`price` must be positive but got -1.0."),
         (["--price", "x", "--value", "9"], "`price` must be a number but got 'x'."),
-        (["--cost", "1e-3", "--policies", "breakeven,ucb"], "breakeven, dbcare, fixed-size-test, decide-now"),
+        (
+            ["--cost", "1e-3", "--policies", "breakeven,ucb"],
+            "breakeven, breakeven-racing, dbcare, fixed-size-test, decide-now",
+        ),
         (["--cost", "1e-3", "--gaps", "0.5", "--plot", "plan.doc"], ".png, .svg, .pdf"),
     ],
 )
-def test_plan_refuses_in_one_line(arguments: list[str], words: str) -> None:
-    assert words in refused(*PLAN, *arguments)
+def test_plan_refuses_in_one_line(arguments: list[str], part: str) -> None:
+    assert part in read_refusal(*PLAN, *arguments)
 
 
-def test_simulate_takes_a_cost_for_each_arm_and_words_for_options() -> None:
-    answer = subprocess.run(
+def test_simulate_accepts_one_cost_per_arm_and_words_as_options() -> None:
+    result = subprocess.run(
         [COMMAND, "simulate", "--policy", "breakeven", "--means", "0.5,0", "--cost", "1e-3,2e-3", "--runs", "200",
          "--format", "json", "--option", "sigma_guard=false", "--option", "sigma=none", "--option", "bound=1.0"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
-    found = json.loads(answer.stdout)
-    assert found["cost"] == [1e-3, 2e-3]
-    assert found["engine"] == "direct"
-    assert "sigma=None, sigma_guard=False" in found["policy"]
+    assert result.returncode == 0, result.stderr
+    printed = json.loads(result.stdout)
+    assert printed["cost"] == [1e-3, 2e-3]
+    assert printed["engine"] == "direct"
+    assert "sigma=None, sigma_guard=False" in printed["policy"]

@@ -1,4 +1,4 @@
-"""`dbcare demo`, at a terminal and in a pipe."""
+"""`dbcare demo`, in a terminal and in a pipe."""
 
 import os
 import re
@@ -15,20 +15,20 @@ COMMAND = Path(sys.executable).with_name("dbcare")
 OWN_SCREEN, OLD_SCREEN, CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
-def test_in_a_pipe_only_the_summary(tmp_path: Path) -> None:
-    """At once, without colours; the user's own storage is left alone."""
+def test_a_pipe_gets_only_the_summary(tmp_path: Path) -> None:
+    """At once and without colors; the user's own storage is not touched."""
     database = tmp_path / "mine.db"
-    answer = subprocess.run(
+    result = subprocess.run(
         [COMMAND, "demo", "--seconds", "600"],
         capture_output=True, text=True, check=True, timeout=60,
         env=os.environ | {"DBCARE_STORAGE": f"sqlite:///{database}"},
     )  # fmt: skip
-    assert answer.stdout.splitlines() == scene.summary(shop.simulate(0)[-1])
-    assert answer.stderr == ""
+    assert result.stdout.splitlines() == scene.summarize(shop.simulate(0)[-1])
+    assert result.stderr == ""
     assert not database.exists()
 
 
-def test_at_a_terminal_it_draws_and_ends_well() -> None:
+def test_a_terminal_gets_the_animation_and_the_summary() -> None:
     begin = time.monotonic()
     code, written = run_at_terminal([COMMAND, "demo", "--seconds", "2"], dict(os.environ))
     assert code == 0
@@ -37,16 +37,16 @@ def test_at_a_terminal_it_draws_and_ends_well() -> None:
     film, _, after = rest.partition(OLD_SCREEN)
     assert before.strip() == ""
     counted = [int(number.replace(",", "")) for number in re.findall(r"([\d,]+) counted", strip_codes(film))]
-    assert len(set(counted)) > 5  # so many different pictures, in order
+    assert len(set(counted)) > 5  # that many different frames, in order
     assert counted == sorted(counted)
-    assert "a simulated shop" in strip_codes(film)
+    assert "a real study in a simulated shop" in strip_codes(film)
     assert "Break-even." in strip_codes(film)
     assert CURSOR in film + after
-    assert "Begin your own:" in strip_codes(after)
+    assert "Start your own:" in strip_codes(after)
     assert all(len(line) <= 80 for line in strip_codes(after).splitlines())
 
 
-def test_control_c_gives_the_terminal_back() -> None:
+def test_control_c_restores_the_terminal() -> None:
     code, written = run_at_terminal([COMMAND, "demo", "--seconds", "50"], dict(os.environ), interrupt_after=0.3)
     assert code == 130
     assert written.rfind(OLD_SCREEN) > written.rfind(OWN_SCREEN) >= 0
@@ -54,14 +54,14 @@ def test_control_c_gives_the_terminal_back() -> None:
     assert "Traceback" not in written
 
 
-def test_refused_in_one_line() -> None:
-    answer = subprocess.run([COMMAND, "demo", "--seconds", "0"], capture_output=True, text=True, check=False)
-    assert answer.returncode == 2
-    assert answer.stderr == "Error: `seconds` must be positive but got 0.0.\n"
+def test_an_invalid_duration_is_refused_in_one_line() -> None:
+    result = subprocess.run([COMMAND, "demo", "--seconds", "0"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr == "Error: `seconds` must be positive but got 0.0.\n"
 
 
-def test_the_shop_counts_what_it_shows() -> None:
-    """Answers come late and out of order, and the study stops where the expected loss meets the spending."""
+def test_the_simulated_shop() -> None:
+    """Rewards arrive late and out of order, and the study stops where the expected loss meets the spend."""
     moments = shop.simulate(1)
     last = moments[-1]
     assert last.status.state == "stopped"

@@ -54,8 +54,8 @@ def check_survival(address: str, folder: Path, victims: list[str], running: Serv
                 time.sleep(0.05 * chance.random())
                 running.start()
                 acknowledged = set(list_told([*crew, *dead]))
-                position, rewarded = list_rewarded_after(position, study, address)
-                stored |= rewarded
+                position, added = list_rewarded_after(position, study, address)
+                stored |= added
                 assert acknowledged <= stored
     finally:
         for worker in crew:

@@ -5,7 +5,8 @@ cap at a time; it is itself checked against all reward sequences, each told to a
 of the direct engine, with each cap simulated separately.
 
 Error rate: seeds are fixed; each cell of a known law is an exact binomial test at 1e-11, and there are fewer than
-10,000; each comparison of two samples (`list_discrepancies`) is at 1e-8, and there are fewer than 80. Less than 1e-6 each.
+10,000; each comparison of two samples (`list_discrepancies`) is at 1e-8, and there are fewer than 80. Each total is
+below 1e-6.
 Negative controls: a kernel that underestimates the range of the rewards, one that ignores later epochs of the boundary,
 and the law at another cap.
 """

@@ -10,7 +10,6 @@ import pytest
 from dbcare.errors import InvalidValueError
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.server.access import sessions as sessions_module
 from dbcare.server.access.keys import Key, Keys
 from dbcare.server.access.records import (
     AccessRecords,
@@ -21,6 +20,7 @@ from dbcare.server.access.records import (
     open_records,
 )
 from dbcare.server.access.roles import Role
+from dbcare.server.access.secrets import make_digest
 from dbcare.server.access.sessions import SESSION_SECONDS, Sessions
 
 
@@ -126,10 +126,10 @@ def test_an_expired_session_has_ended(records: AccessRecords, monkeypatch: pytes
     key, _ = Keys(records).create("me", "admin")
     now = time.time()
     cookie = sessions.open(key)
-    session_hash = sessions_module.make_digest("", cookie)
+    session_hash = make_digest("", cookie)
     for seconds, is_found in ((SESSION_SECONDS - 60.0, True), (SESSION_SECONDS + 60.0, False)):
         with monkeypatch.context() as patch:
-            patch.setattr(sessions_module.time, "time", lambda seconds=seconds: now + seconds)
+            patch.setattr(time, "time", lambda seconds=seconds: now + seconds)
             assert (sessions.find(cookie) is not None) is is_found
     assert records.find_session(session_hash) is not None
     later = now + SESSION_SECONDS + 60.0

@@ -1,4 +1,4 @@
-"""Policies refuse what cannot be meant when they are made, and say what must hold and what was given."""
+"""Policies refuse invalid arguments, and say what must hold and what was passed."""
 
 import math
 import re
@@ -21,18 +21,17 @@ from dbcare.risk import Risk
 
 MI = Risk.misidentification(1e-3)
 SR = Risk.simple_regret(1e-3)
-DIFFERING = "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven takes a cost for each."
+DIFFERING = "`cost` must be the same for all arms here but got (0.001, 0.002); Breakeven accepts one per arm."
 BY_ARM = Risk.misidentification([1e-3, 2e-3])
-BUDGET = "one pull of each of"
 
 
 def custom(**fields: Any) -> CustomPolicy:
     sound = Guess(2)
-    given: dict[str, Any] = {"arms": 2, "tables": sound.tables, "state_size": sound.state_size, "max_pulls": 0}
-    return CustomPolicy(rule=sound.rule, **(given | fields))
+    arguments: dict[str, Any] = {"arms": 2, "tables": sound.tables, "state_size": sound.state_size, "max_pulls": 0}
+    return CustomPolicy(rule=sound.rule, **(arguments | fields))
 
 
-def arms_of_two_or_more(make: Callable[[Any], Policy]) -> list[tuple[Callable[[], Policy], str]]:
+def check_arms(make: Callable[[Any], Policy]) -> list[tuple[Callable[[], Policy], str]]:
     return [
         (lambda: make(1), "`arms` must be at least 2 but got 1."),
         (lambda: make(0), "`arms` must be at least 2 but got 0."),
@@ -45,7 +44,7 @@ def arms_of_two_or_more(make: Callable[[Any], Policy]) -> list[tuple[Callable[[]
     ]
 
 
-def positive(name: str, make: Callable[..., Policy]) -> list[tuple[Callable[[], Policy], str]]:
+def check_positive(name: str, make: Callable[..., Policy]) -> list[tuple[Callable[[], Policy], str]]:
     return [
         (lambda: make(**{name: 0.0}), f"`{name}` must be positive but got 0.0."),
         (lambda: make(**{name: -1.0}), f"`{name}` must be positive but got -1.0."),
@@ -55,7 +54,7 @@ def positive(name: str, make: Callable[..., Policy]) -> list[tuple[Callable[[], 
     ]
 
 
-def open_unit(make: Callable[..., Policy]) -> list[tuple[Callable[[], Policy], str]]:
+def check_delta(make: Callable[..., Policy]) -> list[tuple[Callable[[], Policy], str]]:
     return [
         (lambda: make(delta=0.0), "`delta` must lie strictly between 0 and 1 but got 0.0."),
         (lambda: make(delta=1.0), "`delta` must lie strictly between 0 and 1 but got 1.0."),
@@ -65,21 +64,21 @@ def open_unit(make: Callable[..., Policy]) -> list[tuple[Callable[[], Policy], s
 
 
 REFUSED: list[tuple[Callable[[], Policy], str]] = [
-    *arms_of_two_or_more(lambda arms: DBCARE(MI, arms)),
-    *arms_of_two_or_more(lambda arms: Racing(arms, 0.1)),
-    *arms_of_two_or_more(lambda arms: SequentialHalving(arms, 100)),
-    *arms_of_two_or_more(lambda arms: SuccessiveRejects(arms, 100)),
-    *arms_of_two_or_more(lambda arms: Uniform(arms, 1)),
-    *arms_of_two_or_more(Guess),
-    *arms_of_two_or_more(lambda arms: custom(arms=arms)),
-    *positive("sigma", lambda sigma: DBCARE(MI, 2, sigma)),
-    *positive("bound", lambda bound: DBCARE(SR, 2, 1.0, bound)),
-    *positive("sigma", lambda sigma: Racing(2, 0.1, sigma)),
-    *positive("sigma", lambda sigma: TwoArmConfidence(0.1, sigma)),
-    *positive("sigma", lambda sigma: KnownGapOracle(MI, 0.5, sigma)),
-    *positive("gap", lambda gap: KnownGapOracle(MI, gap)),
-    *open_unit(lambda delta: Racing(3, delta)),
-    *open_unit(lambda delta: TwoArmConfidence(delta, rate="union")),
+    *check_arms(lambda arms: DBCARE(MI, arms)),
+    *check_arms(lambda arms: Racing(arms, 0.1)),
+    *check_arms(lambda arms: SequentialHalving(arms, 100)),
+    *check_arms(lambda arms: SuccessiveRejects(arms, 100)),
+    *check_arms(lambda arms: Uniform(arms, 1)),
+    *check_arms(Guess),
+    *check_arms(lambda arms: custom(arms=arms)),
+    *check_positive("sigma", lambda sigma: DBCARE(MI, 2, sigma)),
+    *check_positive("bound", lambda bound: DBCARE(SR, 2, 1.0, bound)),
+    *check_positive("sigma", lambda sigma: Racing(2, 0.1, sigma)),
+    *check_positive("sigma", lambda sigma: TwoArmConfidence(0.1, sigma)),
+    *check_positive("sigma", lambda sigma: KnownGapOracle(MI, 0.5, sigma)),
+    *check_positive("gap", lambda gap: KnownGapOracle(MI, gap)),
+    *check_delta(lambda delta: Racing(3, delta)),
+    *check_delta(lambda delta: TwoArmConfidence(delta, rate="union")),
     (lambda: DBCARE(1e-4, 2), "`risk` must be a Risk but got 0.0001."),  # type: ignore[arg-type]
     (lambda: KnownGapOracle("MI", 0.5), "`risk` must be a Risk but got 'MI'."),  # type: ignore[arg-type]
     (
@@ -96,28 +95,28 @@ REFUSED: list[tuple[Callable[[], Policy], str]] = [
     ),
     (
         lambda: DBCARE(Risk.misidentification([1e-3] * 3), 2),
-        "`cost` must have one entry for each of the 2 arms but got 3.",
+        "`cost` must have one entry per arm (2) but got 3.",
     ),
     (
         lambda: KnownGapOracle(Risk.misidentification([1e-3] * 3), 0.5),
-        "`cost` must have one entry for each of the 2 arms but got 3.",
+        "`cost` must have one entry per arm (2) but got 3.",
     ),
     # 1.8e8, 1.8e19 (beyond int64) and infinitely many epochs
-    (lambda: DBCARE(Risk.misidentification(1e-9), 2), "`cost` must allow at most 50000000 epochs but got"),
-    (lambda: DBCARE(Risk.misidentification(1e-20), 2), "`cost` must allow at most 50000000 epochs but got"),
-    (lambda: DBCARE(Risk.misidentification(5e-324), 2), "`cost` must allow at most 50000000 epochs but got"),
-    (lambda: DBCARE(Risk.simple_regret(5e-324), 2, sigma=1e300), "`cost` must allow at most 50000000 epochs but got"),
+    (lambda: DBCARE(Risk.misidentification(1e-9), 2), "`cost` must allow at most 50,000,000 epochs but got"),
+    (lambda: DBCARE(Risk.misidentification(1e-20), 2), "`cost` must allow at most 50,000,000 epochs but got"),
+    (lambda: DBCARE(Risk.misidentification(5e-324), 2), "`cost` must allow at most 50,000,000 epochs but got"),
+    (lambda: DBCARE(Risk.simple_regret(5e-324), 2, sigma=1e300), "`cost` must allow at most 50,000,000 epochs but got"),
     (
         lambda: TwoArmConfidence(0.2),
-        "`delta` must be at most 0.1 for the rate kaufmann, which is proven there, but got 0.2.",
+        "`delta` must be at most 0.1 with rate 'kaufmann', which is proven only there, but got 0.2.",
     ),
     (lambda: TwoArmConfidence(0.1, rate="chernoff"), "`rate` must be one of kaufmann, heuristic, union but got"),
     (lambda: TwoArmConfidence(0.1, max_pulls=1), "`max_pulls` must be at least 2 but got 1."),
     (lambda: Racing(5, 0.1, max_pulls=4), "`max_pulls` must be at least 5 but got 4."),
     (lambda: Racing(5, 0.1, max_pulls=10.5), "`max_pulls` must be a whole number but got 10.5."),  # type: ignore[arg-type]
-    (lambda: Racing(5, 0.1, max_pulls=10**12), "`max_pulls` must allow at most 50000000 epochs but got"),
-    (lambda: SequentialHalving(8, 23), f"`budget` must be at least 24, {BUDGET} 8 arms in the first of 3 rounds, but"),
-    (lambda: SequentialHalving(2, 1), f"`budget` must be at least 2, {BUDGET} 2 arms in the first of 1 rounds, but"),
+    (lambda: Racing(5, 0.1, max_pulls=10**12), "`max_pulls` must allow at most 50,000,000 epochs but got"),
+    (lambda: SequentialHalving(8, 23), "`budget` must be at least arms * rounds = 8 * 3 = 24 but got 23."),
+    (lambda: SequentialHalving(2, 1), "`budget` must be at least arms * rounds = 2 * 1 = 2 but got 1."),
     (lambda: SequentialHalving(2, -1), "`budget` must be at least"),
     (lambda: SequentialHalving(2, 2.5), "`budget` must be a whole number but got 2.5."),  # type: ignore[arg-type]
     (lambda: SequentialHalving(4, 16, "mean"), "`ranking` must be one of round, all but got 'mean'."),
@@ -130,13 +129,13 @@ REFUSED: list[tuple[Callable[[], Policy], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_refused_when_made(make: Callable[[], Policy], words: str) -> None:
-    """By an InvalidValueError of the form that errors.py promises, whose message starts with the words."""
+@pytest.mark.parametrize(("make", "start"), REFUSED, ids=[start for _, start in REFUSED])
+def test_invalid_arguments_are_refused(make: Callable[[], Policy], start: str) -> None:
+    """The message starts as expected, and has the form that errors.py describes."""
     with pytest.raises(InvalidValueError) as caught:
         make()
     message = str(caught.value)
-    assert message.startswith(words)
+    assert message.startswith(start)
     assert re.fullmatch(r"`\w+` must .+ but got .+\.", message)
     assert "np." not in message
 
@@ -154,8 +153,8 @@ WHOLE: dict[str, Callable[[Any], Policy]] = {
 
 @pytest.mark.parametrize("make", WHOLE.values(), ids=WHOLE.keys())
 @pytest.mark.parametrize("four", [4.0, np.int64(4), np.float64(4.0)], ids=repr)
-def test_whole_numbers_of_any_type_are_whole(make: Callable[[Any], Policy], four: Any) -> None:
-    """4.0 counts as whole and makes the policy that 4 makes."""
+def test_whole_numbers_may_have_any_type(make: Callable[[Any], Policy], four: Any) -> None:
+    """4.0 counts as whole and gives the same policy as 4."""
     usual, same = make(4), make(four)
     assert same == usual
     assert repr(same) == repr(usual)
@@ -167,23 +166,23 @@ def test_whole_numbers_of_any_type_are_whole(make: Callable[[Any], Policy], four
 
 @pytest.mark.parametrize("sigma", [1e-200, 1e-5, 1e200])
 @pytest.mark.parametrize("policy", [Racing(3, 0.1, max_pulls=9), TwoArmConfidence(0.1, max_pulls=8), DBCARE(MI, 3)])
-def test_every_positive_sigma_gives_its_radius(policy: Racing | TwoArmConfidence | DBCARE, sigma: float) -> None:
-    """sigma^2 may leave the range of floating point, the radius does not."""
+def test_the_radius_is_correct_for_extreme_sigmas(policy: Racing | TwoArmConfidence | DBCARE, sigma: float) -> None:
+    """sigma^2 may overflow or underflow, but the radius does not."""
     assert replace(policy, sigma=sigma).radius(2, 2) / sigma == pytest.approx(policy.radius(2, 2), rel=1e-12)
 
 
-def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    """Every class of errors.py is drawn, below its parent."""
+def test_the_exception_tree_in_the_docstring_is_correct() -> None:
+    """Every class of errors.py appears below its parent."""
     documentation = errors.__doc__
     assert documentation is not None
     parents: list[str] = []
     drawn = {}
     for line in documentation.splitlines():
-        if found := re.match(r"([├└│─ ]*)(\w+(?:Error|Warning))\b", line):
-            depth = len(found[1]) // 4
-            parents[depth:] = [found[2]]
-            drawn[found[2]] = parents[depth - 1] if depth else None
-    classes: dict[str, Any] = {name: each for name, each in vars(errors).items() if isinstance(each, type)}
+        if entry := re.match(r"([├└│─ ]*)(\w+(?:Error|Warning))\b", line):
+            depth = len(entry[1]) // 4
+            parents[depth:] = [entry[2]]
+            drawn[entry[2]] = parents[depth - 1] if depth else None
+    classes: dict[str, Any] = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
     assert drawn.keys() == classes.keys()
     for name, parent in drawn.items():
         above = classes[parent] if parent else {DbcareError: Exception, DbcareWarning: UserWarning}[classes[name]]

@@ -1,4 +1,4 @@
-"""Breakeven: its losses against scipy, its decisions against formulas written out a second time, its promises."""
+"""Breakeven: losses against scipy, decisions against a second implementation of the formulas, and its guarantees."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from dbcare.engines.draws import make_arms
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
 from dbcare.policies import breakeven_losses, breakeven_rule
-from dbcare.policies.breakeven import MOST_DOUBT
+from dbcare.policies.breakeven import MAX_SIGMA_FACTOR
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
 from dbcare.theory import student
@@ -25,7 +25,7 @@ MI, SR = Risk.misidentification(1e-3), Risk.simple_regret(1e-3)
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 7, 12, 29, 30, 31, 32, 60, 1000])
-def test_student_losses_are_scipys(freedom: int) -> None:
+def test_student_losses_match_scipy(freedom: int) -> None:
     peak = student.density_at_0(freedom)
     assert peak == pytest.approx(t.pdf(0.0, freedom), rel=1e-12)
     for x in (0.0, 0.3, 1.0, 2.5, 5.0):
@@ -36,19 +36,19 @@ def test_student_losses_are_scipys(freedom: int) -> None:
 
 
 @pytest.mark.parametrize("risk", [MI, SR])
-def test_the_table_of_the_normal_loss_is_the_loss(risk: Risk) -> None:
+def test_the_table_of_the_gaussian_loss_matches_the_loss(risk: Risk) -> None:
     tables = Breakeven(risk, 2, sigma_guard=False).tables
     for z in (0.0, 0.004, 0.5, 1.2345, 3.0, 8.0, 20.0):
-        wanted = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
-        assert breakeven_losses.from_series(tables, z) == pytest.approx(wanted, rel=1e-6 if z <= 8.0 else 3e-5)
+        expected = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
+        assert breakeven_losses.from_series(tables, z) == pytest.approx(expected, rel=1e-6 if z <= 8.0 else 3e-5)
     assert breakeven_losses.from_series(tables, 100.0) == 0.0
 
 
 @dataclass
-class Written:
-    """The rule of docs/explanation/breakeven.md, written out a second time with lists and scipy.
+class Reference:
+    """A second implementation of the rule in docs/explanation/breakeven.md, with lists and scipy.
 
-    `samples`: degrees of freedom and pooled deviation that each arm's loss was last weighed with.
+    `samples`: degrees of freedom and pooled deviation at the last update of each arm's loss.
     """
 
     policy: Breakeven
@@ -65,30 +65,30 @@ class Written:
 
     @property
     def spent(self) -> float:
-        return math.fsum(cost * len(each) for cost, each in zip(self.costs, self.rewards, strict=True))
+        return math.fsum(cost * len(own) for cost, own in zip(self.costs, self.rewards, strict=True))
 
     def tell(self, arm: int, reward: float) -> None:
         self.rewards[arm].append(reward)
         if min(map(len, self.rewards)) > 0:
-            leader = int(np.argmax([np.mean(each) for each in self.rewards]))
+            leader = int(np.argmax([np.mean(own) for own in self.rewards]))
             scale_unknown = not any(deviation for _, deviation in self.samples)
             everything = self.leader == arm or leader != self.leader or scale_unknown
             self.weigh(range(self.policy.arms) if everything else [arm])
             self.leader = leader
 
     def weigh(self, arms: Iterable[int]) -> None:
-        listed = [reward for each in self.rewards for reward in each]
-        within = sum(float(np.var(each)) * len(each) for each in self.rewards)
-        choices = [(len(listed) - 1, float(np.var(listed)) * len(listed)), (len(listed) - self.policy.arms, within)]
+        rewards = [reward for own in self.rewards for reward in own]
+        within = sum(float(np.var(own)) * len(own) for own in self.rewards)
+        choices = [(len(rewards) - 1, float(np.var(rewards)) * len(rewards)), (len(rewards) - self.policy.arms, within)]
         usable = [(freedom, squares) for freedom, squares in choices if freedom > 2 and squares > 0.0]
-        freedom, squares = min(usable, key=lambda each: each[1] / (each[0] - 2), default=(0, 0.0))
+        freedom, squares = min(usable, key=lambda choice: choice[1] / (choice[0] - 2), default=(0, 0.0))
         for arm in arms:
             self.samples[arm] = (freedom, math.sqrt(squares / freedom)) if self.doubted and freedom else (0, 0.0)
 
     @property
     def losses(self) -> dict[int, float]:
-        counts, means = [len(each) for each in self.rewards], [float(np.mean(each)) for each in self.rewards]
-        found = {}
+        counts, means = [len(own) for own in self.rewards], [float(np.mean(own)) for own in self.rewards]
+        losses = {}
         for arm, (freedom, deviation) in enumerate(self.samples):
             if arm == self.leader:
                 continue
@@ -108,16 +108,16 @@ class Written:
                 else:
                     excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * tail
                     loss = max(loss, deviation * spread * excess)
-            found[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
-        return found
+            losses[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
+        return losses
 
     @property
     def is_error(self) -> bool:
         return self.policy.risk.loss is Loss.MISIDENTIFICATION
 
     def ask(self) -> int | None:
-        """The arm to pull, or None; no means may tie."""
-        counts = [len(each) for each in self.rewards]
+        """Return the arm to pull, or None; means must not tie."""
+        counts = [len(own) for own in self.rewards]
         if 0 in counts:
             return counts.index(0)
         if max(self.losses.values()) <= self.spent:
@@ -139,7 +139,7 @@ class Written:
 @pytest.mark.parametrize("loss", list(Loss))
 @pytest.mark.parametrize("costs", [1e-3, (1e-3, 4e-3, 5e-4, 1e-3, 2e-3)])
 @pytest.mark.parametrize(("sigma", "guard"), [(1.0, False), (1.0, True), (0.4, True), (None, True)])
-def test_decisions_are_those_of_the_formulas(
+def test_decisions_follow_the_formulas(
     loss: Loss, costs: float | tuple[float, ...], sigma: float | None, guard: bool
 ) -> None:
     """Pull by pull, on Gaussian rewards, which do not tie; K = 5."""
@@ -147,7 +147,7 @@ def test_decisions_are_those_of_the_formulas(
     for seed in range(6):
         generator = np.random.default_rng(seed)
         means = generator.uniform(0.0, 1.0, 5)
-        run, second = policy.start(seed=seed), Written(policy)
+        run, second = policy.start(seed=seed), Reference(policy)
         while (arm := second.ask()) is not None:
             if sigma is None and not second.samples[0][1]:
                 arm = run.ask()  # while the scale is unknown, all losses tie
@@ -188,11 +188,11 @@ def test_by_hand() -> None:
     assert run.ask() is None
 
 
-def test_the_guard_waits_for_four_rewards_and_looks_at_their_spread() -> None:
-    """K = 2, sigma understated by 5: Gaussian losses vanish at once, the sample's deviation keeps the run going.
+def test_the_guard_waits_for_four_rewards_and_uses_their_spread() -> None:
+    """K = 2, sigma understated by 5: Gaussian losses vanish at once, but the rewards' deviation keeps the run going.
 
-    Rewards 1, 3 and 0, 1 have a mean of 1.25 and 4.75 squared deviations from it, 3 degrees of freedom (within the arms
-    there are 2.5 of only 2): deviation 1.2583, t = 1.5/1.2583 = 1.192, tail 0.1595 > 0.004 spent.
+    Rewards 1, 3 and 0, 1 have a mean of 1.25, a sum of squared deviations of 4.75 and 3 degrees of freedom (within arms
+    it is 2.5 with only 2): deviation 1.2583, t = 1.5/1.2583 = 1.192, tail 0.1595 > 0.004 spent.
     """
     rewards = [iter((1.0, 3.0)), iter((0.0, 1.0))]
     run = Breakeven(Risk.misidentification(0.001), 2, sigma=0.2).start(seed=1)
@@ -209,15 +209,15 @@ def test_the_guard_waits_for_four_rewards_and_looks_at_their_spread() -> None:
     assert trusting.ask() is None
 
 
-def test_money_is_spoken_where_there_is_a_price() -> None:
+def test_amounts_are_in_money_if_there_is_a_price() -> None:
     run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 2, sigma=0.5, sigma_guard=False).start()
     while (arm := run.ask()) is not None:
         run.tell(0.2 if arm else 0.0)
     assert f"and {0.4 * run.pulls:,.2f} has been spent" in run.why()
 
 
-def test_pulls_that_are_out_count_as_made() -> None:
-    """Three workers at once get three arms; then scores see the pending pulls, losses do not."""
+def test_pending_pulls_count_as_made() -> None:
+    """Three workers at once get three arms; then scores include the pending pulls, losses do not."""
     policy = Breakeven(Risk.misidentification(1e-3), 3, sigma_guard=False)
     run = policy.start(seed=1)
     asked = []
@@ -229,15 +229,15 @@ def test_pulls_that_are_out_count_as_made() -> None:
     assert asked == [0, 1, 2, 0, 1, 2]
     for arm in range(3):
         policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
-    assert run.ask() == 2  # two pulls of each are made: the leader's next one helps against both rivals
+    assert run.ask() == 2  # two pulls of each arm are made; another of the leader helps against both rivals
     breakeven_rule.send(run.state, policy.tables, 2)
     assert run.ask() == 1  # now the strongest rival
     loss = breakeven_rule.section(policy.tables, breakeven_rule.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
 
 
-def test_answers_may_come_in_any_order_of_arms() -> None:
-    """A live study tells what it has asked earlier: an arm pulled twice before another was pulled at all."""
+def test_rewards_may_arrive_in_any_order() -> None:
+    """In a live study an arm may have two rewards before another has any."""
     policy = Breakeven(SR, 3, sigma_guard=False)
     run = policy.start(seed=1)
     for arm, reward in ((2, 0.5), (2, 0.7), (0, 0.1)):
@@ -252,7 +252,7 @@ def test_answers_may_come_in_any_order_of_arms() -> None:
 
 @pytest.mark.parametrize("factor", [1e-3, 4.0, 1e6])
 def test_the_scale_of_rewards_does_not_matter(factor: float) -> None:
-    """Rewards, sigma and bound times a factor, value divided by it: the same decisions, for simple regret."""
+    """Rewards, sigma and bound times a factor, and value divided by it, give the same decisions (simple regret)."""
     for guard, sigma in ((True, 0.7), (False, 0.7), (True, None)):
         plain = Breakeven(Risk.simple_regret(price=0.5, value=500.0), 4, sigma, sigma_guard=guard, bound=2.0)
         scaled = Breakeven(
@@ -274,42 +274,42 @@ def test_the_scale_of_rewards_does_not_matter(factor: float) -> None:
 
 
 def test_a_cheap_arm_is_pulled_more_often() -> None:
-    """Two rivals alike, one of them ten times dearer: it is pulled less; with the costs swapped, the other."""
+    """Of two equal rivals, the one that costs ten times as much is pulled less often."""
     means = (0.3, 0.0, 0.0)
     pulls = {}
     for costs in ((1e-4, 1e-4, 1e-3), (1e-4, 1e-3, 1e-4)):
         policy = Breakeven(Risk.misidentification(costs), 3)
         traces = [trace(policy, make_arms(Bandit.gaussian(means)), 1, number) for number in range(40)]
-        pulls[costs] = np.sum([np.bincount([arm for arm, _ in each.pulls], minlength=3) for each in traces], axis=0)
+        pulls[costs] = np.sum([np.bincount([arm for arm, _ in one.pulls], minlength=3) for one in traces], axis=0)
     assert pulls[1e-4, 1e-4, 1e-3][2] < 0.75 * pulls[1e-4, 1e-4, 1e-3][1]
     assert pulls[1e-4, 1e-3, 1e-4][1] < 0.75 * pulls[1e-4, 1e-3, 1e-4][2]
 
 
-def test_every_pull_is_charged_by_its_arm() -> None:
-    """`evaluate` with a cost for each arm: the mean of loss + costs over the very same runs, followed one by one."""
+def test_every_pull_is_charged_at_its_arms_cost() -> None:
+    """`evaluate` with one cost per arm gives the mean of loss + costs over the same runs, traced one by one."""
     costs, bandit = (1e-3, 3e-3, 5e-4), Bandit.bernoulli((0.6, 0.5, 0.3))
     for policy in (Breakeven(Risk.simple_regret(costs), 3, 0.5), DBCARE(Risk.simple_regret(1e-3), 3, 0.5)):
         risk = Risk.simple_regret(costs)
-        found = evaluate(policy, bandit, risk, runs=60, seed=4)
+        evaluation = evaluate(policy, bandit, risk, runs=60, seed=4)
         totals = []
         for number in range(60):
-            followed = trace(policy, make_arms(bandit), 4, number)
-            paid = math.fsum(costs[arm] for arm, _ in followed.pulls)
-            totals.append(bandit.gaps[followed.recommended] + paid)
-        assert found.risk == pytest.approx(np.mean(totals), rel=1e-12)
-        assert found.standard_error == pytest.approx(np.std(totals, ddof=1) / math.sqrt(60), rel=1e-9)
-        assert found.cost == costs
-        assert found.engine == "direct"
-        assert evaluate(policy, bandit, risk, runs=60, seed=4, threads=1).risk == found.risk
+            run = trace(policy, make_arms(bandit), 4, number)
+            spent = math.fsum(costs[arm] for arm, _ in run.pulls)
+            totals.append(bandit.gaps[run.recommended] + spent)
+        assert evaluation.risk == pytest.approx(np.mean(totals), rel=1e-12)
+        assert evaluation.standard_error == pytest.approx(np.std(totals, ddof=1) / math.sqrt(60), rel=1e-9)
+        assert evaluation.cost == costs
+        assert evaluation.engine == "direct"
+        assert evaluate(policy, bandit, risk, runs=60, seed=4, threads=1).risk == evaluation.risk
         for engine in ("skip", "exact"):
             with pytest.raises(EngineError, match=f"The {engine} engine needs the same cost for all arms"):
                 evaluate(policy, bandit, risk, engine=engine)
 
 
-def test_equal_costs_by_arm_are_one_cost() -> None:
-    one, each = (Breakeven(Risk.misidentification(cost), 3) for cost in (1e-3, (1e-3,) * 3))
+def test_equal_costs_per_arm_are_like_one_cost() -> None:
+    one, several = (Breakeven(Risk.misidentification(cost), 3) for cost in (1e-3, (1e-3,) * 3))
     bandit = Bandit.one_sparse(3, 0.5)
-    assert evaluate(one, bandit, runs=200).risk == evaluate(each, bandit, runs=200).risk
+    assert evaluate(one, bandit, runs=200).risk == evaluate(several, bandit, runs=200).risk
 
 
 CHEAP = [
@@ -321,8 +321,8 @@ CHEAP = [
 
 
 @pytest.mark.parametrize("policy", CHEAP, ids=str)
-def test_never_more_is_spent_than_promised(policy: Breakeven) -> None:
-    """On rewards that keep means level, swap leaders, or spread far beyond sigma."""
+def test_the_spend_never_exceeds_its_bound(policy: Breakeven) -> None:
+    """With rewards that keep means equal, swap leaders, or spread far beyond sigma."""
     costs = policy.risk.costs(4)
     for kind in ("equal", "swapping", "wild", "noisy"):
         generator = np.random.default_rng(5)
@@ -339,36 +339,36 @@ def test_never_more_is_spent_than_promised(policy: Breakeven) -> None:
         assert run.pulls <= policy.max_pulls
 
 
-def test_the_promise_for_simple_regret_shrinks_with_the_cost() -> None:
-    """Of the order of (sigma^2 c)^(1/3), not of sigma: 1000 times cheaper pulls, a tenth of the spending."""
-    dear, cheap = (Breakeven(Risk.simple_regret(cost), 2, sigma_guard=False).max_spend for cost in (1e-5, 1e-8))
-    assert cheap == pytest.approx(dear / 10.0, rel=0.02)
+def test_the_bound_for_simple_regret_shrinks_with_the_cost() -> None:
+    """It is of the order of (sigma^2 c)^(1/3), not of sigma: if pulls cost 1/1000, it is a tenth."""
+    expensive, cheap = (Breakeven(Risk.simple_regret(cost), 2, sigma_guard=False).max_spend for cost in (1e-5, 1e-8))
+    assert cheap == pytest.approx(expensive / 10.0, rel=0.02)
     assert Breakeven(Risk.misidentification(1e-8), 2, sigma_guard=False).max_spend == pytest.approx(0.5, rel=1e-6)
 
 
-def test_it_guesses_where_one_round_costs_as_much_as_a_guess_loses() -> None:
-    """Sum of costs >= (1 - 1/K): 3 arms at 0.3 guess for misidentification, at 0.2 they do not."""
+def test_it_guesses_if_one_pull_of_each_arm_costs_as_much_as_a_guess_loses() -> None:
+    """Sum of costs >= (1 - 1/K): for misidentification it guesses among 3 arms at a cost of 0.3, but not at 0.2."""
     guess, play = (Breakeven(Risk.misidentification(cost), 3) for cost in (0.3, 0.2))
     assert guess.start().ask() is None
     assert "one pull of each arm would cost 0.9" in guess.start().why()
     assert guess.max_pulls == 0
     assert play.start().ask() == 0
     assert {guess.start(seed=seed).recommendation() for seed in range(30)} == {0, 1, 2}
-    assert Breakeven(Risk.simple_regret(0.3), 3).start().ask() == 0  # nothing is known of what is at stake
+    assert Breakeven(Risk.simple_regret(0.3), 3).start().ask() == 0  # without a bound, what is at stake is unknown
     assert Breakeven(Risk.simple_regret(0.3), 3, bound=1.0).start().ask() is None
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 0.7, -1.1e50])
-def test_without_sigma_nothing_stops_before_a_spread_is_seen(constant: float) -> None:
-    """All rewards alike so far: level means, no scale, and what rounding makes of 0.1 n / n is none either."""
+def test_without_sigma_it_does_not_stop_before_rewards_vary(constant: float) -> None:
+    """If all rewards are equal, their scale is unknown; rounding errors of 0.1 n / n do not count as a spread."""
     run = Breakeven(Risk.misidentification(1e-3), 3, sigma=None).start(seed=3)
     while run.ask() is not None:
         run.tell(constant)
-    assert run.pulls == 500  # as much as can be lost, 1/2
+    assert run.pulls == 500  # it spends what it can lose, 1/2
 
 
-def test_arms_whose_rewards_never_vary_are_told_apart_by_their_means() -> None:
-    """Nothing varies within the arms; the spread of all rewards is that of the two means, and soon enough."""
+def test_arms_with_constant_rewards_are_separated_by_their_means() -> None:
+    """Nothing varies within arms, but the two means give all rewards a spread, which suffices soon."""
     run = Breakeven(Risk.misidentification(1e-3), 2, sigma=None).start(seed=3)
     while (arm := run.ask()) is not None:
         run.tell(318.8 + (100.0 if arm else -100.0))
@@ -376,7 +376,7 @@ def test_arms_whose_rewards_never_vary_are_told_apart_by_their_means() -> None:
     assert run.recommendation() == 1
 
 
-def test_a_reward_whose_square_is_no_number_is_refused() -> None:
+def test_a_reward_with_an_infinite_square_is_refused() -> None:
     run = Breakeven(MI, 2).start()
     with pytest.raises(
         InvalidRewardError, match=r"must be a finite number of at most 1e\+100 but got 1e\+101 for pull 1"
@@ -386,7 +386,7 @@ def test_a_reward_whose_square_is_no_number_is_refused() -> None:
 
 
 @pytest.mark.parametrize("sigma", [1e-100, 1e100])
-def test_promises_hold_at_extreme_scales(sigma: float) -> None:
+def test_bounds_hold_at_extreme_scales(sigma: float) -> None:
     policy = Breakeven(Risk.simple_regret(1e-3 * sigma), 3, sigma)
     generator = np.random.default_rng(1)
     run = policy.start(seed=1)
@@ -400,25 +400,27 @@ BAD = [
     (lambda: Breakeven(SR, 1), "`arms` must be at least 2 but got 1."),
     (lambda: Breakeven(SR, 2, sigma=0.0), "`sigma` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must lie between 1e-100 and 1e100 but got 1e-101."),
-    (lambda: Breakeven(SR, 2, sigma=None), "`bound` must be given for simple regret where sigma is unknown"),
+    (lambda: Breakeven(SR, 2, sigma=None), "`bound` is required for simple regret if sigma is unknown."),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]
-    (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry for each of the 3 arms"),
+    (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry per arm (3) but got 2."),
     (lambda: DBCARE(SR, 2, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
     (lambda: Racing(2, 0.1, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
 ]
 
 
-@pytest.mark.parametrize(("make", "words"), BAD, ids=[words for _, words in BAD])
-def test_bad_input(make: object, words: str) -> None:
+@pytest.mark.parametrize(("make", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_input(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(InvalidValueError) as caught:
         make()
-    assert str(caught.value).startswith(words)
+    assert str(caught.value) == message
 
 
-def test_the_largest_loss_is_that_of_level_means() -> None:
-    """sigma sqrt(2) Psi(0) = sigma / sqrt(pi); with the guard MOST_DOUBT sigma sqrt(2) E[max(T, 0)] of 3 degrees."""
+def test_the_largest_loss_is_that_of_equal_means() -> None:
+    """sigma sqrt(2) Psi(0) = sigma / sqrt(pi); with the guard, MAX_SIGMA_FACTOR sigma sqrt(2) E[max(T_3, 0)]."""
     assert Breakeven(SR, 2, 3.0, sigma_guard=False).largest_loss == pytest.approx(3.0 / math.sqrt(math.pi), rel=1e-12)
     excess, _ = quad(lambda u: float(t.sf(u, 3)), 0.0, math.inf)
-    assert Breakeven(SR, 2, 3.0).largest_loss == pytest.approx(MOST_DOUBT * 3.0 * math.sqrt(2.0) * excess, rel=1e-9)
+    assert Breakeven(SR, 2, 3.0).largest_loss == pytest.approx(
+        MAX_SIGMA_FACTOR * 3.0 * math.sqrt(2.0) * excess, rel=1e-9
+    )

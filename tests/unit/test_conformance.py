@@ -1,4 +1,4 @@
-"""Every shipped policy passes the conformance suite, on Gaussian, 0/1, equal and far-apart rewards."""
+"""Every shipped policy passes the conformance suite, on Gaussian, 0/1, equal and widely separated rewards."""
 
 import inspect
 import math
@@ -53,18 +53,18 @@ class TestShippedPolicies(PolicySuite):
         return SHIPPED
 
 
-def test_no_shipped_policy_is_left_out() -> None:
-    """Every class of dbcare.policies that can be made, except the one that users fill in."""
-    modules = [import_module(f"{policies.__name__}.{found.name}") for found in iter_modules(policies.__path__)]
-    classes = {each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)}
-    made = {each for each in classes if issubclass(each, Policy) and not inspect.isabstract(each)}
-    named = {each for each in made if "__init__" in vars(each)}  # the bases of a family are not made
-    assert named == {type(policy) for policy in SHIPPED} | {CustomPolicy}
+def test_no_shipped_policy_is_missing() -> None:
+    """The list has every concrete class of dbcare.policies except the one for users' own rules."""
+    modules = [import_module(f"{policies.__name__}.{module.name}") for module in iter_modules(policies.__path__)]
+    classes = {kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)}
+    concrete = {kind for kind in classes if issubclass(kind, Policy) and not inspect.isabstract(kind)}
+    shipped = {kind for kind in concrete if "__init__" in vars(kind)}  # base classes have none of their own
+    assert shipped == {type(policy) for policy in SHIPPED} | {CustomPolicy}
 
 
 @pytest.mark.parametrize("policy", SHIPPED, ids=str)
 def test_a_policy_is_a_value(policy: Policy) -> None:
-    """It prints as what makes it, and a copy taken to another process is equal."""
+    """Its repr is the call that creates it, and a pickled copy is equal."""
     assert repr(policy).startswith(f"{type(policy).__name__}(")
     copied = pickle.loads(pickle.dumps(policy))
     assert copied is not policy

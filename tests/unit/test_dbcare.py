@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, step by step, on rewards written out here."""
+"""Algorithm 1 of the paper, step by step, on rewards written out by hand."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ TWO_RADII = (0.36979, 0.27793, 0.23443)
     [(FOUR, 0.013245, {4: 5, 3: 7, 2: 10}, FOUR_RADII), (TWO, 0.0095772, {2: 3}, TWO_RADII)],
 )
 def test_tables_by_hand(policy: DBCARE, delta: float, limits: dict[int, int], radii: tuple[float, ...]) -> None:
-    """The radius has the K of the start in it, also when fewer arms survive."""
+    """The radius depends on the initial K, even when fewer arms survive."""
     assert policy.delta == pytest.approx(delta, rel=4e-5)
     for survivors, last in limits.items():
         assert policy.epoch_limit(survivors) == policy.tables.last_epoch[survivors] == last
@@ -38,7 +38,7 @@ def test_tables_by_hand(policy: DBCARE, delta: float, limits: dict[int, int], ra
 
 
 def test_four_arms_dropped_at_different_epochs() -> None:
-    """Epoch by epoch; d is how far a mean lies below the best.
+    """Epoch by epoch; d is how far a mean is below the best.
 
     epoch  sums: arm 0  1    2    3    best   radius  d of 0  2     3
     1            0.8    0.6  0.5  0.4  0.8    0.478           0.3   0.4
@@ -63,29 +63,29 @@ def test_four_arms_dropped_at_different_epochs() -> None:
         "arm 0 dropped at epoch 6: its mean is 0.25 below the best, the radius is 0.2236",
     ]
     assert run.why() == (
-        "stopped after 28 pulls: 2 arms are left and epoch 10 is the last that can pay for itself; "
+        "stopped after 28 pulls: 2 arms remain and epoch 10 is the last that can pay for itself; "
         "arm 0 dropped at epoch 6: its mean is 0.25 below the best, the radius is 0.2236"
     )
 
 
-def test_four_arms_none_dropped() -> None:
+def test_four_arms_with_none_dropped() -> None:
     """Means 0.2 apart stay within every radius down to epoch 5, the last for four arms."""
     run, asked = play_by(FOUR, lambda arm: 0.5 if arm == 2 else 0.3)
     assert asked == [[0, 1, 2, 3]] * 5
     assert run.recommendation() == 2
     assert run.events == []
-    assert run.why() == "stopped after 20 pulls: 4 arms are left and epoch 5 is the last that can pay for itself"
+    assert run.why() == "stopped after 20 pulls: 4 arms remain and epoch 5 is the last that can pay for itself"
 
 
-def test_a_drop_in_the_last_epoch_lengthens_the_run() -> None:
-    """At epoch 5 arm 1 falls from 0.2 to (4*0.2 + 0.5)/5 = 0.26 > 0.242 below: three arms go on to epoch 7."""
+def test_a_drop_in_the_last_epoch_prolongs_the_run() -> None:
+    """At epoch 5 arm 1 falls from 0.2 to (4*0.2 + 0.5)/5 = 0.26 > 0.242 below: three arms continue to epoch 7."""
     run, asked = play(FOUR, [[0.5] * 7, [0.3, 0.3, 0.3, 0.3, 0.0], [0.5] * 7, [0.4] * 7])
     assert asked == [[0, 1, 2, 3]] * 5 + [[0, 2, 3]] * 2
     assert run.events[0].arm == 1
     assert run.recommendation() in {0, 2}
 
 
-def test_four_arms_all_but_one_dropped_at_once() -> None:
+def test_three_of_four_arms_dropped_at_once() -> None:
     run, asked = play_by(FOUR, lambda arm: 1.0 if arm == 1 else 0.5)
     assert asked == [[0, 1, 2, 3]]
     assert run.recommendation() == 1
@@ -93,7 +93,7 @@ def test_four_arms_all_but_one_dropped_at_once() -> None:
     assert {event.text for event in run.events} == {
         "dropped at epoch 1: its mean is 0.5 below the best, the radius is 0.4779"
     }
-    assert run.why() == f"stopped after 4 pulls: arm 1 alone is left; {run.events[-1]}"
+    assert run.why() == f"stopped after 4 pulls: only arm 1 remains; {run.events[-1]}"
 
 
 def test_two_arms_separated_at_epoch_2() -> None:
@@ -102,17 +102,17 @@ def test_two_arms_separated_at_epoch_2() -> None:
     assert asked == [[0, 1]] * 2
     assert run.recommendation() == 0
     assert run.why() == (
-        "stopped after 4 pulls: arm 0 alone is left; "
+        "stopped after 4 pulls: only arm 0 remains; "
         "arm 1 dropped at epoch 2: its mean is 0.3 below the best, the radius is 0.2779"
     )
 
 
 def test_two_arms_not_separated() -> None:
-    """Means 0.2 apart stay within 0.234 at epoch 3, the last; what counts is the mean of all epochs."""
+    """Means 0.2 apart stay within 0.234 at epoch 3, the last; the means of all epochs count."""
     run, asked = play(TWO, [[0.0, 0.5, 0.5], [0.2, 0.3, 0.4]])
     assert asked == [[0, 1]] * 3
     assert run.recommendation() == 0  # 1.0/3 against 0.9/3
-    assert run.why() == "stopped after 6 pulls: 2 arms are left and epoch 3 is the last that can pay for itself"
+    assert run.why() == "stopped after 6 pulls: 2 arms remain and epoch 3 is the last that can pay for itself"
 
 
 @pytest.mark.parametrize(
@@ -125,22 +125,22 @@ def test_two_arms_not_separated() -> None:
         (Risk.misidentification(1e-4), 8, 1.0, 460),
     ],
 )
-def test_fixed_points_of_the_paper(risk: Risk, arms: int, sigma: float, epochs: int) -> None:
-    """Epochs of a run that drops nothing, from PAPER.md."""
+def test_epochs_of_a_run_without_drops(risk: Risk, arms: int, sigma: float, epochs: int) -> None:
+    """floor(N*(K)) + 1, with N* worked out by hand from the paper's formulas."""
     run, asked = play_by(DBCARE(risk, arms=arms, sigma=sigma), lambda arm: 0.5)
     assert asked == [list(range(arms))] * epochs
     assert run.pulls == arms * epochs <= run.policy.max_pulls
 
 
-def test_delta_of_the_paper() -> None:
+def test_delta_matches_the_paper() -> None:
     assert DBCARE(Risk.misidentification(1e-4), arms=2).delta == pytest.approx(7.31e-5, rel=1e-3)
     eight = DBCARE(Risk.simple_regret(1e-4), arms=8)
     assert eight.delta == pytest.approx(3.5e-8, rel=0.02)
     assert DBCARE(eight.risk, arms=8, confidence="corrected").delta == pytest.approx(7.8e-5, rel=0.01)
 
 
-def test_most_pulls_are_reached() -> None:
-    """last(2) + last(2) + last(3) + last(4) = 10 + 10 + 7 + 5, each arm dropped in the last epoch it may see."""
+def test_max_pulls_can_be_reached() -> None:
+    """last(2) + last(2) + last(3) + last(4) = 10 + 10 + 7 + 5, if each arm is dropped in the last epoch allowed."""
     rewards = [[0.5] * 10, [0.5] * 9 + [-1.5], [0.5] * 6 + [-2.0], [0.5] * 4 + [-2.0]]
     run, asked = play(FOUR, rewards)
     assert asked == [[0, 1, 2, 3]] * 5 + [[0, 1, 2]] * 2 + [[0, 1]] * 3
@@ -150,7 +150,7 @@ def test_most_pulls_are_reached() -> None:
 
 @dataclass(frozen=True)
 class ExactBoundary(EliminationPolicy):
-    """Two epochs at most, with boundaries on the sums that floating point holds exactly."""
+    """At most two epochs, with boundaries on the sums that are exact in floating point."""
 
     arms: int
     boundary: tuple[float, float] = (0.5, 1.0)
@@ -173,8 +173,8 @@ class ExactBoundary(EliminationPolicy):
 @pytest.mark.parametrize(
     ("first", "second", "epochs", "dropped"),
     [
-        (0.5, 0.5, 2, []),  # at the radius, in both epochs: kept
-        (0.5, 0.5 + 2**-50, 2, [1]),  # beyond it by a few roundings in epoch 2: dropped there
+        (0.5, 0.5, 2, []),  # at the radius in both epochs: kept
+        (0.5, 0.5 + 2**-50, 2, [1]),  # slightly beyond it in epoch 2: dropped there
         (0.5 + 2**-50, 0.5, 1, [1]),
     ],
 )
@@ -186,7 +186,7 @@ def test_an_arm_at_the_radius_is_kept(first: float, second: float, epochs: int, 
 
 
 def test_the_radius_is_measured_from_the_best_of_all_survivors() -> None:
-    """Arm 2 leads by 1; arm 0, 0.5 below it, is kept, arms 1 and 3, further below, are dropped together."""
+    """Arm 2 leads with 1; arm 0, 0.5 below it, is kept; arms 1 and 3, further below, are dropped together."""
     run, asked = play(ExactBoundary(4), [[0.5, 0.0], [0.25], [1.0, 0.0], [0.0]])
     assert asked == [[0, 1, 2, 3], [0, 2]]
     assert {event.arm: event.text for event in run.events} == {
@@ -196,8 +196,8 @@ def test_the_radius_is_measured_from_the_best_of_all_survivors() -> None:
     assert run.recommendation() == 2
 
 
-def test_ties_are_broken_by_the_seed_alone() -> None:
-    """Arms 1 and 3 tie: each is recommended by some seeds, no other arm by any, the same seed says the same."""
+def test_only_the_seed_breaks_ties() -> None:
+    """Arms 1 and 3 tie: each is recommended for some seeds, no other arm for any, and always the same for a seed."""
     first, again = ([play_by(FOUR, lambda arm: 0.1 * (arm % 2), seed)[0] for seed in range(40)] for _ in range(2))
     recommended = [run.recommendation() for run in first]
     assert set(recommended) == {1, 3}
@@ -205,7 +205,7 @@ def test_ties_are_broken_by_the_seed_alone() -> None:
 
 
 def test_ties_in_sums_are_ties_in_means() -> None:
-    """0.1 + 0.2 and 0.3 are no tie in floating point, 0.25 + 0.5 and 0.75 are."""
+    """In floating point 0.1 + 0.2 and 0.3 do not tie, but 0.25 + 0.5 and 0.75 do."""
     tied = [play(ExactBoundary(2), [[0.25, 0.5], [0.5, 0.25]], seed)[0].recommendation() for seed in range(20)]
     assert set(tied) == {0, 1}
 
@@ -216,12 +216,12 @@ def test_ties_in_sums_are_ties_in_means() -> None:
         (Risk.misidentification(0.25), 2),  # c >= 1/4; N*(2) = 0.74
         (Risk.misidentification(0.1), 4),  # N*(4) = 1/(4 e 0.1) = 0.92
         (Risk.simple_regret(0.5), 2),  # N*(2) = 0.552 * 2^(2/3) = 0.88
-        (Risk.misidentification(10.0), 2),  # delta = 10/(1 + 1/e) is above 1: no radius at all
+        (Risk.misidentification(10.0), 2),  # delta = 10/(1 + 1/e) is above 1, so there is no radius
         (Risk.simple_regret(100.0), 8),
     ],
 )
 def test_guessing_is_best(risk: Risk, arms: int) -> None:
-    """Legal, with a warning that names the caller's line, and one epoch."""
+    """The policy is valid, warns at the caller's line, and runs one epoch."""
     with pytest.warns(GuessingIsBestWarning, match=f"one of {arms} arms without data") as caught:
         policy = DBCARE(risk, arms=arms)
     assert [warning.filename for warning in caught] == [__file__]
@@ -231,18 +231,18 @@ def test_guessing_is_best(risk: Risk, arms: int) -> None:
     assert math.isfinite(policy.radius(1, arms))
 
 
-def test_no_warning_while_one_pull_can_pay() -> None:
+def test_no_warning_if_a_pull_can_pay_for_itself() -> None:
     """N*(2) = 1/(2 e 0.18) = 1.02; warnings are errors in these tests."""
     assert DBCARE(Risk.misidentification(0.18), arms=2).epoch_limit(2) == 2
 
 
-def test_costs_for_each_arm() -> None:
-    """Where they are equal, they are as one cost (where not, see test_bad_input.py)."""
+def test_equal_costs_per_arm() -> None:
+    """They are like one cost (for different costs, see test_bad_input.py)."""
     assert DBCARE(Risk.misidentification([0.02] * 4), arms=4, sigma=0.1).max_pulls == FOUR.max_pulls
 
 
-def test_only_what_matters_to_the_radius_changes_it() -> None:
-    """`bound` enters delta for simple regret only; sigma scales the radius."""
+def test_what_the_radius_depends_on() -> None:
+    """`bound` changes delta for simple regret only; sigma scales the radius."""
     risk = Risk.misidentification(0.02)
     assert DBCARE(risk, arms=4, sigma=0.1, bound=50.0).radius(3, 4) == FOUR.radius(3, 4)
     assert DBCARE(risk, arms=4, sigma=0.2).radius(3, 4) == pytest.approx(2 * FOUR.radius(3, 4), rel=1e-14)

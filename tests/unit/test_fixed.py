@@ -1,4 +1,4 @@
-"""Policies whose pulls are fixed: uniform, the known-gap oracle, the guess."""
+"""Policies with fixed pulls: uniform, the known-gap oracle, and guessing."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ def test_uniform_by_hand() -> None:
     run, asked = play(Uniform(3, pulls=2), [[4.0, 0.0], [3.0, 3.0], [0.0, 5.0]])
     assert asked == [[0, 1, 2]] * 2
     assert run.recommendation() == 1
-    assert run.why().startswith("stopped after 6 pulls: all pulls planned in advance are made")
+    assert run.why().startswith("stopped after 6 pulls: all pulls planned in advance have been made")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_oracle_recommends_the_larger_mean() -> None:
 
 @pytest.mark.parametrize("policy", [Guess(2), Guess(5), KnownGapOracle(MI, gap=0.02), KnownGapOracle(SR, gap=1e-200)])
 def test_choosing_without_a_pull(policy: Policy) -> None:
-    """Every arm is chosen by some seeds, none is asked for, and the reason says so."""
+    """Every arm is chosen for some seeds, none is asked for, and the reason says so."""
     assert policy.max_pulls == 0
     runs = [policy.start(seed=seed) for seed in range(60)]
     assert {run.ask() for run in runs} == {None}

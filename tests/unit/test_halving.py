@@ -1,4 +1,4 @@
-"""Fixed budget: Sequential Halving and Successive Rejects, round by round on rewards written out here."""
+"""Fixed budget: Sequential Halving and Successive Rejects, round by round on rewards written out by hand."""
 
 import math
 from collections import Counter
@@ -15,7 +15,7 @@ from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
     [
         # R = 3: floor(25/15) = 1, keep 3; floor(25/9) = 2, keep 2; floor(25/6) = 4, keep 1: 5 + 6 + 8
         (5, 25, [(1, 3), (2, 2), (4, 1)], 19),
-        # R = 1: half the budget each
+        # R = 1: half the budget per arm
         (2, 10, [(5, 1)], 10),
         (2, 11, [(5, 1)], 10),
         # R = 3: floor(40/24) = 1, floor(40/12) = 3, floor(40/6) = 6: 8 + 12 + 12
@@ -33,7 +33,7 @@ def test_halving_schedule(arms: int, budget: int, schedule: list[tuple[int, int]
 
 
 # Four arms, budget 16: two pulls each, the best two stay, four pulls each.
-BOTH_READINGS = [
+BOTH_RANKINGS = [
     [10.0, 10.0, 1.0, 1.0, 1.0, 1.0],  # round means 10, 1; all 24/6 = 4
     [5.0, 5.0, 2.0, 2.0, 2.0, 2.0],  # round means 5, 2; all 18/6 = 3
     [4.0, 4.0],
@@ -42,17 +42,17 @@ BOTH_READINGS = [
 
 
 @pytest.mark.parametrize(("ranking", "recommended"), [("round", 1), ("all", 0)])
-def test_the_two_readings_of_halving_differ(ranking: str, recommended: int) -> None:
-    run, asked = play(SequentialHalving(4, 16, ranking), BOTH_READINGS)
+def test_the_two_rankings_of_halving_differ(ranking: str, recommended: int) -> None:
+    run, asked = play(SequentialHalving(4, 16, ranking), BOTH_RANKINGS)
     assert asked == [[0, 1, 2, 3]] * 2 + [[0, 1]] * 4
     assert run.recommendation() == recommended
     other = 1 - recommended
     assert {event.arm for event in run.events[:-1]} == {2, 3}
-    assert str(run.events[-1]) == f"arm {other} dropped at the end of round 2: it is not among the 1 best of 2"
-    assert run.why() == f"stopped after 16 pulls: all pulls planned in advance are made; {run.events[-1]}"
+    assert str(run.events[-1]) == f"arm {other} dropped at the end of round 2: it is not among the best 1 of 2"
+    assert run.why() == f"stopped after 16 pulls: all pulls planned in advance have been made; {run.events[-1]}"
 
 
-def test_the_original_reading_is_the_default() -> None:
+def test_the_original_ranking_is_the_default() -> None:
     assert SequentialHalving(4, 16) == SequentialHalving(4, 16, "round")
 
 
@@ -74,7 +74,7 @@ def test_the_original_reading_is_the_default() -> None:
 def test_rejects_phases_by_hand(arms: int, budget: int, totals: list[int]) -> None:
     """n_k = ceil((n - K)/(L (K + 1 - k))), L = 1/2 + 1/2 + ... + 1/K (Audibert, Bubeck and Munos 2010, Figure 3).
 
-    The arm with the smallest mean goes after each phase, so that arm k - 1 has n_k pulls, the last arm n_{K-1}.
+    Each phase drops the arm with the smallest mean, so that arm k - 1 has n_k pulls and the last arm n_{K-1}.
     """
     run, asked = play_by(SuccessiveRejects(arms, budget), float)
     assert Counter(arm for turn in asked for arm in turn) == {arm: totals[min(arm, arms - 2)] for arm in range(arms)}
@@ -85,24 +85,24 @@ def test_rejects_phases_by_hand(arms: int, budget: int, totals: list[int]) -> No
 
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 7, 8, 13, 32, 40])
 def test_rejects_phases_in_exact_fractions(arms: int) -> None:
-    """Rounding never adds a pull where the formula gives a whole number, and the budget is never exceeded."""
+    """Rounding never adds a pull if the formula gives a whole number, and the budget is never exceeded."""
     scale = Fraction(1, 2) + sum(Fraction(1, rank) for rank in range(2, arms + 1))
     for budget in range(arms + 1, arms + 800):
         totals = [math.ceil(Fraction(budget - arms) / (scale * (arms + 1 - phase))) for phase in range(1, arms)]
         policy = SuccessiveRejects(arms, budget)
-        assert [each for each, _ in policy.schedule] == [b - a for a, b in zip([0, *totals], totals, strict=False)]
+        assert [pulls for pulls, _ in policy.schedule] == [b - a for a, b in zip([0, *totals], totals, strict=False)]
         assert policy.max_pulls <= budget
 
 
 def test_rejects_rank_all_rewards_so_far() -> None:
-    """K = 3, n = 11: 2 pulls each, arm 2 goes; then arm 0 has (9 + 9 + 0)/3 = 6, arm 1 (5 + 5 + 7)/3."""
+    """K = 3, n = 11: 2 pulls per arm, arm 2 is dropped; then arm 0 has (9 + 9 + 0)/3 = 6, arm 1 (5 + 5 + 7)/3."""
     run, asked = play(SuccessiveRejects(3, 11), [[9.0, 9.0, 0.0], [5.0, 5.0, 7.0], [0.0, 0.0]])
     assert asked == [[0, 1, 2], [0, 1, 2], [0, 1]]
     assert run.recommendation() == 0
 
 
-def test_a_phase_without_pulls_drops_all_the_same() -> None:
-    """K = 4, n = 5: n_k = ceil(12/76), ceil(12/57), ceil(12/38) = 1, 1, 1: one pull each decides all three phases."""
+def test_a_phase_without_pulls_still_drops_an_arm() -> None:
+    """K = 4, n = 5: n_k = ceil(12/76), ceil(12/57), ceil(12/38) = 1, 1, 1: one pull per arm decides all phases."""
     run, asked = play_by(SuccessiveRejects(4, 5), lambda arm: -float(arm))
     assert asked == [[0, 1, 2, 3]]
     assert run.recommendation() == 0
@@ -111,8 +111,10 @@ def test_a_phase_without_pulls_drops_all_the_same() -> None:
 
 @pytest.mark.parametrize("ranking", ["round", "all"])
 def test_ties_between_dropped_and_kept_arms_are_broken_uniformly(ranking: str) -> None:
-    """Eight equal arms, four kept: each stays in half of the runs. The count of 400 runs has mean 200 and standard
-    deviation 10 at most, and lies outside 200 +- 60 with probability below 2 exp(-2 * 400 * 0.15^2) = 3e-8 (Hoeffding).
+    """Of eight equal arms four are kept, so each stays in half of the runs.
+
+    Its count in 400 runs has mean 200 and standard deviation at most 10, and lies outside 200 +- 60 with probability
+    below 2 exp(-2 * 400 * 0.15^2) = 3e-8 (Hoeffding).
     """
     policy = SequentialHalving(8, 24, ranking)
     kept: Counter[int] = Counter()
@@ -126,10 +128,10 @@ def test_ties_between_dropped_and_kept_arms_are_broken_uniformly(ranking: str) -
 
 
 @pytest.mark.parametrize("ranking", ["round", "all"])
-def test_ties_of_a_recommendation_after_a_drop_are_broken_uniformly(ranking: str) -> None:
-    """Four equal arms, two of them dropped at random: who is recommended then must not depend on who was dropped.
+def test_recommendations_break_ties_uniformly_after_a_drop(ranking: str) -> None:
+    """Two of four equal arms are dropped at random; the recommendation must not depend on which.
 
-    Over the seeds each arm has the chance 1/4; the count of 1600 runs lies outside 400 +- 120 with probability below
+    Over the seeds each arm has a chance of 1/4; its count in 1600 runs lies outside 400 +- 120 with probability below
     2 exp(-2 * 1600 * 0.075^2) = 3e-8 (Hoeffding).
     """
     policy = SequentialHalving(4, 8, ranking)
@@ -142,7 +144,7 @@ def test_ties_of_a_recommendation_after_a_drop_are_broken_uniformly(ranking: str
     assert all(280 < counts[arm] < 520 for arm in range(4)), counts
 
 
-def test_waiting_says_the_round() -> None:
+def test_the_reason_for_waiting_names_the_round() -> None:
     run = SequentialHalving(4, 16).start()
     for _ in range(9):
         run.tell(0.0)

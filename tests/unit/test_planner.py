@@ -1,4 +1,4 @@
-"""The planner: its figures are `evaluate`'s, its test sizes the textbook's, and its words follow from them."""
+"""The planner: figures match `evaluate`, test sizes match the textbook, and its sentences follow from them."""
 
 import json
 import math
@@ -11,22 +11,23 @@ from scipy import stats
 
 from dbcare import DBCARE, Bandit, Breakeven, Guess, Policy, Risk, Uniform, evaluate, plan
 from dbcare.errors import InvalidValueError
+from dbcare.money import Money
 from dbcare.planner.plan import Outlook, Plan
-from dbcare.planner.presentation import amount, percent
+from dbcare.planner.presentation import format_percent
 
 Z = float(stats.norm.isf(0.025) + stats.norm.isf(0.2))
 
 
-def at(made: Plan, policy: str, gap: float) -> Outlook:
-    return next(each for each in made.of(policy) if each.gap == gap)
+def find(planned: Plan, policy: str, gap: float) -> Outlook:
+    return next(outlook for outlook in planned.of(policy) if outlook.gap == gap)
 
 
-def test_figures_are_those_of_evaluate_for_gaussian_rewards() -> None:
-    made = plan(3, price=0.5, value=1_000, sigma=0.8, gaps=[0.4, 0.1], runs=400, seed=5)
+def test_figures_match_evaluate_for_gaussian_rewards() -> None:
+    planned = plan(3, price=0.5, value=1_000, sigma=0.8, gaps=[0.4, 0.1], runs=400, seed=5)
     risk = Risk.simple_regret(price=0.5, value=1_000)
-    assert made.gaps == (0.1, 0.4)
-    assert made.policies == ("breakeven", "dbcare", "fixed-size-test", "decide-now")
-    for gap in made.gaps:
+    assert planned.gaps == (0.1, 0.4)
+    assert planned.policies == ("breakeven", "dbcare", "fixed-size-test", "decide-now")
+    for gap in planned.gaps:
         bandit = Bandit.gaussian([gap, 0.0, 0.0], 0.8)
         policies: dict[str, Policy] = {
             "breakeven": Breakeven(risk, 3, 0.8),
@@ -36,48 +37,48 @@ def test_figures_are_those_of_evaluate_for_gaussian_rewards() -> None:
         }
         for name, policy in policies.items():
             expected = evaluate(policy, bandit, risk, runs=400, seed=5)
-            found = at(made, name, gap)
-            assert found.policy == policy
-            assert found.observations == expected.pulls.mean
-            assert found.chance_wrong == expected.error
-            assert found.total_loss == 1_000 * expected.risk
-            assert found.standard_error == 1_000 * expected.standard_error
-            assert found.spend == pytest.approx(0.5 * expected.pulls.mean, rel=1e-12)
-            assert found.evaluation.engine == expected.engine
+            outlook = find(planned, name, gap)
+            assert outlook.policy == policy
+            assert outlook.observations == expected.pulls.mean
+            assert outlook.chance_wrong == expected.error
+            assert outlook.total_loss == 1_000 * expected.risk
+            assert outlook.standard_error == 1_000 * expected.standard_error
+            assert outlook.spend == pytest.approx(0.5 * expected.pulls.mean, rel=1e-12)
+            assert outlook.evaluation.engine == expected.engine
 
 
-def test_figures_are_those_of_evaluate_for_rates() -> None:
-    made = plan(2, cost=1e-3, baseline=0.2, risk="misidentification", gaps=0.3, runs=300, seed=2)
+def test_figures_match_evaluate_for_rates() -> None:
+    planned = plan(2, cost=1e-3, baseline=0.2, risk="misidentification", gaps=0.3, runs=300, seed=2)
     risk = Risk.misidentification(1e-3)
     bandit = Bandit.bernoulli([0.5, 0.2])
     policies: dict[str, Policy] = {
         "breakeven": Breakeven(risk, 2, 0.5, bound=1.0),
         "dbcare": DBCARE(risk, 2, 0.5),
-        "fixed-size-test": Uniform(2, 39),  # see the test of its size
+        "fixed-size-test": Uniform(2, 39),  # see test_the_size_of_a_test_of_two_rates
         "decide-now": Guess(2),
     }
     for name, policy in policies.items():
         expected = evaluate(policy, bandit, risk, runs=300, seed=2)
-        assert at(made, name, 0.3).policy == policy
-        assert at(made, name, 0.3).total_loss == expected.risk
-        assert at(made, name, 0.3).chance_wrong == expected.error
+        assert find(planned, name, 0.3).policy == policy
+        assert find(planned, name, 0.3).total_loss == expected.risk
+        assert find(planned, name, 0.3).chance_wrong == expected.error
 
 
 @pytest.mark.parametrize("arms", [2, 5])
 def test_deciding_now_loses_a_share_of_the_gap(arms: int) -> None:
     regret = plan(arms, price=0.4, value=20_000, sigma=0.5, gaps=[0.02, 0.5], policies="decide-now", runs=10)
     error = plan(arms, price=0.4, value=20_000, sigma=0.5, gaps=0.5, policies="decide-now", risk="misidentification")
-    for each in regret.outlooks:
-        assert each.total_loss == pytest.approx((1 - 1 / arms) * each.gap * 20_000)
-        assert (each.observations, each.spend, each.standard_error) == (0.0, 0.0, 0.0)
+    for outlook in regret.outlooks:
+        assert outlook.total_loss == pytest.approx((1 - 1 / arms) * outlook.gap * 20_000)
+        assert (outlook.observations, outlook.spend, outlook.standard_error) == (0.0, 0.0, 0.0)
     assert error.outlooks[0].total_loss == pytest.approx((1 - 1 / arms) * 20_000)
 
 
 @pytest.mark.parametrize("gap", [0.03, 0.5, 1.7])
-def test_the_fixed_size_test_has_its_power_and_no_pull_more(gap: float) -> None:
+def test_the_fixed_size_test_is_the_smallest_with_its_power(gap: float) -> None:
     """Against the power function itself, not the formula solved for n; the wrong tail of 0.05/2 is negligible."""
-    made = plan(2, cost=1e-4, sigma=1.3, gaps=gap, policies=["fixed-size-test"])
-    policy = made.outlooks[0].policy
+    planned = plan(2, cost=1e-4, sigma=1.3, gaps=gap, policies=["fixed-size-test"])
+    policy = planned.outlooks[0].policy
     assert isinstance(policy, Uniform)
 
     def power(pulls: int) -> float:
@@ -86,13 +87,13 @@ def test_the_fixed_size_test_has_its_power_and_no_pull_more(gap: float) -> None:
     assert power(policy.pulls) >= 0.8
     assert policy.pulls == 1 or power(policy.pulls - 1) < 0.8
     wrong = stats.norm.sf(gap * math.sqrt(policy.pulls / 2) / 1.3)
-    assert made.outlooks[0].chance_wrong == pytest.approx(float(wrong), rel=1e-9)
-    assert made.outlooks[0].observations == 2 * policy.pulls
+    assert planned.outlooks[0].chance_wrong == pytest.approx(float(wrong), rel=1e-9)
+    assert planned.outlooks[0].observations == 2 * policy.pulls
 
 
 @pytest.mark.parametrize(("rate", "gap", "pulls"), [(0.1, 0.05, 686), (0.2, 0.3, 39), (0.02, 0.01, 3_826)])
 def test_the_size_of_a_test_of_two_rates(rate: float, gap: float, pulls: int) -> None:
-    """Against the power function: the difference of two rates, judged by the error that it has if they are equal."""
+    """Against the power function: the difference of two rates over its standard error under equal rates."""
     policy = plan(2, cost=1e-4, baseline=rate, gaps=gap, policies="fixed-size-test").outlooks[0].policy
     assert policy == Uniform(2, pulls)
     best, mean = rate + gap, rate + gap / 2
@@ -104,29 +105,29 @@ def test_the_size_of_a_test_of_two_rates(rate: float, gap: float, pulls: int) ->
     assert power(pulls - 1) < 0.8 <= power(pulls)
 
 
-def test_prices_that_differ_leave_dbcare_out() -> None:
+def test_different_prices_leave_dbcare_out() -> None:
     prices = [0.5, 1.0, 3.0]
-    made = plan(3, price=prices, value=500, sigma=1.0, gaps=0.5, runs=500, seed=1)
-    assert made.policies == ("breakeven", "fixed-size-test", "decide-now")
-    assert "DBCARE is left out: it needs the same price for all arms." in " ".join(str(made).split())
+    planned = plan(3, price=prices, value=500, sigma=1.0, gaps=0.5, runs=500, seed=1)
+    assert planned.policies == ("breakeven", "fixed-size-test", "decide-now")
+    assert "DBCARE is left out: `price` must be the same for all arms here" in " ".join(str(planned).split())
     bandit = Bandit.gaussian([0.5, 0.0, 0.0])
     risk = Risk.simple_regret(price=prices, value=500)
     expected = evaluate(Breakeven(risk, 3), bandit, runs=500, seed=1)
-    found = at(made, "breakeven", 0.5)
-    assert found.total_loss == 500 * expected.risk
-    assert found.spend == pytest.approx(500 * (expected.risk - expected.simple_regret))
-    test = at(made, "fixed-size-test", 0.5)
+    outlook = find(planned, "breakeven", 0.5)
+    assert outlook.total_loss == 500 * expected.risk
+    assert outlook.spend == pytest.approx(500 * (expected.risk - expected.simple_regret))
+    test = find(planned, "fixed-size-test", 0.5)
     assert test.spend == pytest.approx(63 * sum(prices))  # 2 Z^2 / 0.25 = 62.8
-    # Charged pull by pull instead of at the mean price: the same spending, other draws.
+    # Charged pull by pull instead of at the mean price: the same spend, other draws.
     charged = evaluate(Uniform(3, 63), bandit, risk, runs=20_000, seed=3)
-    apart = 5 * math.hypot(500 * charged.standard_error, test.standard_error)
-    assert test.total_loss == pytest.approx(500 * charged.risk, abs=apart)
+    tolerance = 5 * math.hypot(500 * charged.standard_error, test.standard_error)
+    assert test.total_loss == pytest.approx(500 * charged.risk, abs=tolerance)
 
 
 def test_a_price_too_low_for_dbcare_leaves_it_out() -> None:
-    made = plan(2, price=1e-3, value=1e6, sigma=0.5, risk="misidentification", gaps=1.0, runs=50)
-    assert made.left_out.keys() == {"dbcare"}
-    assert "DBCARE is left out: an observation costs so little" in str(made)
+    planned = plan(2, price=1e-3, value=1e6, sigma=0.5, risk="misidentification", gaps=1.0, runs=50)
+    assert planned.left_out.keys() == {"dbcare"}
+    assert "DBCARE is left out: `cost` must allow at most 50,000,000 epochs" in " ".join(str(planned).split())
 
 
 def test_cost_is_price_over_value() -> None:
@@ -142,7 +143,7 @@ def test_cost_is_price_over_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "gaps"),
+    ("rewards", "gaps"),
     [
         ({"sigma": 0.5}, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)),
         ({"sigma": 0.5, "bound": 0.2}, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)),
@@ -150,11 +151,11 @@ def test_cost_is_price_over_value() -> None:
         ({"baseline": 0.8}, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)),
     ],
 )
-def test_default_gaps_reach_to_the_end_of_the_range(given: dict[str, float], gaps: tuple[float, ...]) -> None:
-    assert plan(2, cost=1e-3, policies="decide-now", **given).gaps == gaps  # type: ignore[arg-type]
+def test_default_gaps_cover_the_range(rewards: dict[str, float], gaps: tuple[float, ...]) -> None:
+    assert plan(2, cost=1e-3, policies="decide-now", **rewards).gaps == gaps  # type: ignore[arg-type]
 
 
-def test_runs_that_are_not_given_are_the_same_again() -> None:
+def test_the_default_runs_are_reproducible() -> None:
     one, again = (plan(2, cost=2e-2, baseline=0.3, gaps=[0.4, 0.5], seed=4, threads=width) for width in (1, 2))
     assert one.runs == again.runs == 20_000
     assert one.records() == again.records()
@@ -162,64 +163,64 @@ def test_runs_that_are_not_given_are_the_same_again() -> None:
     assert plan(5, cost=1e-4, sigma=1.0, gaps=[0.01, 0.1]).runs < 20_000
 
 
-def test_sigma_for_rates_is_safe_where_the_best_is_far_better() -> None:
-    """Negative control: with the baseline's own deviation the loss is more than 4 times as large here, by 5 errors."""
-    found = plan(20, cost=1e-4, baseline=0.05, gaps=0.5, policies="breakeven", runs=4_000, seed=1).outlooks[0]
+def test_sigma_for_rates_is_safe_if_the_best_arm_is_far_better() -> None:
+    """Negative control: with the baseline's own deviation the loss is over 4 times as large, by 5 standard errors."""
+    outlook = plan(20, cost=1e-4, baseline=0.05, gaps=0.5, policies="breakeven", runs=4_000, seed=1).outlooks[0]
     bandit = Bandit.bernoulli([0.55] + [0.05] * 19)
     bounded, own = (
         evaluate(Breakeven(Risk.simple_regret(1e-4), 20, sigma, bound=1.0), bandit, runs=4_000, seed=1)
         for sigma in (0.5, math.sqrt(0.05 * 0.95))
     )
-    assert found.total_loss < 2.5 * bounded.risk
+    assert outlook.total_loss < 2.5 * bounded.risk
     assert own.risk - 5 * own.standard_error > 4 * bounded.risk
 
 
-def test_words_do_not_say_more_than_the_runs_do() -> None:
-    """Two runs: much too few to tell, and to say that no choice is wrong."""
-    made = plan(2, price=0.02, value=5_000, baseline=0.5, gaps=[0.2, 0.4], runs=2)
-    assert made.advice[0] == "With 2 runs it is too close to tell at every gap above."
-    assert "<84.2%" in str(made)  # (1 - 0.025^(1/2)): the exact 95% limit after no error in two runs
+def test_advice_does_not_claim_more_than_the_runs_show() -> None:
+    """Two runs are far too few to compare policies, or to say that no choice is wrong."""
+    planned = plan(2, price=0.02, value=5_000, baseline=0.5, gaps=[0.2, 0.4], runs=2)
+    assert planned.advice[0] == "With 2 runs it is too close to tell at every gap above."
+    assert "<84.2%" in str(planned)  # (1 - 0.025^(1/2)): the exact 95% limit after no error in two runs
 
 
 def test_a_test_of_two_rates_near_1_is_quick() -> None:
-    """The default gaps go down to a hundredth of a small deviation: some 1e8 observations an arm."""
-    made = plan(2, price=0.02, value=5_000, baseline=0.999, policies=["fixed-size-test", "decide-now"])
-    first = made.of("fixed-size-test")[0]
+    """The default gaps start at a hundredth of a small deviation: about 1e8 observations per arm."""
+    planned = plan(2, price=0.02, value=5_000, baseline=0.999, policies=["fixed-size-test", "decide-now"])
+    first = planned.of("fixed-size-test")[0]
     assert first.observations > 1e8
     assert first.evaluation.engine == "exact"
     assert first.chance_wrong == pytest.approx(stats.norm.sf(stats.norm.isf(0.025) + stats.norm.isf(0.2)), rel=0.05)
 
 
-def test_words_say_where_experimenting_pays() -> None:
-    made = plan(5, price=0.4, value=20_000, sigma=0.5, gaps=[0.01, 0.1, 0.5], runs=1_000)
-    worth, against, spending = made.advice
+def test_advice_says_where_experimenting_pays() -> None:
+    planned = plan(5, price=0.4, value=20_000, sigma=0.5, gaps=[0.01, 0.1, 0.5], runs=1_000)
+    worth, against, spending = planned.advice
     assert worth.startswith("Experimenting pays at gaps from 0.1 to 0.5: Breakeven loses up to ")
-    more = at(made, "breakeven", 0.01).total_loss - at(made, "decide-now", 0.01).total_loss
+    more = find(planned, "breakeven", 0.01).total_loss - find(planned, "decide-now", 0.01).total_loss
     assert worth.endswith(f"It does not at a gap of 0.01, and loses at most {more:,.2f} more.")
-    saved = at(made, "fixed-size-test", 0.01).total_loss - at(made, "breakeven", 0.01).total_loss
+    saved = find(planned, "fixed-size-test", 0.01).total_loss - find(planned, "breakeven", 0.01).total_loss
     assert against.endswith(f"less than the fixed-size test at every gap above, which is up to {saved:,.0f}.")
     most = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 5, 0.5).max_spend
-    assert made.max_spend == 20_000 * most
-    usual = 0.4 * max(each.evaluation.pulls.quantiles[0.95] for each in made.of("breakeven"))
+    assert planned.max_spend == 20_000 * most
+    usual = 0.4 * max(outlook.evaluation.pulls.quantiles[0.95] for outlook in planned.of("breakeven"))
     assert spending == (
-        f"Breakeven never spends more than {20_000 * most:,.0f}, whatever the truth is; "
-        f"at the gaps above it spends at most {usual:,.2f} in 95% of all runs."
+        f"Breakeven never spends more than {20_000 * most:,.0f}, whatever the truth; "
+        f"at the gaps above it spends at most {usual:,.2f} in 95% of runs."
     )
 
 
-def test_words_say_when_the_test_is_better() -> None:
-    """Where a wrong choice costs next to nothing more than a pull, one pull of each does, and Breakeven makes two."""
-    made = plan(2, price=1.0, value=30.0, sigma=0.1, gaps=[0.3, 3.0], runs=2_000)
+def test_advice_says_when_the_test_is_better() -> None:
+    """If a wrong choice costs hardly more than a pull, one pull per arm is enough, and Breakeven makes two."""
+    planned = plan(2, price=1.0, value=30.0, sigma=0.1, gaps=[0.3, 3.0], runs=2_000)
     worse = [
-        one.gap for one, test in zip(made.of("breakeven"), made.of("fixed-size-test"), strict=True)
+        one.gap for one, test in zip(planned.of("breakeven"), planned.of("fixed-size-test"), strict=True)
         if one.total_loss > test.total_loss + 2 * (one.standard_error + test.standard_error)
     ]  # fmt: skip
     assert worse == [3.0]
-    assert "The test is better at a gap of 3, by up to " in made.advice[1]
+    assert "The test is better at a gap of 3, by up to " in planned.advice[1]
 
 
-def test_words_say_when_to_decide_now() -> None:
-    """Where one pull of each costs more than a guess can lose, and where it only does so at the gaps looked at."""
+def test_advice_says_when_to_decide_now() -> None:
+    """If one pull per arm costs more than a guess can lose at all, or than it loses at the gaps compared."""
     hopeless = plan(2, price=3_000, value=2_000, baseline=0.3, gaps=[0.1, 0.5], runs=100)
     assert hopeless.max_spend == 0.0
     assert hopeless.advice == (
@@ -232,54 +233,54 @@ def test_words_say_when_to_decide_now() -> None:
     assert plan(3, price=1.0, value=100, sigma=1.0, gaps=0.01, policies="decide-now").advice == ()
 
 
-def test_text_fits_and_numbers_are_plain() -> None:
-    made = plan(5, price=0.4, value=20_000, sigma=0.5, runs=50)
-    lines = str(made).splitlines()
+def test_the_text_fits_and_numbers_are_plain() -> None:
+    planned = plan(5, price=0.4, value=20_000, sigma=0.5, runs=50)
+    lines = str(planned).splitlines()
     assert max(map(len, lines)) <= 80
-    assert "\x1b" not in str(made)
-    assert str(made).count("*") == len(made.gaps) + 1  # a star in each section, and what it means
-    plain = json.loads(json.dumps(made.to_dict()))
-    assert plain["rows"] == made.records()
-    assert plain["max_spend"] == made.max_spend
+    assert "\x1b" not in str(planned)
+    assert str(planned).count("*") == len(planned.gaps) + 1  # one star per section, and its explanation
+    plain = json.loads(json.dumps(planned.to_dict()))
+    assert plain["rows"] == planned.records()
+    assert plain["max_spend"] == planned.max_spend
     assert plain["prices"] == [pytest.approx(0.4)] * 5
-    assert amount(1_234_567.8, in_money=True) == "1,234,568"
-    assert (amount(999.99, in_money=True), amount(999.996, in_money=True)) == ("999.99", "1,000")
-    assert [percent(share) for share in (0.0, 0.0123, 0.99996, 1.0)] == ["<0.1%", "1.2%", ">99.9%", "100.0%"]
+    assert str(Money(1_234_567.8, "")) == "1,234,568"
+    assert (str(Money(999.99, "")), str(Money(999.996, ""))) == ("999.99", "1,000")
+    assert [format_percent(share) for share in (0.0, 0.0123, 0.99996, 1.0)] == ["<0.1%", "1.2%", ">99.9%", "100.0%"]
 
 
-def test_a_wide_table_is_not_cut() -> None:
+def test_a_wide_table_is_not_truncated() -> None:
     text = str(plan(2, price=1e6, value=1e12, sigma=0.5, gaps=[0.0012345], runs=20))
     assert "\N{HORIZONTAL ELLIPSIS}" not in text
     assert "0.0012345" in text
 
 
 def test_plot(tmp_path: Path) -> None:
-    made = plan(3, price=1.0, value=1_000, baseline=0.2, gaps=[0.05, 0.2, 0.21], runs=50)
-    drawn = [made.plot(tmp_path / "new" / f"plan.{kind}") for kind in ("png", "svg", "PDF")]
-    assert drawn[0].read_bytes().startswith(b"\x89PNG")
-    assert ElementTree.parse(drawn[1]).getroot().tag.endswith("svg")
-    assert drawn[2].read_bytes().startswith(b"%PDF")
-    first = drawn[1].read_bytes()
-    assert made.plot(str(drawn[1])).read_bytes() == first
+    planned = plan(3, price=1.0, value=1_000, baseline=0.2, gaps=[0.05, 0.2, 0.21], runs=50)
+    png, svg, pdf = (planned.plot(tmp_path / "new" / f"plan.{kind}") for kind in ("png", "svg", "PDF"))
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    assert pdf.read_bytes().startswith(b"%PDF")
+    first = svg.read_bytes()
+    assert planned.plot(str(svg)).read_bytes() == first
     with pytest.raises(InvalidValueError, match=r"`plot` must be one of \.png, \.svg, \.pdf but got '\.doc'"):
-        made.plot(tmp_path / "plan.doc")
+        planned.plot(tmp_path / "plan.doc")
 
 
-GIVEN: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, "runs": 10}
+VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, "runs": 10}
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("changes", "message"),
     [
         ({"price": -1.0}, "`price` must be positive but got -1.0."),
-        ({"price": [1.0, 2.0]}, "`price` must have one entry for each of the 3 arms but got 2."),
+        ({"price": [1.0, 2.0]}, "`price` must have one entry per arm (3) but got 2."),
         ({"value": 0}, "`value` must be positive but got 0.0."),
-        ({"value": None}, "`cost`, or both `price` and `value`, must be given but got price=0.4, value=None."),
-        ({"cost": 1e-3}, "`cost` must stand alone but got a `price` or a `value` beside it."),
+        ({"value": None}, "Pass `cost`, or both `price` and `value`, but got price=0.4, value=None."),
+        ({"cost": 1e-3}, "Pass `cost`, or `price` and `value`, not both."),
         ({"arms": 1}, "`arms` must be at least 2 but got 1."),
         ({"sigma": 0.0}, "`sigma` must be positive but got 0.0."),
-        ({"sigma": None}, "Exactly one of `sigma` and `baseline` must be given but got sigma=None, baseline=None."),
-        ({"baseline": 0.1}, "Exactly one of `sigma` and `baseline` must be given but got sigma=0.5, baseline=0.1."),
+        ({"sigma": None}, "Pass exactly one of `sigma` and `baseline` but got sigma=None, baseline=None."),
+        ({"baseline": 0.1}, "Pass exactly one of `sigma` and `baseline` but got sigma=0.5, baseline=0.1."),
         ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0."),
         ({"bound": -1}, "`bound` must be positive but got -1.0."),
         ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'."),
@@ -298,34 +299,35 @@ GIVEN: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ),
         (
             {"gaps": 1e-8},
-            "`gaps` must allow a fixed-size test of at most 1e+10 observations an arm but got 1e-08, "
+            "`gaps` must allow a fixed-size test of at most 1e+10 observations per arm but got 1e-08, "
             "which needs 3.9e+16; `policies` can leave the test out.",
         ),
         (
             {"policies": ["breakeven", "ucb"]},
-            "`policies` must be one of breakeven, dbcare, fixed-size-test, decide-now but got 'ucb'.",
+            "`policies` must be one of breakeven, breakeven-racing, dbcare, fixed-size-test, decide-now but got 'ucb'.",
         ),
         ({"policies": []}, "`policies` must be at least one name but got none."),
         ({"policies": 3}, "`policies` must be names of policies but got 3."),
         (
             {"policies": ["dbcare"], "price": [1.0, 1.0, 2.0]},
-            "`policies` must not have dbcare, as it needs the same price for all arms, but got dbcare.",
+            "`policies` cannot include dbcare: `price` must be the same for all arms here but got (1.0, 1.0, 2.0); "
+            "Breakeven accepts one per arm.",
         ),
         ({"runs": 0}, "`runs` must be at least 2 but got 0."),
         ({"seed": -1}, "`seed` must be at least 0 but got -1."),
     ],
 )
-def test_bad_input_is_refused(wrong: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValueError) as refused:
-        plan(**(GIVEN | wrong))
+        plan(**(VALID | changes))
     assert str(refused.value) == message
 
 
-def test_an_outlook_of_a_policy_that_is_not_there() -> None:
+def test_an_outlook_of_a_policy_that_was_not_compared() -> None:
     with pytest.raises(InvalidValueError, match="`policy` must be one of decide-now but got 'dbcare'"):
-        plan(**GIVEN, policies="decide-now").of("dbcare")
+        plan(**VALID, policies="decide-now").of("dbcare")
 
 
 def test_a_gap_that_fills_the_range() -> None:
-    """Although 0.9 + 0.1 and 1 - 0.9 are rounded."""
+    """It is accepted, although 0.9 + 0.1 and 1 - 0.9 are rounded."""
     assert plan(2, cost=1e-2, baseline=0.9, gaps=0.1, runs=20).gaps == (0.1,)

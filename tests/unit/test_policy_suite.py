@@ -1,4 +1,4 @@
-"""The conformance suite can fail: every fault below is caught, by the right checks and by no others."""
+"""The conformance suite can fail: every fault below is caught by the right checks, and by no others."""
 
 import contextlib
 import inspect
@@ -39,20 +39,20 @@ def tell(state: State, tables: Any, arm: int, reward: float) -> None:
     state[PULLS] += 1
 
 
-def tied(state: State) -> list[int]:
+def find_tied(state: State) -> list[int]:
     best = max(state[SUMS + arm] for arm in range(ARMS))
     return [arm for arm in range(ARMS) if state[SUMS + arm] == best]
 
 
 def recommend(state: State, tables: Any) -> int:
-    best = tied(state)
+    best = find_tied(state)
     return best[pick(state[TIE], len(best))]
 
 
 SOUND = Rule(init, ask, tell, recommend)
 
 
-def policy(rule: Rule = SOUND, max_pulls: int = 9) -> CustomPolicy:
+def make_policy(rule: Rule = SOUND, max_pulls: int = 9) -> CustomPolicy:
     return CustomPolicy(ARMS, rule, tables=[9, 0], state_size=SUMS + ARMS, max_pulls=max_pulls)
 
 
@@ -84,16 +84,16 @@ def recommend_outside(state: State, tables: Any) -> int:
 
 
 def recommend_first(state: State, tables: Any) -> int:
-    return tied(state)[0]
+    return find_tied(state)[0]
 
 
 def recommend_last_twice_as_often(state: State, tables: Any) -> int:
-    best = tied(state)
+    best = find_tied(state)
     return best[min(pick(state[TIE], len(best) + 1), len(best) - 1)]
 
 
 def recommend_first_of_two(state: State, tables: Any) -> int:
-    return tied(state)[0] if len(tied(state)) == 2 else recommend(state, tables)
+    return find_tied(state)[0] if len(find_tied(state)) == 2 else recommend(state, tables)
 
 
 def tell_with_numpy_integer(state: State, tables: Any, arm: int, reward: float) -> None:
@@ -111,7 +111,7 @@ def tell_that_writes_tables(state: State, tables: Any, arm: int, reward: float) 
     tables[1] += 1
 
 
-def noisy() -> Rule:
+def make_noisy_rule() -> Rule:
     generator = np.random.default_rng(1)
 
     def tell_with_noise(state: State, tables: Any, arm: int, reward: float) -> None:
@@ -120,7 +120,7 @@ def noisy() -> Rule:
     return replace(SOUND, tell=tell_with_noise)
 
 
-def hidden_memory() -> Rule:
+def make_rule_with_hidden_memory() -> Rule:
     hidden = [0]
 
     def init_hidden(state: State, tables: Any, tie: int) -> None:
@@ -198,68 +198,71 @@ TABLES, BAD, OTHER, LATE = (
     "refuses_rewards_after_the_stop",
 )
 
-# name: the policy, and for each check that fails, words of its message
+# by name: the policy, and a part of the message of each check that fails
 FAULTS: dict[str, tuple[Callable[[], CustomPolicy], dict[str, str]]] = {
-    "none": (policy, {}),
+    "none": (make_policy, {}),
     "ask mutates": (
-        lambda: policy(replace(SOUND, ask=ask_that_counts)),
+        lambda: make_policy(replace(SOUND, ask=ask_that_counts)),
         {ASK: "`ask` changed the run", BAD: "has changed", OTHER: "has changed", LATE: "has changed"},
     ),
-    "asks an arm that is none": (lambda: policy(replace(SOUND, ask=ask_outside)), {LEGAL: "asked for arm 3 of 3"}),
-    "recommends an arm that is none": (
-        lambda: policy(replace(SOUND, recommend=recommend_outside)),
+    "asks for an invalid arm": (lambda: make_policy(replace(SOUND, ask=ask_outside)), {LEGAL: "asked for arm 3 of 3"}),
+    "recommends an invalid arm": (
+        lambda: make_policy(replace(SOUND, recommend=recommend_outside)),
         {LEGAL: "recommended arm 3 of 3"},
     ),
-    "never stops": (lambda: policy(replace(SOUND, ask=ask_forever)), {STOPS: "still asks after max_pulls = 9"}),
-    "exceeds its bound": (lambda: policy(max_pulls=6), {STOPS: "still asks after max_pulls = 6"}),
-    "first of tied arms": (lambda: policy(replace(SOUND, recommend=recommend_first)), {TIES: "arm 0 in 400 of 400"}),
-    "unequal ties": (
-        lambda: policy(replace(SOUND, recommend=recommend_last_twice_as_often)),
+    "never stops": (lambda: make_policy(replace(SOUND, ask=ask_forever)), {STOPS: "still asks after max_pulls = 9"}),
+    "exceeds its bound": (lambda: make_policy(max_pulls=6), {STOPS: "still asks after max_pulls = 6"}),
+    "recommends the first of tied arms": (
+        lambda: make_policy(replace(SOUND, recommend=recommend_first)),
+        {TIES: "arm 0 in 400 of 400"},
+    ),
+    "breaks ties unequally": (
+        lambda: make_policy(replace(SOUND, recommend=recommend_last_twice_as_often)),
         {TIES: "with all rewards equal"},
     ),
-    "unequal ties of two": (
-        lambda: policy(replace(SOUND, recommend=recommend_first_of_two)),
+    "breaks ties of two unequally": (
+        lambda: make_policy(replace(SOUND, recommend=recommend_first_of_two)),
         {TIES: "arm 0 in 400 runs, the tied arm 2 in 0"},
     ),
     "state with a numpy integer": (
-        lambda: policy(replace(SOUND, tell=tell_with_numpy_integer)),
+        lambda: make_policy(replace(SOUND, tell=tell_with_numpy_integer)),
         {JSON: "not valid JSON after 1 pulls"},
     ),
     "state with infinity": (
-        lambda: policy(replace(SOUND, tell=tell_with_infinity)),
+        lambda: make_policy(replace(SOUND, tell=tell_with_infinity)),
         {JSON: "not valid JSON after 1 pulls"},
     ),
     "state beyond float64": (
-        lambda: policy(replace(SOUND, init=init_beyond_float, ask=ask_by_parity)),
+        lambda: make_policy(replace(SOUND, init=init_beyond_float, ask=ask_by_parity)),
         {ARRAYS: "on a list but"},
     ),
-    "randomness of its own": (
-        lambda: policy(noisy()),
+    "draws its own random numbers": (
+        lambda: make_policy(make_noisy_rule()),
         {SAME: "two different runs", ALONE: "disturb", JSON: "round trip", ARRAYS: "on a list but"},
     ),
-    "memory outside the state": (
-        lambda: policy(hidden_memory()),
+    "keeps memory outside the state": (
+        lambda: make_policy(make_rule_with_hidden_memory()),
         {ALONE: "disturb", JSON: "round trip"},
     ),
-    "writes its tables": (
-        lambda: policy(replace(SOUND, tell=tell_that_writes_tables)),
+    "writes to its tables": (
+        lambda: make_policy(replace(SOUND, tell=tell_that_writes_tables)),
         {TABLES: "changed its tables"},
     ),
     "accepts NaN": (lambda: with_run(AcceptsNan), {BAD: "accepted nan"}),
     "refuses NaN too late": (lambda: with_run(RefusesNanTooLate), {BAD: "has changed"}),
-    "refuses NaN by a foreign error": (lambda: with_run(RefusesNanByTypeError), {BAD: "not InvalidRewardError"}),
+    "refuses NaN with another error": (lambda: with_run(RefusesNanByTypeError), {BAD: "not InvalidRewardError"}),
     "accepts any arm": (lambda: with_run(AcceptsAnyArm), {OTHER: "accepted 1.0 for arm -1"}),
     "accepts after the stop": (lambda: with_run(AcceptsAfterStop), {LATE: "accepted 1.0"}),
 }
 
 
-def failures(given: CustomPolicy) -> dict[str, str]:
-    """The checks that `given` fails, without "test_", and what they say."""
+def find_failures(policy: CustomPolicy) -> dict[str, str]:
+    """Return the messages of the checks that `policy` fails, by name without "test_"."""
     failed = {}
     for name, check in inspect.getmembers(PolicySuite(), inspect.ismethod):
         if name.startswith("test_"):
             try:
-                check(given)
+                check(policy)
             except AssertionError as error:
                 failed[name.removeprefix("test_")] = str(error)
     return failed
@@ -268,13 +271,13 @@ def failures(given: CustomPolicy) -> dict[str, str]:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_caught_by_the_right_checks(fault: str) -> None:
     make, expected = FAULTS[fault]
-    found = failures(make())
-    assert found.keys() == expected.keys()
-    for check, words in expected.items():
-        assert words in found[check]
+    failures = find_failures(make())
+    assert failures.keys() == expected.keys()
+    for check, message in expected.items():
+        assert message in failures[check]
 
 
-def test_every_check_has_a_fault_that_it_catches() -> None:
+def test_every_check_catches_a_fault() -> None:
     checks = {name.removeprefix("test_") for name in vars(PolicySuite) if name.startswith("test_")}
     assert checks == {check for _, expected in FAULTS.values() for check in expected}
 
@@ -297,14 +300,14 @@ def test_binomial_tails(count: int, trials: int, chance: float, lower: float, up
     assert not policy_suite._is_plausible(count, trials, chance, smaller * (1 + 1e-9))
 
 
-def test_example_of_the_docstring_runs(tmp_path: Path) -> None:
-    """12 checks of 2 policies, collected by pytest from the example as printed."""
+def test_the_example_in_the_docstring_runs(tmp_path: Path) -> None:
+    """pytest collects 12 checks of 2 policies from the example as printed."""
     documentation = inspect.getdoc(policy_suite)
     assert documentation is not None
     lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
     example = tmp_path / "test_example.py"
     example.write_text(textwrap.dedent("\n".join(lines)))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "24 passed" in ran.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "24 passed" in result.stdout

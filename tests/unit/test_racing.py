@@ -1,4 +1,4 @@
-"""Fixed confidence: radii worked out by hand, the stop, and the cap on pulls."""
+"""Fixed confidence: radii by hand, the stop, and the cap on pulls."""
 
 import math
 
@@ -19,23 +19,23 @@ from dbcare.risk import Risk
     ],
 )
 def test_racing_radius(epoch: int, radius: float) -> None:
-    """e_n = sqrt(4/n ln(3n/0.1)), whoever survives; twice the sigma, twice the radius."""
+    """e_n = sqrt(4/n ln(3n/0.1)), whichever arms survive; twice the sigma, twice the radius."""
     for survivors in (2, 3):
         assert Racing(3, delta=0.1).radius(epoch, survivors) == pytest.approx(radius, rel=4e-6)
         assert Racing(3, delta=0.1, sigma=2.0).radius(epoch, survivors) == pytest.approx(2 * radius, rel=4e-6)
 
 
-def test_racing_drops_as_dbcare_does_at_the_same_delta() -> None:
-    """The same loop without N*: DBCARE stops at its limit of 5 epochs for four arms, racing goes on."""
+def test_racing_drops_like_dbcare_with_the_same_delta() -> None:
+    """The same loop without N*: DBCARE stops at its limit of 5 epochs for four arms, racing continues."""
     limited = DBCARE(Risk.misidentification(0.02), arms=4, sigma=0.1)
     racing = Racing(4, delta=limited.delta, sigma=0.1, max_pulls=1000)
-    means = (0.5, 0.35, 0.3, 0.0)  # 0.15 below falls beyond the radius at some epoch after 10
+    means = (0.5, 0.35, 0.3, 0.0)  # 0.15 exceeds the radius at some epoch after 10
     assert play_by(limited, means.__getitem__)[1] == [[0, 1, 2, 3]] + [[0, 1, 2]] * 6
     run, asked = play_by(racing, means.__getitem__)
     assert asked[:7] == [[0, 1, 2, 3]] + [[0, 1, 2]] * 6
     assert [event.arm for event in run.events] == [3, 2, 1]
     assert run.recommendation() == 0
-    assert run.why().startswith(f"stopped after {run.pulls} pulls: arm 0 alone is left; arm 1 dropped at epoch ")
+    assert run.why().startswith(f"stopped after {run.pulls} pulls: only arm 0 remains; arm 1 dropped at epoch ")
 
 
 def test_three_arms_by_hand() -> None:
@@ -46,7 +46,7 @@ def test_three_arms_by_hand() -> None:
     run, asked = play(Racing(3, delta=0.1), [[4.0] * 3, [1.2] * 3, [0.0]])
     assert asked == [[0, 1, 2], [0, 1], [0, 1]]
     assert run.why() == (
-        "stopped after 7 pulls: arm 0 alone is left; "
+        "stopped after 7 pulls: only arm 0 remains; "
         "arm 1 dropped at epoch 3: its mean is 2.8 below the best, the radius is 2.449"
     )
 
@@ -61,19 +61,19 @@ def test_three_arms_by_hand() -> None:
         (11, (9.0, 0.0, 9.0), [[0, 1, 2]] + [[0, 2]] * 4),
     ],
 )
-def test_an_epoch_beyond_the_cap_is_not_begun(cap: int, means: tuple[float, ...], asked: Turns) -> None:
+def test_an_epoch_beyond_the_cap_is_not_started(cap: int, means: tuple[float, ...], asked: Turns) -> None:
     run, seen = play_by(Racing(3, delta=0.1, max_pulls=cap), means.__getitem__)
     assert seen == asked
-    left = 3 - len(run.events)
-    reason = f"{left} arms are left and another epoch would exceed the cap of {cap} pulls"
+    survivors = 3 - len(run.events)
+    reason = f"{survivors} arms remain and another epoch would exceed the limit of {cap} pulls"
     assert run.why().startswith(f"stopped after {run.pulls} pulls: {reason}")
     assert means[run.recommendation()] == max(means)
 
 
-def test_the_cap_is_told_as_such_for_two_arms_too() -> None:
+def test_the_reason_names_the_cap_for_two_arms_too() -> None:
     run, asked = play_by(TwoArmConfidence(delta=0.1, max_pulls=7), lambda arm: 0.0)
     assert asked == [[0, 1]] * 3
-    assert "another epoch would exceed the cap of 7 pulls" in run.why()
+    assert "another epoch would exceed the limit of 7 pulls" in run.why()
 
 
 @pytest.mark.parametrize(

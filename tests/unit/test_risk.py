@@ -1,4 +1,4 @@
-"""Risks: costs given as such, for each arm, or as a price and a value."""
+"""Risks: from one cost, one per arm, or a price and a value."""
 
 import math
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def test_one_cost_for_all_arms() -> None:
     assert risk.costs(3) == (1.0, 1.0, 1.0)
 
 
-def test_a_cost_for_each_arm() -> None:
+def test_one_cost_per_arm() -> None:
     risk = Risk.simple_regret([1e-4, 2e-4])
     assert risk.costs(2) == (1e-4, 2e-4)
     assert Risk.simple_regret([1e-4, 1e-4]).single_cost == 1e-4
@@ -30,7 +30,7 @@ def test_a_cost_for_each_arm() -> None:
         InvalidValueError, match=r"`cost` must be the same for all arms here but got \(0.0001, 0.0002\)"
     ):
         _ = risk.single_cost
-    with pytest.raises(InvalidValueError, match=r"one entry for each of the 3 arms but got 2\."):
+    with pytest.raises(InvalidValueError, match=r"one entry per arm \(3\) but got 2\."):
         risk.costs(3)
 
 
@@ -40,13 +40,13 @@ def test_money() -> None:
     assert risk.single_cost == pytest.approx(2e-5, rel=1e-15)
     assert risk.in_money(0.01) == pytest.approx(200.0)
     assert Risk.misidentification(price=[1.0, 3.0], value=100.0).costs(2) == pytest.approx((0.01, 0.03))
-    with pytest.raises(InvalidValueError, match="`value` must be given"):
+    with pytest.raises(InvalidValueError, match="`value` is required to convert amounts to money"):
         Risk.simple_regret(1e-4).in_money(1.0)
 
 
 @pytest.mark.parametrize("make", [Risk.misidentification, Risk.simple_regret])
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         ({"cost": 0.0}, "`cost` must be positive but got 0.0."),
         ({"cost": -1.0}, "`cost` must be positive but got -1.0."),
@@ -55,18 +55,18 @@ def test_money() -> None:
         ({"cost": "1"}, "`cost` must be a real number but got '1'."),
         ({"cost": True}, "`cost` must be a real number but got True."),
         ({"cost": [1e-4, -1e-4]}, "`cost[1]` must be positive but got -0.0001."),
-        ({"cost": [1e-4]}, "`cost` must be one number or one for each of 2 or more arms but got (0.0001,)."),
+        ({"cost": [1e-4]}, "`cost` must be one number, or one per arm for 2 or more, but got (0.0001,)."),
         ({"price": 0.0, "value": 1.0}, "`price` must be positive but got 0.0."),
         ({"price": 1.0, "value": -2.0}, "`value` must be positive but got -2.0."),
-        ({"cost": 1.0, "price": 1.0}, "`cost` must stand alone but got a `price` or a `value` beside it."),
-        ({}, "`cost`, or both `price` and `value`, must be given but got price=None, value=None."),
-        ({"price": 1.0}, "`cost`, or both `price` and `value`, must be given but got price=1.0, value=None."),
+        ({"cost": 1.0, "price": 1.0}, "Pass `cost`, or `price` and `value`, not both."),
+        ({}, "Pass `cost`, or both `price` and `value`, but got price=None, value=None."),
+        ({"price": 1.0}, "Pass `cost`, or both `price` and `value`, but got price=1.0, value=None."),
     ],
 )
-def test_bad_input(make: Callable[..., Risk], arguments: dict[str, Any], words: str) -> None:
+def test_bad_input(make: Callable[..., Risk], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         make(**arguments)
-    assert str(caught.value) == words
+    assert str(caught.value) == message
     assert isinstance(caught.value, DbcareError)
     assert isinstance(caught.value, ValueError)
 
@@ -78,8 +78,8 @@ def test_an_unknown_loss_is_refused() -> None:
         Risk("regret", 1e-4)  # type: ignore[arg-type]
 
 
-def test_a_price_beyond_all_value_is_a_price_all_the_same() -> None:
-    """price / value may underflow to 0 or overflow: refused as a cost, not let through."""
+def test_a_ratio_that_is_not_a_number_is_refused() -> None:
+    """price / value may underflow to 0 or overflow."""
     for price, value in ((1e-200, 1e200), (1e200, 1e-200)):
         with pytest.raises(InvalidValueError, match="`cost` must be"):
             Risk.simple_regret(price=price, value=value)

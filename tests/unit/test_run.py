@@ -1,4 +1,4 @@
-"""A run stepped by hand: the protocol, what it refuses, and what survives JSON."""
+"""A run stepped by hand: the protocol, what it refuses, and snapshots in JSON."""
 
 import json
 import math
@@ -28,7 +28,7 @@ def test_protocol() -> None:
     assert (run.ask(), run.pulls, run.recommendation()) == (None, 2, 1)
 
 
-def test_why_while_waiting_names_epoch_and_survivors() -> None:
+def test_the_reason_for_waiting_names_epoch_and_survivors() -> None:
     run = Racing(3, delta=0.1).start()
     for reward in (10.0, 0.0, 10.0, 9.0):
         run.tell(reward)
@@ -36,7 +36,7 @@ def test_why_while_waiting_names_epoch_and_survivors() -> None:
 
 
 def test_recommendation_at_any_moment() -> None:
-    """The largest mean so far, an arm without a pull counting only if none has one."""
+    """It is the arm with the largest mean so far; arms without a pull are considered only if no arm has one."""
     run = Uniform(3, pulls=2).start()
     assert run.recommendation() in range(3)
     # Means after the fourth pull -1.5, -2, 0; after the sixth -1.5, 3, 2.5.
@@ -48,7 +48,7 @@ def test_recommendation_at_any_moment() -> None:
 @pytest.mark.parametrize(
     "reward", [1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1), np.True_, Fraction(1)], ids=repr
 )
-def test_every_real_number_is_a_reward(reward: Any) -> None:
+def test_every_real_number_is_a_valid_reward(reward: Any) -> None:
     run = Uniform(2, pulls=1).start()
     run.tell(reward)
     run.tell(0.5)
@@ -74,7 +74,7 @@ def test_bad_rewards_name_arm_and_pull_and_change_nothing(reward: Any) -> None:
     assert run.recommendation() == 1
 
 
-def test_telling_another_arm() -> None:
+def test_a_reward_for_another_arm_is_refused() -> None:
     run = Uniform(2, pulls=1).start()
     with pytest.raises(NotAskedError, match=r"`arm` must be 0, the arm asked for, but got 1\."):
         run.tell(1.0, arm=1)
@@ -82,26 +82,26 @@ def test_telling_another_arm() -> None:
     assert issubclass(NotAskedError, ProtocolError)
 
 
-def test_telling_after_the_stop() -> None:
+def test_a_reward_after_the_stop_is_refused() -> None:
     run = Uniform(2, pulls=1).start()
     run.tell(0.0)
     run.tell(1.0)
     before = run.snapshot()
-    with pytest.raises(StoppedError, match=r"before the policy stops but got 7\.0 after 2 pulls\."):
+    with pytest.raises(StoppedError, match=r"Cannot accept 7\.0: the run stopped after 2 pulls\."):
         run.tell(7.0)
     with pytest.raises(StoppedError):
         run.tell(math.nan, arm=0)
     assert run.snapshot() == before
 
 
-@pytest.mark.parametrize(("seed", "words"), [(-1, "at least 0"), (1.5, "a whole number"), ("1", "a real number")])
-def test_bad_seeds(seed: Any, words: str) -> None:
-    with pytest.raises(InvalidValueError, match=f"`seed` must be {words} but got"):
+@pytest.mark.parametrize(("seed", "condition"), [(-1, "at least 0"), (1.5, "a whole number"), ("1", "a real number")])
+def test_bad_seeds(seed: Any, condition: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"`seed` must be {condition} but got"):
         Uniform(2, pulls=1).start(seed=seed)
 
 
-def test_a_whole_seed_in_any_type() -> None:
-    """1e5 counts as whole, as everywhere."""
+def test_a_whole_seed_may_have_any_type() -> None:
+    """1e5 counts as whole."""
     policy = Uniform(2, pulls=1)
     seeds: list[Any] = [100_000, 1e5, np.int64(100_000)]
     states = [policy.start(seed=seed).snapshot() for seed in seeds]
@@ -120,7 +120,7 @@ def test_events_survive_json() -> None:
     assert (again.ask(), again.pulls, again.why()) == (run.ask(), 5, run.why())
 
 
-def test_a_resumed_run_is_its_own() -> None:
+def test_a_resumed_run_is_independent() -> None:
     policy = Uniform(2, pulls=2)
     run = policy.start()
     snapshot = run.snapshot()
@@ -139,13 +139,13 @@ def test_a_snapshot_of_another_policy_is_refused(other: Policy) -> None:
 
 
 @pytest.mark.parametrize("missing", ["policy", "state", "pulls", "events"])
-def test_what_is_no_snapshot_is_refused(missing: str) -> None:
+def test_an_invalid_snapshot_is_refused(missing: str) -> None:
     policy = Uniform(2, pulls=1)
     snapshot = policy.start().snapshot()
     broken: list[Any] = [{**snapshot, missing: None}, {**snapshot, missing: ["text"]}, None, []]
     if missing == "state":
         broken.append({**snapshot, "state": [float("nan")] * policy.state_size})
     del snapshot[missing]
-    for each in (snapshot, *broken):
-        with pytest.raises(InvalidValueError, match="`snapshot` must be"):
-            policy.resume(each)
+    for invalid in (snapshot, *broken):
+        with pytest.raises(InvalidValueError, match="`snapshot` must"):
+            policy.resume(invalid)

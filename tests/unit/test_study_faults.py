@@ -23,8 +23,8 @@ class AcceptsAnything(StoredStudy):
 
 
 class TellsOneByOne(StoredStudy):
-    def tell_many(self, answers: Any) -> None:
-        for trial, reward in answers:
+    def tell_many(self, outcomes: Any) -> None:
+        for trial, reward in outcomes:
             self.tell(trial, reward)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dbcare.cli.shared import parse_numbers, parse_per_arm, parse_whole
+from dbcare.cli.shared import friendly_errors, parse_numbers, parse_per_arm, parse_whole
 from dbcare.options import Option, OptionKind, read_options
 
 METAVARS = {
@@ -35,11 +35,12 @@ def with_options(options: type) -> Callable[[Callable[..., None]], Callable[...,
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**arguments: Any) -> None:
             values = {name: arguments.pop(name) for name in defined}
-            parsed = {
-                name: PARSERS[defined[name].kind](name, value) if defined[name].kind in PARSERS else value
-                for name, value in values.items()
-                if value is not None and value is not False  # 0 is a value
-            }
+            with friendly_errors():
+                parsed = {
+                    name: PARSERS[defined[name].kind](name, value) if defined[name].kind in PARSERS else value
+                    for name, value in values.items()
+                    if value is not None and value is not False  # 0 is a value
+                }
             command(**arguments, options=parsed)
 
         own = inspect.signature(command, eval_str=True).parameters

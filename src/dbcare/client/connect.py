@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from dbcare import validation
-from dbcare.client.remote_study import RemoteStudy, study_path
+from dbcare.client.remote_study import RemoteStudy, make_study_path
 from dbcare.client.responses import build_settings, require_list, require_part
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
 from dbcare.live.options import StudyOptions
@@ -109,7 +109,7 @@ class Client:
 
     def load_study(self, name: str) -> Study:
         """Load a study, as `dbcare.load_study` does."""
-        return self._study(self._transport.call("GET", study_path(check_name(name))))
+        return self._study(self._transport.call("GET", make_study_path(check_name(name))))
 
     def list_studies(self) -> list[str]:
         """List the names of all studies, oldest first."""
@@ -117,7 +117,7 @@ class Client:
 
     def delete_study(self, name: str) -> None:
         """Delete a study; not retried if the response gets lost."""
-        self._transport.call("DELETE", study_path(check_name(name)), once=True)
+        self._transport.call("DELETE", make_study_path(check_name(name)), once=True)
 
     def plan(self, arms: int, **options: Unpack[PlanOptions]) -> dict[str, Any]:
         """Return what `dbcare.plan(...).to_dict()` would, computed by the server with its own set of policies."""

@@ -10,11 +10,11 @@ from urllib.parse import quote
 from dbcare.client.responses import build, build_status, require_list, require_part
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
-from dbcare.live.leases import Lease, lease_seconds
+from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.settings import Settings
 from dbcare.live.study import Study
-from dbcare.live.trial import Trial, trial_number
+from dbcare.live.trial import Trial, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -40,7 +40,7 @@ class RemoteStudy(Study):
     ) -> list[Trial]:
         body = {
             "n": min(MAX_TRIALS_PER_REQUEST, wanted),
-            "lease": lease_seconds(lease),
+            "lease": parse_lease(lease),
             "worker": worker,
             "timeout_reward": timeout_reward,
         }
@@ -49,7 +49,7 @@ class RemoteStudy(Study):
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
         if reward is None:
-            self._post("fail", {"trial": trial_number(trial), "charged": charged})
+            self._post("fail", {"trial": get_trial_number(trial), "charged": charged})
         else:
             self._post("tell", self._outcome(trial, reward))
 
@@ -100,7 +100,7 @@ class RemoteStudy(Study):
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
     def _outcome(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
-        number = trial_number(trial)
+        number = get_trial_number(trial)
         try:
             return {"trial": number, "reward": self.settings.check_reward("reward", reward)}
         except InvalidValueError as refused:
@@ -108,13 +108,13 @@ class RemoteStudy(Study):
             raise InvalidRewardError(f"Trial {number}{arm}: {refused}") from None
 
     def _get(self, what: str) -> Any:
-        return self._transport.call("GET", f"{study_path(self.name)}/{what}")
+        return self._transport.call("GET", f"{make_study_path(self.name)}/{what}")
 
     def _post(self, what: str, body: Any = None, **how: Any) -> Any:
-        return self._transport.call("POST", f"{study_path(self.name)}/{what}", body, **how)
+        return self._transport.call("POST", f"{make_study_path(self.name)}/{what}", body, **how)
 
 
-def study_path(name: str) -> str:
+def make_study_path(name: str) -> str:
     """Return where a study is on its server."""
     return f"/v1/studies/{quote(name, safe='')}"
 

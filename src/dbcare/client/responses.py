@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 
 MAX_QUOTED_LENGTH = 80
-BY_STATUS: dict[int, type[DbcareError]] = {  # where the problem names no exception of the library
+BY_STATUS: dict[int, type[DbcareError]] = {  # if the problem names no exception of the library
     HTTPStatus.UNAUTHORIZED: AccessError,
     HTTPStatus.FORBIDDEN: AccessError,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: InvalidValueError,
@@ -52,7 +52,7 @@ def read_error(response: httpx2.Response) -> DbcareError:
 
 
 def require_part(plain: Any, name: str) -> Any:
-    """Return one of the things that a response must have."""
+    """Return a part that a response must have."""
     try:
         return plain[name]
     except (KeyError, TypeError):
@@ -60,7 +60,7 @@ def require_part(plain: Any, name: str) -> Any:
 
 
 def require_list(plain: Any) -> list[Any]:
-    """Return what must be a list."""
+    """Return a response that must be a list."""
     if not isinstance(plain, list):
         raise _incomplete("a list", plain)
     return plain
@@ -79,8 +79,10 @@ def build_settings(plain: Any) -> Settings:
     """Build a study's settings."""
     try:
         return Settings.from_dict(plain)
-    except (AttributeError, TypeError, InvalidValueError):
+    except (AttributeError, TypeError):
         raise _incomplete("settings", plain) from None
+    except InvalidValueError as error:  # such as a policy that is installed on the server only
+        raise StorageError(f"This study cannot be used here: {error}") from None
 
 
 def build_status(plain: Any) -> Status:

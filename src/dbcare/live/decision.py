@@ -31,7 +31,7 @@ class Decision:
         self.queues: list[list[float]] = [[] for _ in self.active]  # counted, but not asked for yet by the policy
         self._place = {arm: place for place, arm in enumerate(self.active)}
         self._planned: State | None = None  # the rule's state as if all pending trials had been made
-        self._wording = Wording(tuple(settings.arms[arm] for arm in self.active), "trial")
+        self._wording = Wording(tuple(settings.arms[arm] for arm in self.active), "trial", settings.unit)
 
     @property
     def has_stopped(self) -> bool:
@@ -121,7 +121,7 @@ class Decision:
         return {"run": run, "queues": self.queues, "out": self.pending}
 
     def restore(self, plain: dict[str, Any]) -> None:
-        """Go on from what `to_dict` returned."""
+        """Restore the state that `to_dict` returned."""
         if self.policy is not None:
             self.run = self.policy.resume(plain["run"])
         self.queues, self.pending = plain["queues"], plain["out"]

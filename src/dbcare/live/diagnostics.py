@@ -39,7 +39,7 @@ def _check_spread(ledger: Ledger) -> list[str]:
     observed = math.sqrt(squares / freedom) * sigma
     if squares > rewards + 2.0 * math.sqrt(rewards * x) + 2.0 * x and observed > (1.0 + MIN_RELATIVE_ERROR) * sigma:
         consequence = (
-            "the policy goes by what it sees, but its bounds no longer hold"
+            "the policy adapts to the rewards, but its bounds no longer hold"
             if settings.policy_entry.learns_spread
             else f"the study may stop too early; {POLICIES[DEFAULT_POLICY].label} would notice"
         )
@@ -79,7 +79,7 @@ def _check_drift(ledger: Ledger) -> list[str]:
 
 
 def _check_missing(ledger: Ledger) -> list[str]:
-    """Check whether an arm's rewards go missing less, or more, often than those of the others.
+    """Check whether an arm's rewards go missing more or less often than those of the others.
 
     An outage counts once, however long it lasts. If rewards are missing regardless of the arm, an arm's share of
     missing ones, a, is so far from that of all, b, with a chance of at most exp(-n KL(a, b)) to either side
@@ -90,11 +90,11 @@ def _check_missing(ledger: Ledger) -> list[str]:
     limit = math.log(2.0 * len(ledger.statistics) / FALSE_ALARM_CHANCE)
     notes = []
     for name, statistics in zip(ledger.settings.arms, ledger.statistics, strict=True):
-        own = statistics.answered + statistics.interruptions
-        if own and own * _divergence(statistics.interruptions / own, missing / trials) > limit:
+        asked = statistics.answered + statistics.interruptions
+        if asked and asked * _divergence(statistics.interruptions / asked, missing / trials) > limit:
             notes.append(
-                f"{name}: rewards failed to arrive {statistics.interruptions} times in {own}, those of the others "
-                f"{missing - statistics.interruptions} times in {trials - own}: if that depends on the reward, "
+                f"{name}: rewards failed to arrive {statistics.interruptions} times in {asked}, those of the others "
+                f"{missing - statistics.interruptions} times in {trials - asked}: if that depends on the reward, "
                 "the means may be biased"
             )
     return notes

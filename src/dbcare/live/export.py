@@ -38,7 +38,7 @@ class TrialRow:
     late : float or None
         A reward told after the trial had expired, which is only recorded.
     counted : bool
-        Whether its outcome has been dealt with.
+        Whether its outcome has been processed.
     worker : str or None
         Who asked for it.
     asked, expires, answered : str or None
@@ -67,7 +67,7 @@ class TrialRow:
 
 
 def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> list[TrialRow]:
-    """Return one row per trial, in the order asked; `counted` is the last trial that has been dealt with."""
+    """Return one row per trial, in the order asked; `counted` is the last trial that has been processed."""
     rows: dict[int, TrialRow] = {}
     for event in events:
         if event.kind is EventKind.ASKED:

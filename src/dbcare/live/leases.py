@@ -16,7 +16,7 @@ MAX_LEASE_SECONDS = 3650 * 86400.0
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
 
 
-def lease_seconds(lease: Any) -> float | None:
+def parse_lease(lease: Any) -> float | None:
     """Return a lease in seconds; None for no limit."""
     if lease is None:
         return None

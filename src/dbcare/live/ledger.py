@@ -48,7 +48,7 @@ class Ledger:
         self.retired = retired
         self.decision = Decision(settings, retired)
         self.asked = 0  # trials handed out; their numbers are 1, 2, ...
-        self.counted = 0  # all trials up to this one are told, failed or expired, and have been dealt with
+        self.counted = 0  # all trials up to this one are told, failed or expired, and have been processed
         self.open: dict[int, OpenTrial] = {}
         self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
         self.statistics = [ArmStatistics() for _ in settings.arms]
@@ -64,14 +64,14 @@ class Ledger:
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Ledger:
         """Return the ledger that follows from all events."""
-        listed = list(events)
-        ledger = cls(settings, frozenset(event.arm for event in listed if event.kind is EventKind.RETIRED))
-        for event in listed:
+        history = list(events)
+        ledger = cls(settings, frozenset(event.arm for event in history if event.kind is EventKind.RETIRED))
+        for event in history:
             ledger.apply(event)
         return ledger
 
     def apply(self, event: Event) -> None:
-        """Apply the next event; an arm that is retired must be among those the ledger was made with."""
+        """Apply the next event; an arm that is retired must be among those the ledger was created with."""
         if event.kind is EventKind.ASKED:
             self._ask(event)
         elif event.kind in RESOLVED:
@@ -112,7 +112,7 @@ class Ledger:
             (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
         if event.reward is not None or (event.kind is EventKind.FAILED and event.charged):
             self.spent += self.settings.costs[trial.arm]
-        if event.trial <= self.counted:  # of a retired arm, which nobody waited for
+        if event.trial <= self.counted:  # of a retired arm, for which the study did not wait
             del self.open[event.trial]
             self._count(trial)
         self._advance()

@@ -1,4 +1,4 @@
-"""What a study says of itself: its recommendation, its status, and how it got there."""
+"""What a study reports: its recommendation, its status, and how it got there."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Recommendation:
     expected_loss : float or None
         What choosing it is expected to lose to its strongest rival; None where the policy has no such figure.
     spent : float
-        What the study has cost, in money, or in units of the loss where no value was given.
+        What the study has cost, in money, or in units of the loss without a value.
     reason : str
         Why the study stopped, or what it is waiting for.
     final : bool
@@ -119,7 +119,7 @@ class Status:
     arms : tuple of ArmStatus
         One entry per arm.
     asked, counted : int
-        Trials handed out, and trials dealt with.
+        Trials handed out, and trials whose outcome has been processed.
     waiting : int
         Trials asked and not told yet.
     held : int
@@ -127,7 +127,7 @@ class Status:
     oldest : float or None
         Seconds since the oldest of those waiting was asked.
     spent : float
-        What the study has cost, in money, or in units of the loss where no value was given.
+        What the study has cost, in money, or in units of the loss without a value.
     expected_loss : float or None
         What stopping now is expected to lose, as in `Recommendation`.
     reason : str
@@ -231,7 +231,7 @@ def list_arms(ledger: Ledger) -> tuple[ArmStatus, ...]:
     }
     arms = []
     for arm, (name, statistics) in enumerate(zip(ledger.settings.arms, ledger.statistics, strict=True)):
-        margin = quantile * math.sqrt(variance_of_mean(ledger, arm))
+        margin = quantile * math.sqrt(estimate_variance(ledger, arm))
         known = not math.isinf(margin)
         arms.append(
             ArmStatus(
@@ -288,31 +288,31 @@ def make_recommendation(ledger: Ledger) -> Recommendation:
 
 
 def _verdict(ledger: Ledger) -> str:
-    """Say what a study that has stopped has found out."""
+    """Return the verdict of a study that has stopped."""
     if len(ledger.decision.active) == 1:
         return "only one left"
-    if doubt(ledger, ledger.decision.recommended) <= MAX_CLEAR_DOUBT:
+    if estimate_doubt(ledger, ledger.decision.recommended) <= MAX_CLEAR_DOUBT:
         return "clear winner"
     return "too close to justify more trials" if ledger.decision.has_stopped else "undecided"
 
 
-def doubt(ledger: Ledger, chosen: int) -> float:
-    """Add up the chances that each other arm is better, as if the numbers of trials had been fixed in advance."""
+def estimate_doubt(ledger: Ledger, chosen: int) -> float:
+    """Sum the chances that each other arm is better, as if the numbers of trials had been fixed in advance."""
     best = ledger.statistics[chosen]
     total = 0.0
     for arm in ledger.decision.active:
         if arm != chosen:
-            variance = variance_of_mean(ledger, chosen) + variance_of_mean(ledger, arm)
+            variance = estimate_variance(ledger, chosen) + estimate_variance(ledger, arm)
             lead = ledger.settings.sign * (best.mean - ledger.statistics[arm].mean)
             total += tail_of(lead / math.sqrt(variance)) if 0.0 < variance < math.inf else 0.5
     return total
 
 
-def variance_of_mean(ledger: Ledger, arm: int) -> float:
+def estimate_variance(ledger: Ledger, arm: int) -> float:
     """Return the variance of an arm's mean; infinite where nothing is known.
 
-    From the rewards, but no less than a stated sigma implies; for rewards within bounds with four more added, two at
-    each end, so that a few equal rewards are not taken for certainty.
+    It is estimated from the rewards, but is no less than a stated sigma implies. For rewards within bounds, four more
+    are added, two at each end, so that a few equal rewards are not mistaken for certainty.
     """
     statistics, settings = ledger.statistics[arm], ledger.settings
     if statistics.trials == 0:

@@ -86,18 +86,18 @@ class Settings:
     @classmethod
     def from_options(cls, arms: Any, **options: Unpack[StudyOptions]) -> Settings:
         """Return the settings that options describe: prices and limits in money become costs."""
-        given: dict[str, Any] = dict(options)
-        loss = Loss(validation.one_of("risk", given.pop("risk", cls.risk), list(Loss)))
+        values: dict[str, Any] = dict(options)
+        loss = Loss(validation.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
-        risk = make(given.pop("cost", None), price=given.pop("price", None), value=given.pop("value", None))
-        limit = given.pop("max_spend", None)
+        risk = make(values.pop("cost", None), price=values.pop("price", None), value=values.pop("value", None))
+        limit = values.pop("max_spend", None)
         return cls(
             arms=tuple(arms) if isinstance(arms, list) else arms,
             cost=risk.cost,
             value=risk.value,
             risk=str(loss),
             max_spend=None if limit is None else validation.positive("max_spend", limit) / (risk.value or 1.0),
-            **given,
+            **values,
         )
 
     @property

@@ -7,7 +7,7 @@ import time
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
-from dbcare.live.leases import Lease, lease_seconds
+from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.report import (
     HistoryPoint,
     Pending,
@@ -38,7 +38,7 @@ class StoredStudy(Study):
     def _ask(
         self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
     ) -> list[Trial]:
-        duration = lease_seconds(lease)
+        duration = parse_lease(lease)
         fallback = self.settings.timeout_reward if timeout_reward is None else timeout_reward
         note = None if key is None else f"key: {key}"
         with self._ledger.transaction(write=True) as transaction:

@@ -13,13 +13,13 @@ from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.leases import DEFAULT_LEASE, Lease
 from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.settings import Settings
-from dbcare.live.trial import Trial, trial_number
+from dbcare.live.trial import Trial, get_trial_number
 
 MAX_REASON_LENGTH = 1000
 
 
 class Study(ABC):
-    """A decision in progress, safe for many workers, which survives whatever happens to them.
+    """A decision in progress; many workers can share it, and it survives whatever happens to them.
 
     Get one with `create_study` or `load_study`, or from a server with `connect`. A study may be used from several
     threads.
@@ -153,13 +153,15 @@ class Study(ABC):
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
         """Record a reward, or a failure where it is None."""
 
-    def tell_many(self, answers: Iterable[tuple[Trial | int, float]]) -> None:
-        """Record many rewards at once, all of them or none; each is a trial and its reward."""
-        outcomes = list(answers)
-        for trial, reward in outcomes:
+    def tell_many(self, outcomes: Iterable[tuple[Trial | int, float]]) -> None:
+        """Record many rewards at once, all or none; each outcome is a trial and its reward."""
+        listed = list(outcomes)
+        for trial, reward in listed:
             if reward is None:
-                raise InvalidValueError(f"`reward` of trial {trial_number(trial)} must be a real number but got None.")
-        self._tell_many(outcomes)
+                raise InvalidValueError(
+                    f"`reward` of trial {get_trial_number(trial)} must be a real number but got None."
+                )
+        self._tell_many(listed)
 
     @abstractmethod
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:

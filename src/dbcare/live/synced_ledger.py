@@ -1,4 +1,4 @@
-"""A study's ledger kept in step with its store: what others wrote is read, what happens here is written."""
+"""A study's ledger kept in step with its store: reads what others wrote, and writes what happens here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 
-EVENTS_PER_SUMMARY = 500  # opening a study replays at most about as many
+EVENTS_PER_SUMMARY = 500  # opening a study replays at most about this many
 
 
 class Transaction:
@@ -34,7 +34,7 @@ class Transaction:
 
     @property
     def retires_an_arm(self) -> bool:
-        """Whether an arm is withdrawn in it."""
+        """Whether an arm is retired in this transaction."""
         return any(event.kind is EventKind.RETIRED for event in self.recorded)
 
     def write(self) -> PlacedEvent | None:
@@ -57,7 +57,7 @@ class SyncedLedger:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Look at the study or, with `write`, have it to oneself and record what happens."""
+        """Read the study or, with `write`, lock it and record what happens."""
         transaction = None
         with self._lock:
             try:
@@ -109,10 +109,10 @@ class SyncedLedger:
     def _follow(self, session: StoreSession) -> bool:
         """Apply what is new; return False if what was known is not what is stored."""
         assert self._ledger is not None
-        position, known = self._last
+        position, last = self._last
         placed = session.events_after(max(0, position - 1))
         if position:
-            if not placed or placed[0][0] != position or (known is not None and placed[0][1] != known):
+            if not placed or placed[0][0] != position or (last is not None and placed[0][1] != last):
                 return False
             del placed[0]
         if any(event.kind is EventKind.RETIRED for _, event in placed):

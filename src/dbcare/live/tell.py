@@ -9,12 +9,12 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
 from dbcare.live.synced_ledger import Transaction
-from dbcare.live.trial import Trial, trial_number
+from dbcare.live.trial import Trial, get_trial_number
 
 
 def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, charged: bool, now: float) -> None:
     """Record the reward of a trial, or its failure where `reward` is None."""
-    ledger, number = transaction.ledger, trial_number(trial)
+    ledger, number = transaction.ledger, get_trial_number(trial)
     if number > ledger.asked:
         raise StudyNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
     pending = ledger.open.get(number)

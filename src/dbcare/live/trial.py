@@ -35,6 +35,6 @@ class Trial:
     expires: float | None
 
 
-def trial_number(trial: Trial | int) -> int:
-    """Return the number of a trial as users name it: the trial itself, or its number."""
+def get_trial_number(trial: Trial | int) -> int:
+    """Return the number of a trial, which users pass as a `Trial` or as its number."""
     return trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)

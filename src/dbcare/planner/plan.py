@@ -311,7 +311,7 @@ def _choose_strategies(setting: PlanSetting, policies: Any) -> tuple[tuple[str, 
     left_out = {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None}
     if left_out and policies is not None:
         name, obstacle = next(iter(left_out.items()))
-        raise InvalidValueError(f"`policies` must not include {name} here: {obstacle}.")
+        raise InvalidValueError(f"`policies` cannot include {name}: {obstacle}.")
     return tuple(name for name in wanted if name not in left_out), left_out
 
 

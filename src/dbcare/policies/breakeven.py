@@ -173,7 +173,7 @@ class Breakeven(Policy):
 
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if self.guesses:
-            everything = self.risk.money(sum(self.risk.costs(self.arms)))
+            everything = self.risk.money(sum(self.risk.costs(self.arms)), wording.currency)
             return f"one {wording.noun} of each arm would cost {everything}, and a guess cannot lose more"
         return self._balance(state, wording)
 
@@ -185,9 +185,10 @@ class Breakeven(Policy):
     def _balance(self, state: State, wording: Wording) -> str:
         rival = int(state[breakeven_rule.RIVAL])
         loss = state[breakeven_rule.section(self.tables, breakeven_rule.LOSS) + rival]
+        spent = self.risk.money(state[breakeven_rule.SPENT], wording.currency)
         return (
-            f"the strongest rival, {wording.arm(rival)}, has an expected loss of {self.risk.money(loss)}, "
-            f"and {self.risk.money(state[breakeven_rule.SPENT])} has been spent"
+            f"the strongest rival, {wording.arm(rival)}, has an expected loss of "
+            f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
         )
 
 

@@ -47,8 +47,7 @@ class SequentialHalving(SchedulePolicy):
         least = self.arms * self.rounds
         if self.budget < least:
             raise InvalidValueError(
-                f"`budget` must be at least {least}, enough for one pull of each of {self.arms} arms in the first of "
-                f"{self.rounds} rounds, but got {self.budget}."
+                f"`budget` must be at least arms * rounds = {self.arms} * {self.rounds} = {least} but got {self.budget}."
             )
 
     @property

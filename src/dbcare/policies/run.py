@@ -141,7 +141,9 @@ class Run:
         asked = self.ask()
         if asked is not None:
             progress = self.policy.progress(self.state, wording)
-            return f"waiting for {wording.noun} {self.pulls + 1}, of {wording.arm(asked)} ({progress})"
+            # The trials of a live study have numbers of their own.
+            next_pull = f"{wording.noun} {self.pulls + 1}," if wording.arms is None else f"a {wording.noun}"
+            return f"waiting for {next_pull} of {wording.arm(asked)} ({progress})"
         reason = f"stopped after {wording.count(self.pulls)}: {self.policy.why_stopped(self.state, wording)}"
         return f"{reason}; {self.events[-1].sentence(wording)}" if self.events else reason
 

@@ -1,4 +1,4 @@
-"""How a policy's sentences name the arms, and what they call one observation."""
+"""How a policy's sentences name arms, observations and money."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wording:
-    """Names for a policy's sentences: of the arms, by index, and of one observation.
+    """Names for a policy's sentences: of the arms, of one observation, and of the currency.
 
     A run stepped by hand says "arm 2" and "pull"; a live study has names for its arms, and says "trial".
 
@@ -17,6 +17,8 @@ class Wording:
         Names of the arms. Default: their indices.
     noun : str
         What one observation is called.
+    currency : str
+        What follows an amount of money.
 
     Examples
     --------
@@ -27,6 +29,7 @@ class Wording:
 
     arms: tuple[str, ...] | None = None
     noun: str = "pull"
+    currency: str = ""
 
     def arm(self, index: int) -> str:
         """Return the name of an arm."""

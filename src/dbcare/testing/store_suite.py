@@ -153,30 +153,30 @@ class StoreSuite:
     def test_numbers_and_texts_are_stored_exactly(self) -> None:
         """Numbers of any size keep every bit; only the sign of zero may be lost."""
         store = self.make_filled()
-        listed = [Event(EventKind.TOLD, value, 1, 0, value, expires=-value, worker="w" * 5000) for value in EXTREMES]
-        listed.append(Event(EventKind.TOLD, 0.0, 2**31 - 1, 0, -0.0, note="a\nb\t'\"%s ? :x \N{GRINNING FACE}"))
+        events = [Event(EventKind.TOLD, value, 1, 0, value, expires=-value, worker="w" * 5000) for value in EXTREMES]
+        events.append(Event(EventKind.TOLD, 0.0, 2**31 - 1, 0, -0.0, note="a\nb\t'\"%s ? :x \N{GRINNING FACE}"))
         with store.session("two", write=True) as session:
-            session.append(listed)
+            session.append(events)
         with store.session("two", write=False) as session:
             stored = [event for _, event in session.events_after(0)]
-            assert stored == listed
-            assert [type(event.reward) for event in stored] == [float] * len(listed)
-            assert [event.charged for event in stored] == [True] * len(listed)
+            assert stored == events
+            assert [type(event.reward) for event in stored] == [float] * len(events)
+            assert [event.charged for event in stored] == [True] * len(events)
 
     def test_batches_of_any_size(self) -> None:
         """Empty batches and batches of thousands are stored in order, each event with its position."""
         store = self.make_filled()
-        listed = [Event(EventKind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
+        events = [Event(EventKind.ASKED, float(number), number, number % 7) for number in range(1, 5001)]
         with store.session("two", write=True) as session:
             assert session.append([]) == []
             assert session.events_after(0) == []
-            positions = session.append(listed)
+            positions = session.append(events)
             assert session.append([]) == []
         with store.session("two", write=False) as session:
-            assert session.events_after(0) == list(zip(positions, listed, strict=True))
-            assert session.events_after(positions[-2]) == [(positions[-1], listed[-1])]
+            assert session.events_after(0) == list(zip(positions, events, strict=True))
+            assert session.events_after(positions[-2]) == [(positions[-1], events[-1])]
             assert session.events_after(positions[-1]) == []
-            assert session.events_of_trial(4321) == [listed[4320]]
+            assert session.events_of_trial(4321) == [events[4320]]
         with store.session("two", write=True) as session:
             assert session.append(EVENTS[:1]) > [positions[-1]]
 

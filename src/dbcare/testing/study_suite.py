@@ -29,7 +29,7 @@ class StudySuite(Counting, Leases, Telling, Ending, Reporting, Refusals):
 
     Attributes
     ----------
-    policies : tuple of str
+    policies : sequence of str
         Names of the policies to make studies with: those that ship, or one of your own that is registered.
     lease_seconds : float
         Time that is surely enough for a few calls; leases that must expire last this long.

@@ -126,15 +126,14 @@ def summarize(last: Moment) -> list[str]:
     low, high = choice.interval
     best = max(shop.RATES, key=lambda name: shop.RATES[name])
     lost = (shop.RATES[best] - shop.RATES[choice.arm]) * shop.VALUE
-    truth = "the best of all"
+    truth = ", the best of all"
     if lost:
-        truth = f"the best is {best} with {shop.RATES[best]:.0%}, so this choice loses {Money(lost, UNIT)}"
+        truth = f"; the best is {best} with {shop.RATES[best]:.0%}, so this choice loses {Money(lost, UNIT)}"
     return [
         f"Choose {choice.arm}: {choice.mean:.1%} of its visitors bought (95% interval {low:.1%} to {high:.1%}).",
         f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} has been spent, and stopping is "
         f"expected to lose {Money(choice.expected_loss or 0.0, UNIT)}. More visitors are not worth their price.",
-        f"The truth, which only this simulation knows: {choice.arm} has a rate of {shop.RATES[choice.arm]:.0%}; "
-        f"{truth}.",
+        f"The truth, which only this simulation knows: {choice.arm} has a rate of {shop.RATES[choice.arm]:.0%}{truth}.",
         describe_fixed_size_test(),
         "",
         "Start your own:",

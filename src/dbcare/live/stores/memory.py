@@ -77,6 +77,8 @@ class MemoryStore(Store):
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
         study = self._find(name)
         with study.lock:
+            if self._studies.get(name) is not study:  # deleted while this session waited for another
+                raise StudyNotFoundError(f"Study {name!r} not found.")
             count, latest = len(study.events), study.latest
             try:
                 yield study

@@ -53,8 +53,8 @@ def make_routes(pages: Pages) -> APIRouter:
                 return response
             return render_form(HTTPStatus.UNAUTHORIZED, _local_path(next), "Unknown or revoked key.")
         close_session(request)
-        response = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
-        response.set_cookie(
+        redirect = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
+        redirect.set_cookie(
             COOKIE,
             sessions.open(active_key),
             max_age=int(SESSION_SECONDS),
@@ -62,14 +62,14 @@ def make_routes(pages: Pages) -> APIRouter:
             httponly=True,
             samesite="strict",
         )
-        return response
+        return redirect
 
     @router.post("/logout")
     def sign_out(request: Request, _visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> Response:
         close_session(request)
-        response = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
-        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return response
+        redirect = RedirectResponse(LOGIN_PATH, HTTPStatus.SEE_OTHER)
+        redirect.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return redirect
 
     def close_session(request: Request) -> None:
         """Close the browser's session, if it has one."""

@@ -112,7 +112,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),
         (
             "Max pending trials",
-            str(settings.max_ahead or "twice the number of workers"),
+            str(settings.max_ahead or "twice the workers"),
         ),
         (
             "Expired trials",

@@ -11,6 +11,8 @@ import numpy as np
 
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial
+from dbcare.policies.look import PolicyKind
+from dbcare.policies.registry import POLICIES
 
 NAMES = ("A", "B", "C")
 COST = 1e-3
@@ -19,9 +21,13 @@ COST = 1e-3
 class Checks:
     """Makes the studies to check; see `StudySuite` for the attributes."""
 
-    policies: ClassVar[tuple[str, ...]] = ("breakeven", "breakeven-racing", "dbcare")
     lease_seconds: ClassVar[float] = 0.05
     repeats: ClassVar[int] = 1
+
+    @property
+    def policies(self) -> list[str]:
+        """The policies that studies are checked with: those that ship and run live."""
+        return [name for name in POLICIES.live if POLICIES[name].kind is not PolicyKind.OTHER]
 
     def make(self, **settings: Any) -> Study:
         """Return a new study; `settings` are arguments of `create_study`, always with a name."""
@@ -31,6 +37,12 @@ class Checks:
         """Make a study of three arms, unless the settings say otherwise."""
         defaults = {"name": f"study {uuid.uuid4()}", "arms": list(NAMES), "cost": COST, "sigma": 1.0}
         return self.make(**defaults | settings)
+
+
+def works_in_rounds(study: Study) -> bool:
+    """Return whether the study's policy knows its next trials in advance, as those in rounds do."""
+    policy = study.settings.built_policy
+    return policy.upcoming(policy.start().state) is not None
 
 
 def draw_rewards(seed: int, gap: float = 0.4) -> Callable[[str], float]:

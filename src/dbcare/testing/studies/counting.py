@@ -8,7 +8,7 @@ from itertools import product
 
 from dbcare.live.study import Study
 from dbcare.risk import Loss
-from dbcare.testing.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close
+from dbcare.testing.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_rounds
 
 THREADS, TRIALS_PER_THREAD = 8, 4
 
@@ -87,8 +87,9 @@ class Counting(Checks):
 
     def test_policies_in_rounds_hand_out_one_round_at_a_time(self) -> None:
         """A failed trial is replaced, and the next round waits for the replacement."""
-        for policy in ("breakeven-racing", "dbcare"):
-            study = self.make_study(policy=policy, max_ahead=100)
+        studies = [self.make_study(policy=policy, max_ahead=100) for policy in self.policies]
+        assert any(map(works_in_rounds, studies))
+        for study in filter(works_in_rounds, studies):
             assert [trial.arm for trial in study.ask(10)] == list(NAMES)
             assert study.ask() is None
             assert not study.should_stop()

@@ -1,7 +1,7 @@
 """Studies in a database.
 
-store       `SqlStore`, and the statements it makes
-engine      connections, set up so that what was acknowledged stays
+store       `SqlStore`, and its statements
+engine      connections, set up so that nothing acknowledged is lost
 tables      the tables, and whether a database has them
-errors      what a database complains about, in one sentence with what to do
+errors      errors of databases, as one sentence that says what to do
 """

@@ -1,4 +1,4 @@
-"""Connections to SQLite and PostgreSQL, set up so that what was acknowledged stays."""
+"""Connections to SQLite and PostgreSQL, set up so that nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, DisconnectionError
 from dbcare.errors import StorageError
 from dbcare.live.stores.sql.errors import show_unreadable, show_url
 
-DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait for another process to end its session
+DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait until another process ends its session
 DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -26,13 +26,13 @@ READING = "dbcare_reading"
 
 
 def parse_address(address: str) -> sa.URL:
-    """Return the address as a URL, if it is one of a database that can keep studies."""
+    """Return the address as a URL, if it is that of a database that can keep studies."""
     try:
         url = sa.make_url(address)
-        known = url.drivername in DRIVERS
+        supported = url.drivername in DRIVERS
     except (ArgumentError, ValueError):
-        known = False
-    if not known:
+        supported = False
+    if not supported:
         raise StorageError(
             "`storage` must be an address such as sqlite:///ads.db or postgresql://me@host/studies "
             f"but got {show_unreadable(address)}."
@@ -55,13 +55,13 @@ def _check_file(url: sa.URL) -> None:
         )
 
 
-def lock_timeout(url: sa.URL) -> float:
+def read_lock_timeout(url: sa.URL) -> float:
     """Return the seconds to wait for another process that uses the same SQLite file."""
-    given = url.query.get("timeout", DEFAULT_TIMEOUT_SECONDS)
+    timeout = url.query.get("timeout", DEFAULT_TIMEOUT_SECONDS)
     try:
-        return float(given)  # type: ignore[arg-type]  # or a tuple, if given twice
+        return float(timeout)  # type: ignore[arg-type]  # a tuple if it occurs twice
     except (TypeError, ValueError):
-        raise StorageError(f"`timeout` in {show_url(url)} must be a number of seconds but got {given!r}.") from None
+        raise StorageError(f"`timeout` in {show_url(url)} must be a number of seconds but got {timeout!r}.") from None
 
 
 class Engines:
@@ -79,20 +79,20 @@ class Engines:
 
     def _make(self) -> tuple[sa.Engine, sa.Engine]:
         try:
-            made = (_sqlite if self.url.get_backend_name() == "sqlite" else _postgresql)(self.url)
+            engines = (_sqlite if self.url.get_backend_name() == "sqlite" else _postgresql)(self.url)
         except ImportError as failure:
             raise StorageError(
                 f"{show_url(self.url)} needs a driver that is not installed ({failure}): "
                 "pip install 'dbcare[postgresql]'."
             ) from None
         # A parent's connections are kept, unused: closing them here would disturb the parent.
-        return self._of_process.setdefault(os.getpid(), made)
+        return self._of_process.setdefault(os.getpid(), engines)
 
     def use_write_ahead_log(self) -> None:
         """Use one in SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
         if self.url.get_backend_name() != "sqlite":
             return
-        until = time.monotonic() + lock_timeout(self.url)
+        until = time.monotonic() + read_lock_timeout(self.url)
         with closing(self.get(write=True).raw_connection()) as pooled:
             connection = cast(sqlite3.Connection, pooled.dbapi_connection)
             while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
@@ -110,7 +110,7 @@ class Engines:
 
 
 def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    # Nobody waits forever, neither for a lock nor for a holder that hangs.
+    # Nobody waits forever, neither for a lock nor for a process that hangs while it holds one.
     limits = {"lock_timeout": DEFAULT_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": DEFAULT_TIMEOUT_SECONDS}
     options = " ".join(f"-c {name}={seconds * 1000:.0f}" for name, seconds in limits.items())
     defaults = {"options": options, "connect_timeout": f"{DEFAULT_TIMEOUT_SECONDS:.0f}"}
@@ -125,11 +125,13 @@ def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
 
 
 def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    engine = sa.create_engine(url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, connect_args={"timeout": lock_timeout(url)})
+    engine = sa.create_engine(
+        url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, connect_args={"timeout": read_lock_timeout(url)}
+    )
 
     @sa.event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # `begin` below sends BEGIN
         for setting in ("synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {setting}")
         path = connection.execute("PRAGMA database_list").fetchone()[2]
@@ -151,7 +153,7 @@ def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino

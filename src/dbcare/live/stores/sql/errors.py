@@ -1,4 +1,4 @@
-"""What a database complains about, in one sentence with what to do about it, and without passwords."""
+"""Errors of databases, as one sentence that says what to do and shows no password."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ENTRY = "does not admit this user; check the user name and password"
 NO_SERVER = "does not respond; start the server, or correct the address"
 NOT_READY = "is starting or stopping; retry in a moment"
 
-# By how the names of SQLite's errors and the codes of PostgreSQL's begin.
+# By the prefix of SQLite's error names and PostgreSQL's error codes.
 BY_CODE = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_FULL": FULL,
@@ -38,7 +38,7 @@ BY_CODE = {
     "57P": LOST,
     "XX001": CORRUPT,
 }
-# A failed connection has no code, and some errors of SQLite have none of their own.
+# A failed connection has no code, and some SQLite errors share a generic one.
 BY_TEXT = {
     "no such table": NO_TABLES,
     "authentication failed": NO_ENTRY,
@@ -82,7 +82,7 @@ def storage_error(url: sa.URL, failure: Exception) -> StorageError:
 
 
 def corruption_error(url: sa.URL, failure: Exception) -> StorageError:
-    """Return the error to raise where something is stored that was never written."""
+    """Return the error to raise if the stored data cannot be what dbcare wrote."""
     return StorageError(f"{show_url(url)} {CORRUPT} ({failure}).")
 
 

@@ -34,10 +34,10 @@ class Statements:
 
     def __init__(self, dialect: sa.Dialect) -> None:
         self.dialect = dialect
-        found = sa.select(studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
-        self.find = self._text(found)
+        study = sa.select(studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
+        self.find = self._text(study)
         # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
-        self.lock = self._text(found.with_for_update())
+        self.lock = self._text(study.with_for_update())
         columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
         own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
         self.events_after = self._text(own.where(events.c.position > sa.bindparam("after")))
@@ -61,9 +61,9 @@ class SqlSession(StoreSession):
         self.last: int | None = None  # no event comes after this position
 
     def events_after(self, position: int) -> list[PlacedEvent]:
-        found = self._events(self.store.statements.events_after, position)
-        self.last = found[-1][0] if found else max(position, self.last or 0)
-        return found
+        placed = self._events(self.store.statements.events_after, position)
+        self.last = placed[-1][0] if placed else max(position, self.last or 0)
+        return placed
 
     def events_of_trial(self, trial: int) -> list[Event]:
         return [event for _, event in self._events(self.store.statements.events_of_trial, trial)]
@@ -71,13 +71,13 @@ class SqlSession(StoreSession):
     def events_with_note(self, note: str) -> list[Event]:
         return [event for _, event in self._events(self.store.statements.events_with_note, note)]
 
-    def append(self, listed: list[Event]) -> list[int]:
-        if not listed:
+    def append(self, events: list[Event]) -> list[int]:
+        if not events:
             return []
         if self.last is None:
             self.last = self._run(self.store.statements.last, (self.study,)).scalar() or 0
         first = self.last + 1
-        rows = [(self.study, place, *stored_fields(each)) for place, each in enumerate(listed, first)]
+        rows = [(self.study, place, *stored_fields(event)) for place, event in enumerate(events, first)]
         self._run(self.store.statements.append, rows if len(rows) > 1 else rows[0])
         self.last += len(rows)
         return list(range(first, first + len(rows)))
@@ -95,11 +95,11 @@ class SqlSession(StoreSession):
             self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
 
     def _events(self, statement: str, condition: int | str) -> list[PlacedEvent]:
-        found: Iterable[Any] = self._run(statement, (self.study, condition))
+        rows: Iterable[Any] = self._run(statement, (self.study, condition))
         try:
             return [
                 (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
-                for position, kind, at, trial, arm, reward, charged, expires, worker, note in found
+                for position, kind, at, trial, arm, reward, charged, expires, worker, note in rows
             ]
         except ValueError as failure:
             raise corruption_error(self.store.url, failure) from failure
@@ -115,7 +115,7 @@ class SqlStore(Store):
         self.engines = Engines(address)
         self.url = self.engines.url
         if self.url.get_backend_name() == "sqlite":
-            self.max_writers = 1  # it has one writer at a time: more threads would only get in each other's way
+            self.max_writers = 1  # SQLite has one writer at a time: more threads would only block each other
         self.statements = Statements(self.engines.get(write=False).dialect)
         try:
             self._open()
@@ -124,7 +124,7 @@ class SqlStore(Store):
             raise
 
     def _open(self) -> None:
-        """Look before anything is changed: the database may belong to something else."""
+        """Create the tables unless they exist; a database of another application is not changed."""
         with self.transaction(write=False) as connection:
             ready = tables.exist(connection, show_url(self.url))
         if not ready:
@@ -136,7 +136,7 @@ class SqlStore(Store):
     def create(self, name: str, settings: dict[str, Any], at: float) -> None:
         try:
             with self.transaction(write=True) as connection:
-                tables.create(connection, show_url(self.url))  # someone may have removed them
+                tables.create(connection, show_url(self.url))  # in case they were removed
                 connection.execute(
                     sa.insert(studies).values(
                         name=name, settings=json.dumps(settings), created=at, identity=secrets.randbits(62)
@@ -147,10 +147,10 @@ class SqlStore(Store):
 
     def identity(self, name: str) -> int:
         with self.transaction(write=False) as connection:
-            found = connection.exec_driver_sql(self.statements.find, (name,)).first()
-        if found is None:
+            row = connection.exec_driver_sql(self.statements.find, (name,)).first()
+        if row is None:
             raise _not_found(name)
-        return int(found[1])
+        return int(row[1])
 
     def settings(self, name: str) -> dict[str, Any]:
         with self.transaction(write=False) as connection:
@@ -171,8 +171,8 @@ class SqlStore(Store):
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
         with self.transaction(write=write) as connection:
-            found = connection.exec_driver_sql(self.statements.lock if write else self.statements.find, (name,))
-            row = found.first()
+            statement = self.statements.lock if write else self.statements.find
+            row = connection.exec_driver_sql(statement, (name,)).first()
             if row is None:
                 raise _not_found(name)
             yield SqlSession(self, connection, *row)

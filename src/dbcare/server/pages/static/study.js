@@ -77,7 +77,7 @@ function draw() {
   const data = JSON.parse(chart.dataset.chart);
   chart.dataset.drawn = data.rewards.length;
   if (data.rewards.length < 2) {
-    chart.textContent = "The chart appears after two rewards.";
+    explainChart("The chart appears after two rewards.");
     return;
   }
   const style = getComputedStyle(document.documentElement);
@@ -110,9 +110,16 @@ function draw() {
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
 }
 
+function explainChart(text) {
+  const message = document.createElement("p");
+  message.className = "quiet";
+  message.textContent = text;
+  chart.replaceChildren(message);
+}
+
 document.getElementById("plotly").addEventListener("load", draw);
 document.getElementById("plotly").addEventListener("error", () => {
-  chart.textContent = "The chart could not be loaded.";
+  explainChart("The chart could not be loaded.");
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.addEventListener("visibilitychange", listenIfVisible);
