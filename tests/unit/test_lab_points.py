@@ -8,6 +8,7 @@ import pytest
 from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, fingerprint, plan_passes
+from dbcare.lab.reproduce import _compute_digest
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import list_missing, make_local_workers, sweep
@@ -133,3 +134,13 @@ def test_stored_results_are_identical_to_the_bit(tmp_path: Path) -> None:
     assert record.seed == 5
     assert record.engine in ("skip", "direct")
     assert np.isfinite(record.results[0].misidentification).all()
+
+
+@pytest.mark.parametrize("name", ["figures.py", "look.py", "registry.py"])
+def test_figures_are_drawn_again_if_their_code_changes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colors and labels of policies come from `policies`, on which results do not depend."""
+    before = _compute_digest([], [], "title", bounds=True)
+    assert _compute_digest([], [], "title", bounds=True) == before
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path.name == name))
+    assert _compute_digest([], [], "title", bounds=True) != before

@@ -60,7 +60,7 @@ class Complete(Policy):
 
 def test_every_shipped_policy_builds_and_says_its_own_name() -> None:
     """From the facts of a two-arm problem, with the options that it cannot do without."""
-    options = {
+    options: dict[str, dict[str, Any]] = {
         "racing": {"delta": 0.1},
         "two-arm-confidence": {"delta": 0.1},
         "sequential-halving": {"budget": 20},

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, ProtocolError, StoppedError
+from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Uniform
 from dbcare.policies.halving import SequentialHalving
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import Racing
 from dbcare.policies.run import RunEvent
+from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
 
 
@@ -33,6 +35,17 @@ def test_the_reason_for_waiting_names_epoch_and_survivors() -> None:
     for reward in (10.0, 0.0, 10.0, 9.0):
         run.tell(reward)
     assert run.why() == "waiting for pull 5, of arm 2 (epoch 2, 2 of 3 arms left)"
+
+
+def test_sentences_of_a_live_study() -> None:
+    """They have names for the arms and a currency, and leave the numbers of trials to the study."""
+    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), arms=2).start()
+    run.tell(1.0)
+    run.tell(0.0)
+    sentence = run.why(Wording(("red", "blue"), "trial", "USD"))
+    assert sentence.startswith("waiting for a trial of ")
+    assert "red leads; the strongest rival, blue, has an expected loss of " in sentence
+    assert sentence.endswith(" USD, and 0.8 USD has been spent)")
 
 
 def test_recommendation_at_any_moment() -> None:
