@@ -56,7 +56,7 @@ def export(
     storage: Storage,
     file: Annotated[Path | None, typer.Argument(help="A .csv, .jsonl or .parquet file. Default: print.")] = None,
     shape: Annotated[
-        Format | None, typer.Option("--format", help="Output format where no file is given. Default in a pipe: csv.")
+        Format | None, typer.Option("--format", help="Output format without a file. Default in a pipe: csv.")
     ] = None,
 ) -> None:
     """Write all trials to a file, or print them."""

@@ -2,7 +2,7 @@
 
 Policies are plain functions that import no numba, and engines are loops with holes for such functions. `kernel` turns
 a loop and every function it calls into machine code, and keeps that on disk. Numba's own cache knows nothing of the
-functions that a loop inlines, and never recognises closures; so the loop's source is written to a file whose name
+functions that a loop inlines, and never recognizes closures; so the loop's source is written to a file whose name
 carries a digest of all code that goes into it, and numba caches that. Processes that need the same kernel at the same
 time wait for the first of them to compile it.
 """
@@ -36,25 +36,25 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
 def cache_folder() -> Path:
-    """Where kernels are kept: $DBCARE_CACHE, or `dbcare` in the user's cache folder."""
+    """Return where kernels are kept: $DBCARE_CACHE, or `dbcare` in the user's cache folder."""
     if named := os.environ.get("DBCARE_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbcare"
 
 
-# Called once a run, or where something happens: inlining these, and what they call, would lengthen the compilation.
-SELDOM = ("init", "decide", "recommend")
+# Called once per run, or where something happens: inlining these, and what they call, would only compile longer.
+RARELY_CALLED = ("init", "decide", "recommend")
 
 VERSIONED = ("math", "numpy", "numba")  # modules whose contents follow from the versions in the digest
 
 
-def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
-    """A plain function as a numba dispatcher, with all plain functions that it calls compiled likewise."""
+def _make_dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
+    """Return a plain function as a numba dispatcher, with all plain functions that it calls compiled likewise."""
     key = function, inline
     if key not in done:
-        done[key] = None  # in the making: a function that calls itself finds this
+        done[key] = None  # under construction: a function that calls itself finds this
         held = _held_by(function)
-        used = {name: _ready(name, value, inline, done) for name, value in {**_globals_of(function), **held}.items()}
+        used = {name: _prepare(name, value, inline, done) for name, value in {**_globals_of(function), **held}.items()}
         cells = tuple(CellType(used[name]) for name in held)
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
@@ -69,25 +69,25 @@ def _dispatcher(function: FunctionType, inline: str, done: dict[tuple[FunctionTy
     return done[key]
 
 
-def _ready(name: str, value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
+def _prepare(name: str, value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
     if not isinstance(value, FunctionType):
         return value
-    return _dispatcher(value, "never" if name in SELDOM else inline, done)
+    return _make_dispatcher(value, "never" if name in RARELY_CALLED else inline, done)
 
 
 def _held_by(function: FunctionType) -> dict[str, Any]:
-    """What a closure holds, by name."""
+    """Return what a closure holds, by name."""
     cells = (cell.cell_contents for cell in function.__closure__ or ())
     return dict(zip(function.__code__.co_freevars, cells, strict=True))
 
 
 def kernel(loop: Callable[..., Any], label: str, *, keep: bool = True) -> Any:
-    """A loop compiled with everything it calls; `label` names it to the user, `keep` puts the code on disk."""
+    """Compile a loop with everything it calls; `label` names it to the user, `keep` stores the code on disk."""
     assert isinstance(loop, FunctionType)
     code = digest(loop)
     with _LOADING:
         if code not in _LOADED:
-            _LOADED[code] = _compiled(loop, code, label, keep)
+            _LOADED[code] = _compile(loop, code, label, keep)
     return _LOADED[code]
 
 
@@ -95,10 +95,10 @@ _LOADED: dict[str, Any] = {}
 _LOADING = threading.Lock()  # a sweep asks from several threads
 
 
-def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
+def _compile(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     done: dict[tuple[FunctionType, str], Any] = {}
     names = {
-        name: _ready(name, value, "always", done) for name, value in {**_globals_of(loop), **_held_by(loop)}.items()
+        name: _prepare(name, value, "always", done) for name, value in {**_globals_of(loop), **_held_by(loop)}.items()
     }
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
@@ -106,41 +106,41 @@ def _compiled(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
     try:
-        made = numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
+        dispatcher = numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
     except RuntimeError:  # the folder holds the source, but cannot be written
         kept = False
-        made = numba.njit(**OPTIONS)(names[loop.__name__])
-    _announce(made, label)
+        dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
+    _announce_compilation(dispatcher, label)
     if kept:
-        _compile_in_turn(made, path)
-    return made
+        _compile_in_turn(dispatcher, path)
+    return dispatcher
 
 
-def _announce(made: Any, label: str) -> None:
-    """Tell the user when `made` is really compiled, rather than loaded from disk."""
-    compile_it = made._compiler.compile
+def _announce_compilation(dispatcher: Any, label: str) -> None:
+    """Tell the user when `dispatcher` is really compiled, rather than loaded from disk."""
+    compile_signature = dispatcher._compiler.compile
 
-    def announced(*signature: Any) -> Any:
+    def announce_and_compile(*signature: Any) -> Any:
         print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201  # the notice
-        return compile_it(*signature)
+        return compile_signature(*signature)
 
-    made._compiler.compile = announced
+    dispatcher._compiler.compile = announce_and_compile
 
 
-def _compile_in_turn(made: Any, path: Path) -> None:
-    """Let one process at a time look on disk for a signature of `made`, compile it if it is not there, and save it.
+def _compile_in_turn(dispatcher: Any, path: Path) -> None:
+    """Let one process at a time look on disk for a signature of a kernel, compile it if it is not there, and save it.
 
     Numba comes here once per signature and process; later calls never do. Without this, processes that start together
     all compile, and two that save different signatures at once can leave one's code under the other's name.
     """
-    find_or_compile = made.compile
+    find_or_compile = dispatcher.compile
 
-    def in_turn(signature: Any) -> Any:
+    def compile_in_turn(signature: Any) -> Any:
         # Numba's lock first, always: a thread that waits for a file cannot then hold up one that compiles.
         with global_compiler_lock, _locked(path):
             return find_or_compile(signature)
 
-    made.compile = in_turn
+    dispatcher.compile = compile_in_turn
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _keep(path: Path, source: str) -> bool:
-    """Write the source once; False where the folder cannot be written, and then nothing is cached."""
+    """Write the source once; return False where the folder cannot be written, and then nothing is cached."""
     if path.exists():
         return True
     try:
@@ -174,25 +174,25 @@ def _keep(path: Path, source: str) -> bool:
 
 
 def digest(function: FunctionType) -> str:
-    """A fingerprint of all code and constants that compiling `function` would use."""
-    found = hashlib.sha256(
-        repr((dbcare.__version__, numba.__version__, np.__version__, sys.version, OPTIONS, SELDOM)).encode()
+    """Return a fingerprint of all code and constants that compiling `function` would use."""
+    fingerprint = hashlib.sha256(
+        repr((dbcare.__version__, numba.__version__, np.__version__, sys.version, OPTIONS, RARELY_CALLED)).encode()
     )
-    _feed(found, function, set())
-    return found.hexdigest()[:20]
+    _feed(fingerprint, function, set())
+    return fingerprint.hexdigest()[:20]
 
 
-def _feed(found: Any, value: Any, seen: set[int]) -> None:
+def _feed(fingerprint: Any, value: Any, seen: set[int]) -> None:
     if isinstance(value, Dispatcher):
         for option, setting in sorted(value.targetoptions.items()):
-            found.update(option.encode())
-            _feed(found, setting, seen)
+            fingerprint.update(option.encode())
+            _feed(fingerprint, setting, seen)
         value = value.py_func
     if isinstance(value, FunctionType):
         if id(value) in seen:
             return
         seen.add(id(value))
-        found.update(f"{value.__module__}.{value.__qualname__}".encode())  # where cached code looks itself up
+        fingerprint.update(f"{value.__module__}.{value.__qualname__}".encode())  # where cached code looks itself up
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         for part in (
             value.__code__,
@@ -202,26 +202,26 @@ def _feed(found: Any, value: Any, seen: set[int]) -> None:
             _attributes_of(value),
             cells,
         ):
-            _feed(found, part, seen)
+            _feed(fingerprint, part, seen)
     elif isinstance(value, CodeType):
-        found.update(value.co_code)
-        _feed(found, (value.co_names, value.co_varnames, value.co_consts), seen)
+        fingerprint.update(value.co_code)
+        _feed(fingerprint, (value.co_names, value.co_varnames, value.co_consts), seen)
     elif isinstance(value, np.ndarray):
-        found.update(repr((value.dtype, value.shape)).encode())
-        found.update(value.tobytes())
+        fingerprint.update(repr((value.dtype, value.shape)).encode())
+        fingerprint.update(value.tobytes())
     elif isinstance(value, ModuleType):
-        found.update(value.__name__.encode())
+        fingerprint.update(value.__name__.encode())
     elif isinstance(value, dict):
         for name in sorted(value):
-            found.update(str(name).encode())
-            _feed(found, value[name], seen)
+            fingerprint.update(str(name).encode())
+            _feed(fingerprint, value[name], seen)
     elif isinstance(value, set | frozenset):
-        found.update(repr(sorted(value, key=repr)).encode())
+        fingerprint.update(repr(sorted(value, key=repr)).encode())
     elif isinstance(value, tuple | list):
         for part in value:
-            _feed(found, part, seen)
+            _feed(fingerprint, part, seen)
     else:
-        found.update(repr(value).encode())
+        fingerprint.update(repr(value).encode())
 
 
 def _names_in(code: CodeType) -> set[str]:
@@ -230,13 +230,13 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 def _globals_of(function: FunctionType) -> dict[str, Any]:
-    """Global names that a function mentions, in nested functions too."""
+    """Return the global names that a function mentions, in nested functions too."""
     names = _names_in(function.__code__)
     return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
 
 
 def _attributes_of(function: FunctionType) -> dict[str, Any]:
-    """What a function reads from modules, other than those whose versions are in the digest anyway."""
+    """Return what a function reads from modules, other than those whose versions are in the digest anyway."""
     names = _names_in(function.__code__)
     return {
         f"{module.__name__}.{name}": getattr(module, name)

@@ -31,18 +31,8 @@ from dbcare.policies.rule import STOP, Rule
 ILLEGAL = -2  # stored as the recommendation if a policy asks for or recommends a nonexistent arm
 
 
-def note_pull(pulled, rewards, made, arm, reward):
-    """Record a pull."""
-    pulled[made] = arm
-    rewards[made] = reward
-
-
-def pass_pull(pulled, rewards, made, arm, reward):
-    """Do nothing."""
-
-
-def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callable[..., None]:
-    """Return the loop for any policy; it ends a run after `max_pulls` and calls `note` for every pull."""
+def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
+    """Return the loop for any policy; it ends a run after `max_pulls` and records pulls unless `pulled` is empty."""
     init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
     settle, draw = drawing
 
@@ -51,6 +41,7 @@ def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callabl
     ):
         count = len(costs)
         charged = len(spent) > 0
+        recorded = len(pulled) > 0
         for arm in range(count):
             settle(arms, work, arm, arm)
         for place in range(len(pulls)):
@@ -62,7 +53,9 @@ def any_loop(rule: Rule, drawing: Drawing, note: Callable[..., None]) -> Callabl
             while made < max_pulls and 0 <= arm < count:
                 reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
                 tell(state, tables, arm, reward)
-                note(pulled, rewards, made, arm, reward)
+                if recorded:
+                    pulled[made] = arm
+                    rewards[made] = reward
                 made += 1
                 total += costs[arm]
                 arm = ask(state, tables)

@@ -101,7 +101,7 @@ def charging_simulator(policy: Policy, arms: Arms, seed: int, costs: tuple[float
 def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int, costs: Floats) -> Simulator:
     no_record = np.empty(0, np.int64), np.empty(0)
     try:
-        kernel = _any_kernel(policy, drawing, direct.pass_pull)
+        kernel = _any_kernel(policy, drawing)
         run = _bind_any_kernel(kernel, policy, arms, seed, costs, *no_record)
         block = partial(KernelBlock, policy, 2 * policy.arms, run)
         block()(Outcomes.empty(0), 0)
@@ -165,10 +165,10 @@ def _round_kernel(rule: RoundRule, drawing: Drawing, watch: Watch) -> Any:
     return compile_kernel(direct.round_loop(rule, drawing, watch), "a simulator of policies in rounds")
 
 
-def _any_kernel(policy: Policy, drawing: Drawing, note: Callable[..., None]) -> Any:
+def _any_kernel(policy: Policy, drawing: Drawing) -> Any:
     # A class defined in the main script has a new identity in every process, so a cached kernel would never be found.
     keep = type(policy.tables).__module__ != "__main__"
-    return compile_kernel(direct.any_loop(policy.rule, drawing, note), "a simulator of your policy", keep=keep)
+    return compile_kernel(direct.any_loop(policy.rule, drawing), "a simulator of your policy", keep=keep)
 
 
 @cache
@@ -212,7 +212,7 @@ def trace(policy: Policy, arms: Arms, seed: int, number: int) -> Trace:
     """Record run `number` of the direct engine."""
     drawing = make_drawing(arms)
     pulled, rewards = np.empty(policy.max_pulls, np.int64), np.empty(policy.max_pulls)
-    kernel = _any_kernel(policy, drawing, direct.note_pull)
+    kernel = _any_kernel(policy, drawing)
     run = _bind_any_kernel(kernel, policy, arms, seed, np.ones(policy.arms), pulled, rewards)
     block = KernelBlock(policy, 2 * policy.arms, run)
     out = Outcomes.empty(1)

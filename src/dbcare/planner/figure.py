@@ -31,7 +31,8 @@ def draw(plan: Plan, path: Path) -> Path:
             loss = np.array([outlook.total_loss for outlook in outlooks])
             margin = 2.0 * np.array([outlook.standard_error for outlook in outlooks])
             (line,) = axes.loglog(
-                plan.gaps, loss, color=color, linestyle=strategy.dashes, marker=strategy.look.marker or "s", markersize=5,
+                plan.gaps, loss, color=color, linestyle=strategy.dashes,
+                marker=strategy.look.marker or "s", markersize=5,
                 markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8, label=strategy.label,
                 zorder=3 if name == DEFAULT_POLICY else 2,
             )  # fmt: skip

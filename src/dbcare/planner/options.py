@@ -1,4 +1,4 @@
-"""The options of a plan, defined once: `plan` spells them out with their defaults, all other doors read them here."""
+"""The options of a plan, defined once: `plan` spells them out with their defaults; other interfaces read them here."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 
 PILOT_RUNS = 16
-TARGET_PULLS = 6e6  # simulated in all if the number of runs is not given: about a second with few arms
+TARGET_PULLS = 6e6  # simulated in all by default: about a second with few arms
 MIN_RUNS, MAX_RUNS = 200, 20_000
 FIGURES = (".png", ".svg", ".pdf")
 

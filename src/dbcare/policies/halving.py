@@ -46,9 +46,8 @@ class SequentialHalving(SchedulePolicy):
         validation.one_of("ranking", self.ranking, RANKINGS)
         least = self.arms * self.rounds
         if self.budget < least:
-            raise InvalidValueError(
-                f"`budget` must be at least arms * rounds = {self.arms} * {self.rounds} = {least} but got {self.budget}."
-            )
+            product = f"{self.arms} * {self.rounds} = {least}"
+            raise InvalidValueError(f"`budget` must be at least arms * rounds = {product} but got {self.budget}.")
 
     @property
     def rounds(self) -> int:
@@ -64,9 +63,9 @@ class SequentialHalving(SchedulePolicy):
         steps = []
         survivors = self.arms
         for _ in range(self.rounds):
-            each = self.budget // (survivors * self.rounds)
+            pulls = self.budget // (survivors * self.rounds)
             survivors = math.ceil(survivors / 2)
-            steps.append((each, survivors))
+            steps.append((pulls, survivors))
         return steps
 
 
