@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from dbcare.live.log_file import read_log as read_log
     from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
-    from dbcare.live.report import ArmStatus as ArmStatus
-    from dbcare.live.report import HistoryPoint as HistoryPoint
-    from dbcare.live.report import Pending as Pending
-    from dbcare.live.report import Recommendation as Recommendation
-    from dbcare.live.report import Status as Status
     from dbcare.live.settings import Settings as Settings
+    from dbcare.live.status import ArmStatus as ArmStatus
+    from dbcare.live.status import HistoryPoint as HistoryPoint
+    from dbcare.live.status import Pending as Pending
+    from dbcare.live.status import Recommendation as Recommendation
+    from dbcare.live.status import Status as Status
     from dbcare.live.stores.base import Store as Store
     from dbcare.live.stores.base import StoreSession as StoreSession
     from dbcare.live.studies import create_study as create_study
@@ -90,11 +90,11 @@ _HOME = {
     "read_log": "live.log_file",
     "Replay": "live.replay",
     "replay_log": "live.replay",
-    "ArmStatus": "live.report",
-    "HistoryPoint": "live.report",
-    "Pending": "live.report",
-    "Recommendation": "live.report",
-    "Status": "live.report",
+    "ArmStatus": "live.status",
+    "HistoryPoint": "live.status",
+    "Pending": "live.status",
+    "Recommendation": "live.status",
+    "Status": "live.status",
     "Settings": "live.settings",
     "Store": "live.stores.base",
     "StoreSession": "live.stores.base",

@@ -8,7 +8,7 @@ import pytest
 
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
-from dbcare.live.report import Status
+from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
 from dbcare.testing import StudySuite

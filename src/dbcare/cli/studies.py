@@ -15,7 +15,7 @@ from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
 from dbcare.live.options import StudyOptions
 
 if TYPE_CHECKING:
-    from dbcare.live.report import Status
+    from dbcare.live.status import Status
     from dbcare.live.study import Study
     from dbcare.live.trial import Trial
 

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
-from dbcare.live.report import ArmStatus, Recommendation, Status
 from dbcare.live.settings import Settings
+from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
 from dbcare.money import Money
 

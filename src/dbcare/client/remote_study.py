@@ -11,8 +11,8 @@ from dbcare.client.responses import build, build_status, require_list, require_p
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
 from dbcare.live.leases import Lease, parse_lease
-from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.settings import Settings
+from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial, get_trial_number
 

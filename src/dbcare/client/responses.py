@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
-from dbcare.live.report import ArmStatus, Status
 from dbcare.live.settings import Settings
+from dbcare.live.status import ArmStatus, Status
 
 if TYPE_CHECKING:
     import httpx2

@@ -8,7 +8,8 @@ events          what happened; events are all that is stored
 ledger          the state that follows from the events; `decision`, the policy's side of it
 synced_ledger   a ledger kept in step with its store
 stores          where events are kept: in memory or a database, or wherever your own store keeps them
-report          recommendation, status and history; `diagnostics`, which assumptions the data contradict
+status          status and recommendation, as users hold them; `report` makes them from a ledger
+diagnostics     which assumptions the data contradict
 arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files
 replay          what a policy would have done with data from before; `log_file` reads them

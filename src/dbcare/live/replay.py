@@ -16,8 +16,9 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
-from dbcare.live.report import Recommendation, make_recommendation
+from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
+from dbcare.live.status import Recommendation
 from dbcare.money import Money
 from dbcare.risk import Loss
 

@@ -8,18 +8,9 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.leases import Lease, parse_lease
-from dbcare.live.report import (
-    HistoryPoint,
-    Pending,
-    Recommendation,
-    Status,
-    explain_decisions,
-    list_history,
-    list_pending,
-    make_recommendation,
-    make_status,
-)
+from dbcare.live.report import explain_decisions, list_history, list_pending, make_recommendation, make_status
 from dbcare.live.settings import Settings
+from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.stores.base import Store
 from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger, Transaction

@@ -11,8 +11,8 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.leases import DEFAULT_LEASE, Lease
-from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.settings import Settings
+from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.trial import Trial, get_trial_number
 
 MAX_REASON_LENGTH = 1000

@@ -9,7 +9,7 @@ from rich.text import Text
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import draw_interval
-from dbcare.live.report import ArmStatus, Recommendation
+from dbcare.live.status import ArmStatus, Recommendation
 from dbcare.money import Money
 from dbcare.planner.setting import PlanSetting
 from dbcare.risk import Risk

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live.options import MAX_NAME_LENGTH
-from dbcare.live.report import Recommendation, Status
+from dbcare.live.status import Recommendation, Status
 from dbcare.live.study import MAX_REASON_LENGTH, Study
 
 MAX_OUTCOMES_PER_REQUEST = 50_000

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from dbcare.live.export import TrialRow, format_csv
-from dbcare.live.report import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.studies import check_name, create_in
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Gate

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbcare.live.report import HistoryPoint
+from dbcare.live.status import HistoryPoint
 
 AXIS_MARGIN = 0.04  # share of an axis, on both sides
 TARGET_TICKS = 4

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
-from dbcare.live.report import Recommendation, Status
+from dbcare.live.status import Recommendation, Status
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.server.access.gate import Visitor

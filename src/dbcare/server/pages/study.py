@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
-from dbcare.live.report import Status
+from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role

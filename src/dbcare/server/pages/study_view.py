@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare.live.report import ArmStatus, Recommendation, Status
 from dbcare.live.settings import Settings
+from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.risk import Loss

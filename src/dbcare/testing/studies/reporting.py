@@ -7,7 +7,7 @@ import uuid
 
 import numpy as np
 
-from dbcare.live.report import ArmStatus, Recommendation, Status
+from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.testing.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_rounds
 

@@ -1,0 +1,211 @@
+"""What a study says of itself, as users hold it: its status, its recommendation, and what is pending."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RETIRED = "retired: "  # how `ArmStatus.left` begins for a retired arm
+
+
+@dataclass(frozen=True)
+class ArmStatus:
+    """What has been counted of an arm.
+
+    Parameters
+    ----------
+    name : str
+        The arm's name.
+    trials : int
+        Rewards counted.
+    mean : float or None
+        Mean of those rewards; None before the first.
+    interval : tuple of float or None
+        95% confidence interval of the mean; None while nothing is known.
+    expected_loss : float or None
+        What choosing the leader is expected to lose if this arm is better, as in `Recommendation`.
+    out : int
+        Pending trials: asked and not counted yet.
+    left : str or None
+        Why the arm is no longer active: dropped by the policy, or retired.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("arm status example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.add([("A", 0.5), ("B", 0.25)])
+    >>> study.status().arms[0].mean
+    0.5
+    """
+
+    name: str
+    trials: int
+    mean: float | None
+    interval: tuple[float, float] | None
+    expected_loss: float | None
+    out: int
+    left: str | None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether a person withdrew the arm."""
+        return self.left is not None and self.left.startswith(RETIRED)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The arm to choose as things stand.
+
+    Parameters
+    ----------
+    arm : str
+        The arm's name.
+    mean, interval
+        Its mean and 95% confidence interval, as in `ArmStatus`.
+    expected_loss : float or None
+        What choosing it is expected to lose to its strongest rival; None where the policy has no such figure.
+    spent : float
+        What the study has cost, in money, or in units of the loss without a value.
+    reason : str
+        Why the study stopped, or what it is waiting for.
+    final : bool
+        Whether the study has stopped.
+    verdict : str
+        "clear winner", "too close to justify more trials" or "only one left"; "undecided" before that.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("recommendation example", arms=["A", "B"], cost=0.1, sigma=0.1)
+    >>> study.add([("A", 5.0), ("B", 1.0), ("A", 5.0), ("B", 1.0)])
+    >>> choice = study.recommendation()
+    >>> choice.arm, choice.final, choice.verdict
+    ('A', True, 'clear winner')
+    """
+
+    arm: str
+    mean: float | None
+    interval: tuple[float, float] | None
+    expected_loss: float | None
+    spent: float
+    reason: str
+    final: bool
+    verdict: str
+
+    def __str__(self) -> str:
+        return f"{self.arm} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a study: what is counted, and what is pending.
+
+    Parameters
+    ----------
+    name : str
+        The study's name.
+    state : str
+        "running", "paused" or "stopped".
+    arms : tuple of ArmStatus
+        One entry per arm.
+    asked, counted : int
+        Trials handed out, and trials whose outcome has been processed.
+    waiting : int
+        Trials asked and not told yet.
+    held : int
+        Trials told, but held until an earlier one is told.
+    oldest : float or None
+        Seconds since the oldest of those waiting was asked.
+    spent : float
+        What the study has cost, in money, or in units of the loss without a value.
+    expected_loss : float or None
+        What stopping now is expected to lose, as in `Recommendation`.
+    reason : str
+        Why the study stopped, or what it is waiting for.
+    notes : tuple of str
+        One sentence per assumption that the data contradict.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("status example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> trial = study.ask()
+    >>> status = study.status()
+    >>> status.state, status.asked, status.waiting
+    ('running', 1, 1)
+    """
+
+    name: str
+    state: str
+    arms: tuple[ArmStatus, ...]
+    asked: int
+    counted: int
+    waiting: int
+    held: int
+    oldest: float | None
+    spent: float
+    expected_loss: float | None
+    reason: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A trial that has not been counted: not told yet, or told before an earlier one.
+
+    Parameters
+    ----------
+    trial : int
+        Its number.
+    arm : str
+        Its arm.
+    worker : str or None
+        Who asked for it.
+    age : float
+        Seconds since it was asked.
+    left : float or None
+        Seconds until its lease expires, negative once it has; None if it never does.
+    told : bool
+        Whether its reward is known.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("pending example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> trial = study.ask(worker="shop-3")
+    >>> study.pending()[0].worker
+    'shop-3'
+    """
+
+    trial: int
+    arm: str
+    worker: str | None
+    age: float
+    left: float | None
+    told: bool
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """How a study stood once a number of rewards had been counted.
+
+    Parameters
+    ----------
+    rewards : int
+        Rewards counted by then.
+    spent : float
+        What those had cost, as in `Status`.
+    expected_loss : float or None
+        What stopping then was expected to lose, as in `Status`.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("history example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.add([("A", 0.5), ("B", 0.25)])
+    >>> [point.rewards for point in study.history()]
+    [1, 2]
+    """
+
+    rewards: int
+    spent: float
+    expected_loss: float | None
