@@ -92,6 +92,11 @@ def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, own_serv
 
 
 @pytest.mark.soak
+def test_sqlite_survives_250_killed_workers(tmp_path: Path) -> None:
+    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=250, servers=0))
+
+
+@pytest.mark.soak
 def test_five_hundred_kills(tmp_path: Path, own_server: Server) -> None:
     check_survival(own_server.address(), tmp_path, shuffle_victims(workers=250, servers=250), own_server)
 

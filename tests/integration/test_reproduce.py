@@ -21,6 +21,7 @@ from dbcare.cli import app
 from dbcare.lab import paper
 
 COMMAND = Path(sys.executable).with_name("dbcare")
+GOLDEN = Path(__file__).parents[1] / "golden" / "quick_reproduction"
 
 SWEEP = """
 title = "Eight arms"
@@ -83,6 +84,20 @@ class Page(HTMLParser):
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("quick") / "out"
     return folder, run_process("reproduce", "--quick", "--out", folder).stdout
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_numbers_are_those_from_before_the_redesign(quick: tuple[Path, str], name: str) -> None:
+    """Row by row; a relative difference of 1e-9 is allowed, as processors differ in the last bits."""
+    tables = []
+    for folder in (quick[0], GOLDEN):
+        with (folder / f"{name}.csv").open(newline="") as file:
+            tables.append(list(csv.reader(file)))
+    assert len(tables[0]) == len(tables[1])
+    for row, expected in zip(*tables, strict=True):
+        assert row[:3] == expected[:3]
+        if row != expected:
+            assert [float(cell) for cell in row[3:]] == pytest.approx([float(cell) for cell in expected[3:]], rel=1e-9)
 
 
 def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
