@@ -12,16 +12,20 @@ if TYPE_CHECKING:
     from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
     from dbcare.engines.best_sprt import best_sprt as best_sprt
+    from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
     from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
+    from dbcare.engines.evaluation import ControlVariate as ControlVariate
     from dbcare.engines.evaluation import Evaluation as Evaluation
+    from dbcare.engines.evaluation import Pulls as Pulls
     from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.live.events import Event as Event
     from dbcare.live.events import EventKind as EventKind
     from dbcare.live.export import TrialRow as TrialRow
     from dbcare.live.log_file import read_log as read_log
+    from dbcare.live.replay import LoggedArm as LoggedArm
     from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
     from dbcare.live.settings import Settings as Settings
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from dbcare.planner.plan import Outlook as Outlook
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
+    from dbcare.planner.setting import PlanSetting as PlanSetting
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.dbcare import DBCARE as DBCARE
@@ -137,6 +142,11 @@ _HOME = {
     "Gaussian": "rewards",
     "Loss": "risk",
     "Risk": "risk",
+    "Estimate": "engines.estimates",
+    "ControlVariate": "engines.evaluation",
+    "Pulls": "engines.evaluation",
+    "LoggedArm": "live.replay",
+    "PlanSetting": "planner.setting",
 }
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604  # the names are literal strings, in the table above

@@ -12,6 +12,7 @@ DbcareError
     ├── StudyExistsError               the name is taken
     ├── StudyNotFoundError             no such study, or no such trial in it
     ├── StudyMismatchError             loaded with settings other than those it was created with
+    ├── UnknownPolicyError             its policy is not installed here
     ├── AccessError                    the server does not allow this key to do this
     └── StorageError                   the storage backend failed
         └── AnswerLostError            nobody knows whether the request took effect
@@ -78,6 +79,10 @@ class StudyNotFoundError(StudyError):
 
 class StudyMismatchError(StudyError):
     """The stored study was created with different settings; the message lists the differences."""
+
+
+class UnknownPolicyError(StudyError):
+    """The study uses a policy that is not registered in this process; the message names it."""
 
 
 class StorageError(StudyError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Money:
     """An amount to show people: money, or units of the loss where nobody said what a unit is worth.
 

@@ -1,4 +1,4 @@
-"""Options that several doors offer: defined once as a typed dictionary, with what each door needs to know of them.
+"""Options shared by several interfaces, each defined once in a typed dictionary.
 
 A function such as `create_study` spells its options out with their defaults. A `TypedDict` gives each of them a type
 for callers that pass them on (`Unpack`), and an `Option`, from which the command line, the HTTP API and the form on
@@ -30,7 +30,7 @@ class OptionKind(Enum):
 
 @dataclass(frozen=True)
 class Option:
-    """What the doors to a function must know of one of its options.
+    """How the command line, the API and the form present one option.
 
     `help` is a sentence for the command line and the description of the API. `choices` lists the texts that are valid,
     when it is called. `minimum`, `maximum` (of whole numbers) and `longest` (of texts and lists) are the API's limits.

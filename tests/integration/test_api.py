@@ -164,3 +164,11 @@ def test_names_are_not_formulas_in_a_spreadsheet(server: ApiServer) -> None:
         assert text.splitlines()[1].startswith("1,'=1+1,asked")
         assert ",'@sum," in text
         assert client.get("/v1/studies/sheet/export").json()[0]["arm"] == "=1+1"
+
+
+def test_the_description_is_for_readers_of_any_language(server: ApiServer) -> None:
+    """Descriptions of schemas do not go on with parameters and examples for Python."""
+    with server.client() as client:
+        schemas = client.get("/v1/openapi.json").json()["components"]["schemas"]
+    assert schemas["Status"]["description"] == "The state of a study: what is counted, and what is pending."
+    assert [name for name, schema in schemas.items() if ">>>" in schema.get("description", "")] == []

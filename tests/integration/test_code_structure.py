@@ -139,8 +139,8 @@ def test_a_class_name_exists_once() -> None:
 
 # Objects that hold state for the whole process, and why they must.
 PROCESS_WIDE = {
-    ("policies/registry.py", "POLICIES"),  # policies are registered for the process
     ("engines/compile.py", "_LOADED"),  # compiled kernels are shared by all threads
+    ("live/stores/open.py", "_OPENED"),  # studies at one address share its connections
 }
 CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "deque", "WeakKeyDictionary", "Counter"}
 

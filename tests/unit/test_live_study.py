@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from importlib import import_module
@@ -17,6 +18,7 @@ from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, Stud
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
 from dbcare.live.ledger import RECENT_TRIALS, Ledger
+from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
@@ -224,3 +226,39 @@ def test_a_failed_trial_stays_charged() -> None:
 def test_invalid_leases(lease: Any) -> None:
     with pytest.raises(InvalidValueError, match="`lease` must be"):
         create_memory_study().ask(lease=lease)
+
+
+def test_threads_that_open_one_address_share_its_store(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'shared.db'}"
+    with ThreadPoolExecutor(8) as threads:
+        stores = list(threads.map(open_store, [address] * 16))
+    assert len({id(store) for store in stores}) == 1
+    stores[0].close()
+
+
+def test_unknown_options_are_named() -> None:
+    """Also those that only a study has, where data are replayed."""
+    with pytest.raises(InvalidValueError, match=r"Options of a study must be among price, .* but got 'polcy'"):
+        Settings.from_options(NAMES, cost=0.01, polcy="x")  # type: ignore[call-arg]
+    with pytest.raises(InvalidValueError, match=r"Options of a replay must be among price, .* but got 'max_spend'"):
+        replay_log([("A", 1.0), ("B", 0.0)], cost=0.01, sigma=1.0, max_spend=1.0)  # type: ignore[call-arg]
+
+
+def test_a_summary_may_word_its_events_differently() -> None:
+    """`check` compares numbers, not sentences: those may change with the version."""
+    store = MemoryStore()
+    store.create("s", Settings(arms=NAMES, cost=1e-3, sigma=1.0, policy="dbcare").to_dict(), 0.0)
+    study = StoredStudy(store, "s")
+    study.add((NAMES[number % 3], 5.0 * (number % 3)) for number in range(30))
+    with store.session("s", write=True) as session:
+        ledger = Ledger.replay(study.settings, (event for _, event in session.events_after(0)))
+        plain = ledger.to_dict()
+        assert plain["decision"]["run"]["events"]
+        plain["decision"]["run"]["events"][0]["text"] = "left at epoch 1"
+        session.save_summary(60, plain)
+    assert study.check() == 60
+    with store.session("s", write=True) as session:
+        plain["decision"]["run"]["events"][0]["arm"] += 1
+        session.save_summary(60, plain)
+    with pytest.raises(DbcareError, match="decision differs"):
+        study.check()

@@ -109,7 +109,7 @@ def test_different_prices_leave_dbcare_out() -> None:
     prices = [0.5, 1.0, 3.0]
     planned = plan(3, price=prices, value=500, sigma=1.0, gaps=0.5, runs=500, seed=1)
     assert planned.policies == ("breakeven", "fixed-size-test", "decide-now")
-    assert "DBCARE is left out: `price` must be the same for all arms here" in " ".join(str(planned).split())
+    assert "DBCARE is left out: it needs the same price for all arms." in " ".join(str(planned).split())
     bandit = Bandit.gaussian([0.5, 0.0, 0.0])
     risk = Risk.simple_regret(price=prices, value=500)
     expected = evaluate(Breakeven(risk, 3), bandit, runs=500, seed=1)
@@ -310,8 +310,7 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ({"policies": 3}, "`policies` must be names of policies but got 3."),
         (
             {"policies": ["dbcare"], "price": [1.0, 1.0, 2.0]},
-            "`policies` cannot include dbcare: `price` must be the same for all arms here but got (1.0, 1.0, 2.0); "
-            "Breakeven accepts one per arm.",
+            "`policies` cannot include dbcare: it needs the same price for all arms.",
         ),
         ({"runs": 0}, "`runs` must be at least 2 but got 0."),
         ({"seed": -1}, "`seed` must be at least 0 but got -1."),

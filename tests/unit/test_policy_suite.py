@@ -191,6 +191,7 @@ SAME, ALONE, JSON, ARRAYS = (
     "state_survives_json",
     "lists_and_arrays_agree",
 )
+HOOKS = "hooks_agree_with_the_rule"
 TABLES, BAD, OTHER, LATE = (
     "leaves_its_tables_alone",
     "refuses_bad_rewards",
@@ -198,9 +199,37 @@ TABLES, BAD, OTHER, LATE = (
     "refuses_rewards_after_the_stop",
 )
 
+
 # by name: the policy, and a part of the message of each check that fails
+class ForgetfulPolicy(CustomPolicy):
+    """Has one expected loss too few."""
+
+    def expected_losses(self, state: State) -> list[float]:
+        return [0.0] * (self.arms - 1)
+
+
+class HastyPolicy(CustomPolicy):
+    """Announces other arms than it asks for."""
+
+    def upcoming(self, state: State) -> list[int]:
+        return [ARMS - 1]
+
+
+class RestlessPolicy(CustomPolicy):
+    """Is described by its address."""
+
+    __repr__ = object.__repr__
+
+
+def make_as(kind: type[CustomPolicy]) -> CustomPolicy:
+    return kind(ARMS, SOUND, tables=[9, 0], state_size=SUMS + ARMS, max_pulls=9)
+
+
 FAULTS: dict[str, tuple[Callable[[], CustomPolicy], dict[str, str]]] = {
     "none": (make_policy, {}),
+    "losses of some arms": (lambda: make_as(ForgetfulPolicy), {HOOKS: "has [0.0, 0.0] for 3 arms"}),
+    "announces other arms": (lambda: make_as(HastyPolicy), {HOOKS: "its upcoming arms are [2]"}),
+    "no description": (lambda: make_as(RestlessPolicy), {HOOKS: "is described differently each time"}),
     "ask mutates": (
         lambda: make_policy(replace(SOUND, ask=ask_that_counts)),
         {ASK: "`ask` changed the run", BAD: "has changed", OTHER: "has changed", LATE: "has changed"},
@@ -310,4 +339,4 @@ def test_the_example_in_the_docstring_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert "24 passed" in result.stdout
+    assert "26 passed" in result.stdout

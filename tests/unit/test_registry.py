@@ -11,6 +11,7 @@ import pytest
 import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
 from dbcare.errors import InvalidValueError
+from dbcare.lab.points import Point
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
@@ -115,15 +116,15 @@ def test_an_unknown_policy_lists_the_known_ones() -> None:
         dbcare.create_study("no such policy", arms=["A", "B"], cost=0.01, sigma=1.0, policy="guess")
     with pytest.raises(InvalidValueError, match=r"Options of racing must be among .*delta.* but got 'alpha'"):
         build_policy("racing", Bandit.two_arm(0.5), RISK, alpha=0.1)
-    with pytest.raises(InvalidValueError, match="racing needs delta"):
+    with pytest.raises(InvalidValueError, match="racing requires delta"):
         evaluate("racing", Bandit.two_arm(0.5), RISK)
 
 
 def test_a_name_is_registered_once() -> None:
     dbcare.register_policy(NAME, Complete)
-    with pytest.raises(InvalidValueError, match=f"`name` must be new but got '{NAME}', which is registered as"):
+    with pytest.raises(InvalidValueError, match=f"Policy '{NAME}' is already registered as"):
         dbcare.register_policy(NAME, Guess)
-    with pytest.raises(InvalidValueError, match="`name` must be new but got 'guess'"):
+    with pytest.raises(InvalidValueError, match="Policy 'guess' is already registered as"):
         dbcare.register_policy("guess", Complete)
     with pytest.raises(InvalidValueError, match="`name` must be one of"):
         dbcare.unregister_policy("guess")
@@ -203,3 +204,55 @@ def test_a_registry_of_its_own_knows_only_its_entries() -> None:
     with pytest.raises(InvalidValueError, match="`policy` must be one of coin but got 'breakeven'"):
         registry.entry("breakeven")
     assert np.isinf(registry["coin"].build(PolicyFacts(RISK, 2, 1.0)).max_spend)
+
+
+class NoRule(Policy):
+    """Lacks a rule, which only an instance shows."""
+
+    arms = 2
+    risk = None
+    state_size = 1
+    max_pulls = 1
+    tables = ()
+
+
+def test_a_policy_without_a_rule_is_refused_when_it_is_built() -> None:
+    dbcare.register_policy(NAME, NoRule)
+    with pytest.raises(InvalidValueError, match=f"`rule` of {NAME} must be a Rule but got None"):
+        build_policy(NAME, Bandit.two_arm(0.5), RISK)
+
+
+def test_only_live_policies_are_planned() -> None:
+    """A package cannot break every plan by accident, nor by an error of its own."""
+    with pytest.raises(InvalidValueError, match=f"`planned` requires live=True, which {NAME} lacks"):
+        PolicyEntry(NAME, Guess, live=False, planned=True)
+
+    def broken(arms: int) -> Policy:
+        raise RuntimeError("out of order")
+
+    POLICIES.add(PolicyEntry(NAME, broken, planned=True))
+    plan = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, runs=10)
+    assert plan.left_out == {NAME: "out of order"}
+    assert NAME not in plan.policies
+
+
+def test_a_policy_without_a_description_of_its_own_has_a_stable_one() -> None:
+    """Stored runs and results are found again by it."""
+
+    class Plain(Policy):
+        arms, risk, rule, state_size, max_pulls, tables = 2, None, RULE, 1, 4, ()
+
+    assert repr(Plain()) == repr(Plain())
+    assert "0x" not in repr(Plain())
+    points = [Point(policy, Bandit.two_arm(0.5), 0.01, 10, 0) for policy in (Plain(), Plain())]
+    assert points[0] == points[1]
+
+
+def test_results_of_policies_that_differ_in_their_cap_differ() -> None:
+    """A cap that follows from the cost is not in the tables, nor in the description of a function's policy."""
+
+    def capped(arms: int, max_pulls: int) -> Policy:
+        return CustomPolicy(arms, RULE, tables=(), state_size=1, max_pulls=max_pulls)
+
+    keys = {Point(capped(2, cap), Bandit.two_arm(0.5), 0.01, 10, 0).key for cap in (2, 4)}
+    assert len(keys) == 2

@@ -12,6 +12,8 @@ from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dbcare.live.study import Study
+
 TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
 TIME_LENGTH = len("2026-01-31T12:30:59")
 STUDY_COLUMNS = ("study", "state", "asked", "counted", "waiting", "held", "spent", "recommended", "verdict")
@@ -91,6 +93,18 @@ def format_cells(row: dict[str, Any]) -> list[str]:
     return ["" if short[column] is None else str(short[column]) for column in TRIAL_COLUMNS]
 
 
+def load_if_usable(name: str, storage: str) -> "Study | None":
+    """Load a study; one whose policy is not installed here is reported and left out."""
+    import dbcare
+    from dbcare.errors import UnknownPolicyError
+
+    try:
+        return dbcare.load_study(name, storage)
+    except UnknownPolicyError as unusable:
+        typer.echo(f"Note: {unusable}", err=True)
+        return None
+
+
 def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
     """List all studies, oldest first."""
     import dbcare
@@ -104,7 +118,7 @@ def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
         from dbcare.cli import study_view
         from dbcare.money import Money
 
-        loaded = [dbcare.load_study(name, storage) for name in names]
+        loaded = [study for name in names if (study := load_if_usable(name, storage)) is not None]
         rows = [study_view.make_record(study) for study in loaded]
         spent = [str(Money(row["spent"], study.settings.currency)) for study, row in zip(loaded, rows, strict=True)]
 

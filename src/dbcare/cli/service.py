@@ -21,7 +21,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8080,
 ) -> None:
-    """Serve studies over HTTP, with a dashboard; without API keys to this machine only."""
+    """Serve studies over HTTP, with a dashboard. Until an API key exists, only this machine has access."""
     with friendly_errors():
         from dbcare.server.serve import serve as run
 

@@ -7,7 +7,7 @@ import typer
 from dbcare.cli.output import print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
 
-commands = typer.Typer(no_args_is_help=True, help="Check the place where studies are kept.")
+commands = typer.Typer(no_args_is_help=True, help="Check stored studies.")
 
 COLUMNS = ("study", "events", "agrees", "problem")
 

@@ -130,7 +130,7 @@ def _announce_compilation(dispatcher: Any, label: str) -> None:
 def _compile_in_turn(dispatcher: Any, path: Path) -> None:
     """Let one process at a time look on disk for a signature of a kernel, compile it if it is not there, and save it.
 
-    Numba comes here once per signature and process; later calls never do. Without this, processes that start together
+    Numba calls this once per signature and process. Without this, processes that start together
     all compile, and two that save different signatures at once can leave one's code under the other's name.
     """
     find_or_compile = dispatcher.compile

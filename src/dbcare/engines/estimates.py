@@ -21,7 +21,22 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its standard error."""
+    """A mean and its standard error.
+
+    Parameters
+    ----------
+    value : float
+        The mean.
+    standard_error : float
+        Its standard error; 0 where it is exact.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Loss, Risk, Uniform, evaluate
+    >>> evaluation = evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3))
+    >>> evaluation.risks[Loss.SIMPLE_REGRET].standard_error
+    0.0
+    """
 
     value: float
     standard_error: float

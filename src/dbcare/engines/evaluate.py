@@ -165,7 +165,7 @@ def make_simulator(
 
 
 def warn_if_interpreted(simulator: Simulator) -> None:
-    """Warn the caller's caller if this will take long, and why."""
+    """Warn if the policy runs interpreted, and say why."""
     if simulator.interpreted:
         warnings.warn(
             "The policy cannot be compiled and runs interpreted, several hundred times slower: "

@@ -1,4 +1,4 @@
-"""How good a policy is on a bandit, with how that was found out."""
+"""A policy's performance on a bandit, and how it was measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,21 @@ from dbcare.risk import Loss
 
 @dataclass(frozen=True)
 class Pulls:
-    """Pulls of a run: their mean, its standard error, and quantiles by level."""
+    """Pulls of a run: their mean, its standard error, and quantiles by level.
+
+    Parameters
+    ----------
+    mean, standard_error : float
+        Their mean, and its standard error.
+    quantiles : dict
+        Quantiles by level.
+
+    Examples
+    --------
+    >>> from dbcare import Bandit, Risk, Uniform, evaluate
+    >>> evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3)).pulls.quantiles[0.5]
+    20.0
+    """
 
     mean: float
     standard_error: float
@@ -23,8 +37,25 @@ class Pulls:
 class ControlVariate:
     """How the control variate was used.
 
-    Its arm is the one that leads at `checkpoint` pulls of each; `known_error` is the probability that this one is
-    wrong, `coefficient` how much of it entered the risk, `disagreements` in how many runs the policy chose another.
+    Its arm is the one that leads at `checkpoint` pulls of each; `known_error` is the probability that this arm is
+    not the best, `coefficient` how much of it entered the risk, `disagreements` in how many runs the policy chose
+    another arm.
+
+    Parameters
+    ----------
+    checkpoint : int
+        Pulls of each arm at the checkpoint.
+    known_error, coefficient : float
+        As above.
+    disagreements : int
+        As above.
+
+    Examples
+    --------
+    >>> from dbcare import DBCARE, Bandit, Risk, evaluate
+    >>> policy = DBCARE(Risk.misidentification(1e-2), arms=3)
+    >>> evaluate(policy, Bandit.one_sparse(3, 0.5), runs=100).control.checkpoint
+    13
     """
 
     checkpoint: int
@@ -35,7 +66,7 @@ class ControlVariate:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How good a policy is on a bandit, and how that was found out; print it for a table.
+    """A policy's performance on a bandit, and how it was measured; print it for a table.
 
     Parameters
     ----------

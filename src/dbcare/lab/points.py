@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
 from typing import cast
@@ -77,8 +78,9 @@ def fingerprint(policy: Policy) -> str:
         return repr(policy)
     rule = policy.rule
     kind = type(policy)
-    # The default repr contains the object's address, which differs between processes.
-    name = f"{kind.__module__}.{kind.__qualname__}" if kind.__repr__ is object.__repr__ else repr(policy)
+    # A default repr contains the object's address, which differs between processes.
+    described = "" if kind.__repr__ is object.__repr__ else repr(policy)
+    name = f"{kind.__module__}.{kind.__qualname__} {described} {policy.state_size} {policy.max_pulls}"
     functions = (rule.init, rule.ask, rule.tell, rule.recommend)
     code = [digest(cast(FunctionType, function)) for function in functions]
     return f"{name} {code} {hashlib.sha256(pickle.dumps(policy.tables)).hexdigest()}"
@@ -87,7 +89,7 @@ def fingerprint(policy: Policy) -> str:
 @cache
 def digest_code() -> str:
     """Return a digest of all code that results depend on, so that an outdated result is never reused."""
-    code = hashlib.sha256(repr((dbcare.__version__, np.__version__, numba.__version__)).encode())
+    code = hashlib.sha256(repr((dbcare.__version__, np.__version__, numba.__version__, version("scipy"))).encode())
     for path in list_result_sources():
         code.update(path.read_bytes())
     return code.hexdigest()[:16]

@@ -40,7 +40,7 @@ def _check_spread(ledger: Ledger) -> list[str]:
     if squares > rewards + 2.0 * math.sqrt(rewards * x) + 2.0 * x and observed > (1.0 + MIN_RELATIVE_ERROR) * sigma:
         consequence = (
             "the policy adapts to the rewards, but its bounds no longer hold"
-            if settings.policy_entry.learns_spread
+            if settings.built_policy.learns_spread
             else f"the study may stop too early; {POLICIES[DEFAULT_POLICY].label} would notice"
         )
         return [f"rewards have a standard deviation of {observed:.3g}, more than sigma = {sigma:g}: {consequence}"]

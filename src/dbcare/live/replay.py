@@ -20,12 +20,32 @@ from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import Recommendation
 from dbcare.money import Money
+from dbcare.options import read_options
+from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
 
 @dataclass(frozen=True)
 class LoggedArm:
-    """An arm of the log: how many rewards there are, their mean, and how many of them the policy used."""
+    """An arm of the log: how many rewards there are, their mean, and how many of them the policy used.
+
+    Parameters
+    ----------
+    name : str
+        The arm's name.
+    logged : int
+        Its rewards in the log.
+    mean : float
+        Their mean.
+    used : int
+        How many of them the policy used.
+
+    Examples
+    --------
+    >>> from dbcare import replay_log
+    >>> replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).arms[0].logged
+    50
+    """
 
     name: str
     logged: int
@@ -164,6 +184,7 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
     It would have stopped after 5 of the 100 logged trials (3 of A, 2 of B) and chosen A.
     """
+    refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     rewards: dict[str, list[float]] = {}
     for arm, reward in observations:
         rewards.setdefault(arm, []).append(reward)

@@ -11,6 +11,8 @@ from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.options import DIRECTIONS, StudyOptions
 from dbcare.money import Money
+from dbcare.options import read_options
+from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry
@@ -87,6 +89,7 @@ class Settings:
     def from_options(cls, arms: Any, **options: Unpack[StudyOptions]) -> Settings:
         """Return the settings that options describe: prices and limits in money become costs."""
         values: dict[str, Any] = dict(options)
+        refuse_unknown("Options of a study", values, read_options(StudyOptions))
         loss = Loss(validation.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
         risk = make(values.pop("cost", None), price=values.pop("price", None), value=values.pop("value", None))
@@ -173,7 +176,7 @@ class Settings:
         return cls(**values)
 
     def differences(self, other: Settings) -> list[str]:
-        """List what differs, each as "price: 1 given, 2 stored"."""
+        """List what differs, each as "cost: 1 given, 2 stored"."""
         return [
             f"{field.name}: {getattr(self, field.name)!r} given, {getattr(other, field.name)!r} stored"
             for field in fields(self)

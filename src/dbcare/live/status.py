@@ -1,4 +1,4 @@
-"""What a study says of itself, as users hold it: its status, its recommendation, and what is pending."""
+"""Public results of a study: its status, its recommendation, and its pending trials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RETIRED = "retired: "  # how `ArmStatus.left` begins for a retired arm
 
 @dataclass(frozen=True)
 class ArmStatus:
-    """What has been counted of an arm.
+    """An arm's counted rewards and state.
 
     Parameters
     ----------

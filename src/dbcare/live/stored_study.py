@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dbcare.errors import InvalidValueError
+from dbcare.errors import InvalidValueError, UnknownPolicyError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.leases import Lease, parse_lease
@@ -16,6 +16,7 @@ from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger, Transaction
 from dbcare.live.tell import record_outcome
 from dbcare.live.trial import Trial
+from dbcare.policies.registry import POLICIES
 
 
 class StoredStudy(Study):
@@ -23,7 +24,12 @@ class StoredStudy(Study):
 
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
-        self.settings = Settings.from_dict(store.settings(name))
+        plain = store.settings(name)
+        if plain.get("policy") not in POLICIES:
+            raise UnknownPolicyError(
+                f"Study {name!r} uses the policy {plain.get('policy')!r}, which is not installed here."
+            )
+        self.settings = Settings.from_dict(plain)
         self._ledger = SyncedLedger(store, name, self.settings)
 
     def _ask(

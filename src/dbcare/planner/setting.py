@@ -17,6 +17,7 @@ from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.money import Money
 from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.policy import Policy
 from dbcare.policies.registry import PolicyEntry
 from dbcare.risk import Risk
 
@@ -33,6 +34,21 @@ class PlanSetting:
     """A problem to plan for; exactly one of `sigma` (Gaussian rewards) and `baseline` (rewards of 0 or 1) is given.
 
     `bound` is the largest possible difference of two means, 1 for rewards of 0 or 1.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    risk : Risk
+        What an observation costs and what a wrong choice loses.
+    sigma, baseline, bound : float, optional
+        As in `plan`.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, policies="decide-now").setting.test_pulls(0.5)
+    63
     """
 
     arms: int
@@ -144,9 +160,13 @@ class PlanSetting:
             )
         return max(1, math.ceil(pulls))
 
-    def facts(self, entry: PolicyEntry, largest: float) -> PolicyFacts:
-        """Return what a policy is told here; a `bound` that it needs and nobody stated covers the `largest` gap."""
-        sigma = self.likely_sigma if entry.learns_spread else self.subgaussian_sigma
+    def build_policy(self, entry: PolicyEntry, largest: float) -> Policy:
+        """Build a policy for this setting, with the likely sigma if it corrects a wrong one."""
+        policy = entry.build(self._facts(entry, largest, self.subgaussian_sigma))
+        return entry.build(self._facts(entry, largest, self.likely_sigma)) if policy.learns_spread else policy
+
+    def _facts(self, entry: PolicyEntry, largest: float, sigma: float) -> PolicyFacts:
+        """Return what a policy is told; a `bound` that has a default other than None must cover the `largest` gap."""
         bound = self.bound
         parameter = inspect.signature(entry.factory).parameters.get("bound")
         if bound is None and parameter is not None and parameter.default is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dbcare import validation
-from dbcare.errors import GuessingIsBestWarning, InvalidValueError
+from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
 from dbcare.policies.fixed import Guess, Uniform
 from dbcare.policies.look import BLACK, DASHES, RED, Look
@@ -61,7 +61,7 @@ def find_strategy(name: object) -> Strategy:
     def build(setting: PlanSetting, _gap: float, largest: float) -> tuple[Policy, Risk]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuessingIsBestWarning)  # the plan itself will say so
-            return entry.build(setting.facts(entry, largest)), setting.risk
+            return setting.build_policy(entry, largest), setting.risk
 
     return Strategy(entry.name, entry.label, entry.look, DASHES.get(entry.kind, "-"), build)
 
@@ -70,8 +70,16 @@ def find_obstacle(strategy: Strategy, setting: PlanSetting) -> str | None:
     """Return why a registered policy cannot take part, if it cannot."""
     if strategy.name in OWN:
         return None
+    refusal = _find_refusal(strategy, setting)
+    if refusal is None or not setting.risk.costs_differ:
+        return refusal
+    at_equal_prices = _find_refusal(strategy, replace(setting, risk=setting.equal_shares))
+    return "it needs the same price for all arms" if at_equal_prices is None else refusal
+
+
+def _find_refusal(strategy: Strategy, setting: PlanSetting) -> str | None:
     try:
         strategy.build(setting, 1.0, 1.0)
-    except InvalidValueError as refused:
+    except Exception as refused:  # a stranger's policy may raise anything
         return str(refused).rstrip(".")
     return None

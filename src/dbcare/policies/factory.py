@@ -30,9 +30,7 @@ def import_factory(path: str) -> Callable[..., Policy]:
     try:
         factory = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as failure:
-        raise InvalidValueError(
-            f"`policy` must name a function that can be imported but got {path}: {failure}."
-        ) from None
+        raise InvalidValueError(f"Cannot import the policy {path}: {failure}.") from None
     if not callable(factory):
         raise InvalidValueError(f"`policy` must name a function but got {path}, which is {factory!r}.")
     return cast(Callable[..., Policy], factory)
@@ -40,7 +38,8 @@ def import_factory(path: str) -> Callable[..., Policy]:
 
 def own_options(factory: Callable[..., Any]) -> list[str]:
     """Return the options that users may give: what no problem fixes, or what they may replace."""
-    taken = inspect.signature(factory).parameters
+    parameters = inspect.signature(factory).parameters.values()
+    taken = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
     own = [name for name in taken if name not in FACTS or name in OVERRIDABLE]
     return [*own, "budget_per_arm"] if "budget" in taken else own
 
@@ -84,10 +83,11 @@ def check_policy(name: str, policy: Any) -> None:
     """Refuse a policy that no engine could run."""
     if not isinstance(policy, Policy):
         raise InvalidValueError(f"{name} must return a Policy but got {policy!r}.")
-    if not isinstance(policy.rule, Rule):
-        raise InvalidValueError(f"`rule` of {name} must be a Rule but got {policy.rule!r}.")
+    if not isinstance(rule := getattr(policy, "rule", None), Rule):
+        raise InvalidValueError(f"`rule` of {name} must be a Rule but got {rule!r}.")
     check_rule(name, policy.rule)
-    validation.whole(f"state_size of {name}", policy.state_size, at_least=1)
+    if not isinstance(policy.state_size, int) or policy.state_size < 1:
+        raise InvalidValueError(f"`state_size` of {name} must be a positive integer but got {policy.state_size!r}.")
 
 
 def check_rule(name: str, rule: Rule) -> None:
@@ -97,13 +97,17 @@ def check_rule(name: str, rule: Rule) -> None:
         if function is None and field.name == "send":
             continue
         expected = PARAMETERS[field.name]
+        wanted = f"`{field.name}` of {name} must be a function of ({', '.join(expected)})"
+        if not callable(function):
+            raise InvalidValueError(f"{wanted} but got {function!r}.")
         try:
-            inspect.signature(function).bind(*expected)
-        except (TypeError, ValueError):
-            shown = function if not callable(function) else f"one with {inspect.signature(function)}"
-            raise InvalidValueError(
-                f"`{field.name}` of {name} must be a function of ({', '.join(expected)}) but got {shown}."
-            ) from None
+            signature = inspect.signature(function)
+        except ValueError:  # a builtin that does not tell
+            continue
+        try:
+            signature.bind(*expected)
+        except TypeError:
+            raise InvalidValueError(f"{wanted} but got one with {signature}.") from None
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> None:
@@ -124,4 +128,4 @@ def require_all(name: str, taken: Mapping[str, inspect.Parameter], given: Mappin
         and option not in given
     ]
     if missing:
-        raise InvalidValueError(f"{name} needs {', '.join(missing)} but got {', '.join(given) or 'nothing'}.")
+        raise InvalidValueError(f"{name} requires {', '.join(missing)}.")

@@ -14,7 +14,7 @@ VIOLET = "#5E2CA5"  # reserved for our own policies, which also have markers
 
 
 class PolicyKind(StrEnum):
-    """What a policy is asked to keep to, and so what it is compared with.
+    """The family of a policy, which decides what it is compared with and its dashes in figures.
 
     Examples
     --------

@@ -56,6 +56,10 @@ class Policy(ABC):
     learns_spread: ClassVar[bool] = False
     breaks_even: ClassVar[bool] = False
 
+    def __repr__(self) -> str:
+        # Without an address in it: stored runs and results are found again by it.
+        return f"{type(self).__qualname__}(arms={self.arms}, max_pulls={self.max_pulls})"
+
     @property
     @abstractmethod
     def tables(self) -> Any:

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dbcare import validation
@@ -62,7 +62,7 @@ class PolicyEntry:
     label: str = ""
     kind: PolicyKind = PolicyKind.OTHER
     look: Look = PLAIN
-    live: bool = False
+    live: bool = True
     planned: bool = False
 
     def __post_init__(self) -> None:
@@ -72,6 +72,8 @@ class PolicyEntry:
             )
         if not isinstance(self.source, str):
             check_factory(self.name, self.source)
+        if self.planned and not self.live:
+            raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
         validation.set_fields(self, label=self.label or self.name)
 
     @property
@@ -83,11 +85,6 @@ class PolicyEntry:
     def options(self) -> list[str]:
         """The policy's own options, which no problem fixes."""
         return own_options(self.factory)
-
-    @property
-    def learns_spread(self) -> bool:
-        """Whether the policy corrects a sigma that the rewards contradict."""
-        return bool(getattr(self.factory, "learns_spread", False))
 
     def build(self, facts: PolicyFacts, options: Mapping[str, Any] | None = None) -> Policy:
         """Build the policy for a problem, with options of its own."""
@@ -113,15 +110,18 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         return self._added[name]
 
     def __iter__(self) -> Iterator[str]:
-        self._load_packages()
-        return iter([*self._shipped, *self._added])
+        return iter([entry.name for entry in self._entries()])
 
     def __len__(self) -> int:
-        self._load_packages()
-        return len(self._shipped) + len(self._added)
+        return len(self._entries())
+
+    def _entries(self) -> list[PolicyEntry]:
+        with self._lock:
+            self._load_packages()
+            return [*self._shipped.values(), *self._added.values()]
 
     def entry(self, name: object, argument: str = "policy", *, live: bool = False) -> PolicyEntry:
-        """Return an entry; an unknown name, or one that is not `live` though it must be, is an error listing names."""
+        """Return an entry; a name that is unknown, or not live where that is required, is an error listing names."""
         if isinstance(name, str) and name in self._shipped and (self._shipped[name].live or not live):
             return self._shipped[name]
         return self[validation.one_of(argument, name, self.live if live else self)]
@@ -129,12 +129,12 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
     @property
     def live(self) -> list[str]:
         """Names of the policies that live studies may use."""
-        return [name for name, entry in self.items() if entry.live]
+        return [entry.name for entry in self._entries() if entry.live]
 
     @property
     def planned(self) -> list[str]:
         """Names of the policies that every plan compares."""
-        return [name for name, entry in self.items() if entry.planned]
+        return [entry.name for entry in self._entries() if entry.planned]
 
     def kind(self, name: str) -> PolicyKind:
         """Return the kind of a policy; that of a function named `module:function` is OTHER."""
@@ -145,7 +145,8 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         with self._lock:
             if entry.name in self:
                 raise InvalidValueError(
-                    f"`name` must be new but got {entry.name!r}, which is registered as {self[entry.name].source!r}."
+                    f"Policy {entry.name!r} is already registered as {self[entry.name].source!r}; "
+                    "choose another name, or call unregister_policy first."
                 )
             self._added[entry.name] = entry
 
@@ -160,21 +161,23 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
             if self._loaded:
                 return
             self._loaded = True
-            for point in entry_points(group=GROUP):
-                try:
-                    loaded = point.load()
-                    entry = loaded if isinstance(loaded, PolicyEntry) else PolicyEntry(point.name, loaded, live=True)
-                    self.add(replace(entry, name=point.name))
-                except Exception as failure:  # whatever a stranger's module does, the other policies stay usable
-                    warnings.warn(
-                        f"Policy {point.name!r} ({point.value}) could not be loaded: {failure}",
-                        PolicyNotLoadedWarning,
-                        stacklevel=2,
-                    )
+            failures = [failure for point in entry_points(group=GROUP) if (failure := self._load(point)) is not None]
+        for failure in failures:
+            warnings.warn(failure, PolicyNotLoadedWarning, stacklevel=4)
+
+    def _load(self, point: EntryPoint) -> str | None:
+        """Add an installed policy; return why that failed, if it did."""
+        try:
+            loaded = point.load()
+            entry = loaded if isinstance(loaded, PolicyEntry) else PolicyEntry(point.name, loaded)
+            self.add(replace(entry, name=point.name))
+        except Exception as failure:  # whatever a stranger's module does, the other policies stay usable
+            return f"Policy {point.name!r} ({point.value}) could not be loaded: {failure}"
+        return None
 
 
 def _shipped(name: str, source: str, label: str, kind: PolicyKind, look: Look, **uses: bool) -> PolicyEntry:
-    return PolicyEntry(name, f"dbcare.{source}", label, kind, look, **uses)
+    return PolicyEntry(name, f"dbcare.{source}", label, kind, look, **{"live": False} | uses)
 
 
 POLICIES = PolicyRegistry(
@@ -274,7 +277,7 @@ def unregister_policy(name: str) -> None:
     POLICIES.remove(name)
 
 
-def build_policy(name: str, bandit: Bandit, risk: Risk, **options: Any) -> Policy:
+def build_policy(name: str, bandit: Bandit, risk: Risk, /, **options: Any) -> Policy:
     """Build a policy by name for a problem whose truth is known, as `evaluate` does for a name.
 
     Parameters

@@ -10,11 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dbcare.errors import StudyNotFoundError
+from dbcare.errors import StudyNotFoundError, UnknownPolicyError
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
 from dbcare.live.studies import check_name
 from dbcare.live.study import Study
+from dbcare.server.problems import LOG
 
 MAX_OPEN_STUDIES = 1000
 FRESH_SECONDS = 0.25  # during which a study is not looked up again
@@ -72,11 +73,13 @@ class OpenStudies:
             self._open.pop(name, None)
 
     def view_all(self, view: Callable[[Study], Viewed]) -> list[Viewed]:
-        """Return a view of every study, oldest first, without those deleted meanwhile."""
+        """Return a view of every study, oldest first, without those deleted meanwhile or unusable here."""
         views = []
         for name in self.store.names():
             try:
                 views.append(view(self.get(name)))
             except StudyNotFoundError:
                 self.forget(name)
+            except UnknownPolicyError as unusable:
+                LOG.warning("%s", unusable)
         return views

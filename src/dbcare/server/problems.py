@@ -21,6 +21,7 @@ STATUS_BY_ERROR: dict[type[errors.DbcareError], HTTPStatus] = {
     errors.StudyNotFoundError: HTTPStatus.NOT_FOUND,
     errors.StudyExistsError: HTTPStatus.CONFLICT,
     errors.StudyMismatchError: HTTPStatus.CONFLICT,
+    errors.UnknownPolicyError: HTTPStatus.CONFLICT,
     errors.StorageError: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.ProtocolError: HTTPStatus.CONFLICT,
     errors.InvalidValueError: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -32,6 +32,7 @@ from dbcare.errors import DbcareError, InvalidRewardError, NotAskedError, Stoppe
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
+from dbcare.policies.wording import Wording
 
 # The arm asked for, the arm recommended, and the snapshot.
 Moment = tuple[int | None, int, dict[str, Any]]
@@ -208,6 +209,21 @@ class PolicySuite:
         assert _is_plausible(counts[0], counts[0] + counts[last], 0.5, alpha), (
             f"{policy} recommended arm 0 in {counts[0]} runs, the tied arm {last} in {counts[last]}"
         )
+
+    def test_hooks_agree_with_the_rule(self, policy: Policy) -> None:
+        """What live studies read of a run fits its arms, and its sentences can name them."""
+        wording = Wording(tuple(f"option {arm}" for arm in range(policy.arms)), "trial")
+        for kind, run in self._runs(policy):
+            for _ in self._play(run, kind):
+                losses, upcoming, asked = policy.expected_losses(run.state), policy.upcoming(run.state), run.ask()
+                assert losses is None or len(losses) == policy.arms, f"{policy} has {losses} for {policy.arms} arms"
+                if upcoming is not None:
+                    assert upcoming[:1] == ([] if asked is None else [asked]), (
+                        f"{policy} asks for arm {asked}, but its upcoming arms are {upcoming[:5]} ({kind} rewards)"
+                    )
+                if asked is None or asked in range(policy.arms):
+                    assert run.why(wording), f"{policy} has no words for its state after {run.pulls} pulls"
+        assert repr(policy) == repr(copy.deepcopy(policy)), f"{policy} is described differently each time"
 
     def test_refuses_bad_rewards(self, policy: Policy) -> None:
         """A reward that is not a finite number is refused and changes nothing."""

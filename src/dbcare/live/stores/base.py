@@ -51,7 +51,7 @@ class StoreSession(ABC):
 
     @abstractmethod
     def summary(self) -> tuple[int, dict[str, Any]] | None:
-        """Return the position of the last event in the latest summary, and that summary."""
+        """Return the position of the last event in the latest summary, and that summary; None without one."""
 
     @abstractmethod
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+import threading
 from typing import Any
 
 from dbcare.errors import InvalidValueError
@@ -26,11 +26,17 @@ def open_store(storage: str | Store | None) -> Store:
         raise InvalidValueError(
             f"`storage` must be a Store or an address such as sqlite:///ads.db but got {address!r}."
         )
-    return _shared_store(address)
+    with _OPENING:
+        if address not in _OPENED:
+            _OPENED[address] = _open(address)
+        return _OPENED[address]
 
 
-@cache
-def _shared_store(address: str | None) -> Store:
+_OPENED: dict[str | None, Store] = {}
+_OPENING = threading.Lock()  # several threads that open an address share one store
+
+
+def _open(address: str | None) -> Store:
     if address is None:
         return MemoryStore()
     from dbcare.live.stores.sql.store import SqlStore  # noqa: PLC0415  # only databases need SQLAlchemy

@@ -25,6 +25,9 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
                     content = response.get("content")
                     if int(code) >= HTTPStatus.BAD_REQUEST and content:
                         response["content"] = {MEDIA_TYPE: next(iter(content.values()))}
+        for component in schema["components"]["schemas"].values():
+            # Docstrings of the library go on with parameters and examples for Python.
+            component["description"] = component.get("description", "").partition("\n\nParameters\n")[0]
         app.openapi_schema = _replace_tuples(schema)
     return app.openapi_schema
 

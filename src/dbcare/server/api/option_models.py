@@ -44,6 +44,7 @@ def _base_type(option: Option) -> Any:
         OptionKind.PER_ARM: Number | list[Number],
         OptionKind.INTERVAL: Annotated[list[Number], Field(min_length=2, max_length=2)],
         OptionKind.NUMBERS: Annotated[list[Number], Field(min_length=1, max_length=option.longest)],
+        OptionKind.NAMES: Annotated[list[Name], Field(min_length=1, max_length=option.longest)],
     }
     return types[option.kind]
 
