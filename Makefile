@@ -6,9 +6,11 @@ INSTALLED := .venv/.installed
 .PHONY: test browser lint format bench soak reproduce clean
 
 # A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
+# One worker more than there are processors: some tests wait for processes, disks and clocks.
+WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test: $(INSTALLED) browser
 	@command -v chromium >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \
-	  $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+	  $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The dashboard is tested in a real browser: installed where we may, else its tests are skipped, and say so.
 browser:

@@ -36,7 +36,7 @@ Prompt = Callable[[Question], float]  # returns the score of its answer
 PRICES = {"short": 0.002, "with examples": 0.006}  # per call
 QUALITIES = {"short": 0.70, "with examples": 0.76}  # mean scores, which the study has to find out
 VALUE = 500  # what a mean score higher by 1 is worth, over all future calls
-DECISIONS = 200
+DECISIONS = 100
 LOGGED_QUESTIONS = 300  # answered by both before: they show how much scores vary
 
 

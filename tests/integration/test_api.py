@@ -102,7 +102,8 @@ def test_telling_another_reward_is_refused(admin: httpx.Client) -> None:
 
 def test_a_plan(server: ApiServer) -> None:
     with server.client("viewer") as client:
-        plan = client.post("/v1/plan", json={"arms": 2, "price": 4, "value": 1000, "sigma": 0.5, "runs": 200}).json()
+        wanted = {"arms": 2, "price": 4, "value": 1000, "sigma": 0.5, "gaps": [0.2], "runs": 200}
+        plan = client.post("/v1/plan", json=wanted).json()
         assert {row["policy"] for row in plan["rows"]} >= {"breakeven", "decide-now"}
         assert plan["advice"]
         assert_refused(

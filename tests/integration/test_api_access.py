@@ -219,7 +219,7 @@ def test_the_server_stops_on_sigterm_though_a_page_is_open(tmp_path: Path) -> No
 
 
 def test_many_plans_at_once_do_not_block_other_requests(server: ApiServer) -> None:
-    body = {"arms": 8, "cost": 1e-5, "sigma": 0.5}
+    body = {"arms": 2, "cost": 1e-7, "sigma": 0.5, "gaps": [0.005, 0.01], "runs": 1_000}  # takes about half a second
     with server.client("viewer") as client, ThreadPoolExecutor(12) as pool:
         plans = [pool.submit(client.post, "/v1/plan", json=body) for _ in range(12)]
         start = time.monotonic()

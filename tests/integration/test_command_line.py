@@ -59,27 +59,31 @@ def test_an_invalid_sweep_is_refused_in_one_line(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]  # nothing was written
 
 
-def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, "simulate", *arguments], capture_output=True, text=True, check=False)
+def run_here(*arguments: str) -> str:
+    """Run a command in this process and return what it prints."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
 
 
 def test_simulate_prints_the_results_of_evaluate() -> None:
     arguments = ["--policy", "dbcare", "--means", "0.5,0", "--cost", "1e-3", "--risk", "misidentification"]
     expected = evaluate(DBCARE(Risk.misidentification(1e-3), 2), Bandit.gaussian([0.5, 0.0]))
-    printed = json.loads(simulate(*arguments, "--format", "json").stdout)
+    printed = json.loads(run_here("simulate", *arguments, "--format", "json"))
     assert printed["risk"] == expected.risk
     assert printed["engine"] == "exact"
-    assert f"risk (misidentification)  {expected.risk:.6g}" in simulate(*arguments).stdout
+    process = subprocess.run([COMMAND, "simulate", *arguments], capture_output=True, text=True, check=True)
+    assert f"risk (misidentification)  {expected.risk:.6g}" in process.stdout
 
 
 def test_simulate_accepts_options_of_the_policy() -> None:
-    result = simulate(
-        "--policy", "racing", "--option", "delta=0.1", "--means", "0.6,0.3,0.3", "--family", "bernoulli",
+    printed = run_here(
+        "simulate", "--policy", "racing", "--option", "delta=0.1", "--means", "0.6,0.3,0.3", "--family", "bernoulli",
         "--cost", "1e-3", "--runs", "1e3", "--seed", "5", "--format", "json",
     )  # fmt: skip
     policy = Racing(3, 0.1, sigma=0.5, max_pulls=10_000)
     expected = evaluate(policy, Bandit.bernoulli([0.6, 0.3, 0.3]), Risk.simple_regret(1e-3), runs=1_000, seed=5)
-    assert json.loads(result.stdout)["risk"] == expected.risk
+    assert json.loads(printed)["risk"] == expected.risk
 
 
 @pytest.mark.parametrize(
@@ -109,28 +113,27 @@ def read_refusal(*arguments: str) -> str:
 PLAN = ("plan", "--arms", "3", "--sigma", "0.5", "--runs", "200", "--seed", "4")
 
 
-def run_plan(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *PLAN, *arguments], capture_output=True, text=True, check=False)
-
-
 def test_plan_prints_what_the_library_returns(tmp_path: Path) -> None:
     money = ["--price", "0.4", "--value", "20000", "--gaps", "0.1,0.5"]
     expected = plan(3, price=0.4, value=20_000, sigma=0.5, gaps=[0.1, 0.5], runs=200, seed=4)
-    assert json.loads(run_plan(*money, "--format", "json").stdout) == expected.to_dict()
-    drawn = run_plan(*money, "--plot", tmp_path / "plan.png")
+    assert json.loads(run_here(*PLAN, *money, "--format", "json")) == expected.to_dict()
+    drawn = subprocess.run(
+        [COMMAND, *PLAN, *money, "--plot", tmp_path / "plan.png"], capture_output=True, text=True, check=True
+    )
     assert drawn.stderr == f"Figure written to {tmp_path / 'plan.png'}\n"
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
     assert [line.rstrip() for line in drawn.stdout.splitlines()] == str(expected).splitlines()
-    rows = list(csv.DictReader(io.StringIO(run_plan(*money, "--format", "csv").stdout)))
+    rows = list(csv.DictReader(io.StringIO(run_here(*PLAN, *money, "--format", "csv"))))
     assert [float(row["total_loss"]) for row in rows] == [outlook.total_loss for outlook in expected.outlooks]
 
 
 def test_plan_accepts_one_cost_per_arm() -> None:
-    result = run_plan("--cost", "1e-3,1e-3,2e-3", "--risk", "misidentification", "--gaps", "0.5", "--format", "json")
+    costs = ["--cost", "1e-3,1e-3,2e-3"]
+    printed = run_here(*PLAN, *costs, "--risk", "misidentification", "--gaps", "0.5", "--format", "json")
     expected = plan(
         3, cost=[1e-3, 1e-3, 2e-3], risk="misidentification", sigma=0.5, gaps=0.5, runs=200, seed=4
     )  # fmt: skip
-    assert json.loads(result.stdout) == expected.to_dict()
+    assert json.loads(printed) == expected.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -150,13 +153,10 @@ def test_plan_refuses_in_one_line(arguments: list[str], part: str) -> None:
 
 
 def test_simulate_accepts_one_cost_per_arm_and_words_as_options() -> None:
-    result = subprocess.run(
-        [COMMAND, "simulate", "--policy", "breakeven", "--means", "0.5,0", "--cost", "1e-3,2e-3", "--runs", "200",
-         "--format", "json", "--option", "sigma_guard=false", "--option", "sigma=none", "--option", "bound=1.0"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    printed = json.loads(result.stdout)
+    printed = json.loads(run_here(
+        "simulate", "--policy", "breakeven", "--means", "0.5,0", "--cost", "1e-3,2e-3", "--runs", "200",
+        "--format", "json", "--option", "sigma_guard=false", "--option", "sigma=none", "--option", "bound=1.0",
+    ))  # fmt: skip
     assert printed["cost"] == [1e-3, 2e-3]
     assert printed["engine"] == "direct"
     assert "sigma=None, sigma_guard=False" in printed["policy"]

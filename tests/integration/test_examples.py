@@ -50,7 +50,7 @@ def test_pairs_save_money() -> None:
     sigma, pair_sigma = (float(number) for number in re.findall(r"(0\.\d+) of", output.splitlines()[0]))
     assert sigma == pytest.approx(0.316, rel=0.15)
     assert pair_sigma == pytest.approx(0.0707, rel=0.15)
-    wrong, wrong_in_pairs = (int(count) for count in re.findall(r"(\d+) of 200 choices wrong", output))
+    wrong, wrong_in_pairs = (int(count) for count in re.findall(r"(\d+) of 100 choices wrong", output))
     assert wrong_in_pairs <= wrong < 20
     (ratio,) = re.findall(r"([\d.]+) times the", output)
     assert 3.0 < float(ratio) < 10.0  # 1 / (1 - r) = 10 is what pairs would save at the same precision

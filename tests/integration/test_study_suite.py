@@ -1,6 +1,7 @@
 """A study keeps its promises wherever it is: in memory, in a store passed as an object, in SQLite, and on a server."""
 
 import inspect
+import re
 import subprocess
 import sys
 import textwrap
@@ -54,17 +55,19 @@ class TestServer(StudySuite):
         return self.client.create_study(**settings)
 
 
-@pytest.mark.parametrize("module", [store_suite, study_suite])
-def test_the_examples_in_the_docstrings_pass(module: Any, tmp_path: Path) -> None:
-    """pytest collects and passes every check of the example as printed."""
-    documentation = inspect.getdoc(module)
-    assert documentation is not None
-    lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
-    example = tmp_path / "test_example.py"
-    example.write_text(textwrap.dedent("\n".join(lines)))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
+def test_the_examples_in_the_docstrings_pass(tmp_path: Path) -> None:
+    """pytest collects and passes every check of the examples as printed."""
+    suites: dict[Any, type] = {store_suite: store_suite.StoreSuite, study_suite: StudySuite}
+    for module in suites:
+        documentation = inspect.getdoc(module)
+        assert documentation is not None
+        lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
+        example = tmp_path / f"test_{module.__name__.rpartition('.')[2]}.py"
+        example.write_text(textwrap.dedent("\n".join(lines)))
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    suite = StudySuite if module is study_suite else store_suite.StoreSuite
-    checks = [name for name in dir(suite) if name.startswith("test_")]
-    assert f"{len(checks)} passed" in result.stdout
+    for module, suite in suites.items():
+        checks = [name for name in dir(suite) if name.startswith("test_")]
+        passed = re.findall(rf"^test_{module.__name__.rpartition('.')[2]}\.py::.* PASSED", result.stdout, re.MULTILINE)
+        assert len(passed) == len(checks)

@@ -97,10 +97,11 @@ STEPPED = {
 }
 
 
+@pytest.mark.parametrize("runs", [3_000, pytest.param(20_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", STEPPED)
-def test_policies_stepped_by_hand(name: str) -> None:
+def test_policies_stepped_by_hand(name: str, runs: int) -> None:
     policy, bandit = STEPPED[name]
-    sample = step_by_hand(policy, bandit, runs=6000, seed=20_251)
+    sample = step_by_hand(policy, bandit, runs, seed=20_251)
     assert disagreements(two_arm_law(policy, bandit, levels=LEVELS), sample) == []
 
 

@@ -13,6 +13,7 @@ and the law at another cap.
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -158,10 +159,15 @@ def make_bandit(arms: list[Arm]) -> Bandit:
     return Bandit(tuple(Categorical(*arm) for arm in arms))
 
 
+@cache
+def compute_laws(name: str) -> list[Law]:
+    line, arms, caps = SETTINGS[name]
+    return [compute_law(Shaped(line, cap), arms) for cap in caps]
+
+
 def runs_and_laws(name: str) -> tuple[list[Runs], list[Law]]:
     line, arms, caps = SETTINGS[name]
-    runs = simulate(Shaped(line, caps[-1]), make_bandit(arms), caps, 100_000)
-    return runs, [compute_law(Shaped(line, cap), arms) for cap in caps]
+    return simulate(Shaped(line, caps[-1]), make_bandit(arms), caps, 100_000), compute_laws(name)
 
 
 @pytest.mark.parametrize("cap", [9, 10, 11, 12])
@@ -208,7 +214,7 @@ LARGE: dict[str, tuple[EliminationPolicy, Bandit, list[int], int]] = {
         Racing(5, 0.1, sigma=0.12, max_pulls=20_000),
         Bandit.drug_leveled(),
         [1_000, 5_003, 20_000],
-        5_000,
+        3_000,
     ),
     "drug, binary": (Racing(5, 0.01, sigma=0.5, max_pulls=20_000), Bandit.drug_binary(), [5_000, 20_000], 10_000),
     "twenty arms": (

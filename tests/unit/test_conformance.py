@@ -25,21 +25,21 @@ ARMS = (2, 3, 8, 32)
 SHIPPED: list[Policy] = [
     *(DBCARE(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(DBCARE(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, confidence="corrected") for arms in ARMS),
-    DBCARE(Risk.misidentification(0.002), 2, sigma=0.1, confidence="theorem"),
+    DBCARE(Risk.misidentification(0.004), 2, sigma=0.1, confidence="theorem"),
     *(BreakevenRacing(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(BreakevenRacing(Risk.simple_regret(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
-    *(Breakeven(Risk.misidentification(0.2 / arms), arms, sigma=0.5) for arms in ARMS),
+    *(Breakeven(Risk.misidentification(max(0.2 / arms, 0.0125)), arms, sigma=0.5) for arms in ARMS),
     *(Breakeven(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, sigma_guard=False) for arms in ARMS),
     Breakeven(Risk.simple_regret((0.01, 0.02, 0.05)), 3, sigma=0.05),
-    Breakeven(Risk.simple_regret(0.01), 3, sigma=None, bound=1.0),
-    Breakeven(Risk.misidentification(0.01), 8, sigma=None),
+    Breakeven(Risk.simple_regret(0.02), 3, sigma=None, bound=1.0),
+    Breakeven(Risk.misidentification(0.03), 8, sigma=None),
     Breakeven(Risk.misidentification((0.4, 0.6)), 2),
-    *(Racing(arms, 0.1, sigma=0.5, max_pulls=5 * arms + 1) for arms in ARMS),
+    *(Racing(arms, 0.1, sigma=0.5, max_pulls=3 * arms + 1) for arms in ARMS),
     *(TwoArmConfidence(0.1, sigma=0.5, rate=rate, max_pulls=41) for rate in RATES),
-    *(SequentialHalving(arms, 8 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),
-    *(SuccessiveRejects(arms, 5 * arms) for arms in ARMS),
+    *(SequentialHalving(arms, 5 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),
+    *(SuccessiveRejects(arms, 3 * arms) for arms in ARMS),
     SuccessiveRejects(8, 9),
-    *(Uniform(arms, 3) for arms in ARMS),
+    *(Uniform(arms, 2) for arms in ARMS),
     *(Guess(arms) for arms in ARMS),
     KnownGapOracle(Risk.misidentification(0.01), gap=0.5),
     KnownGapOracle(Risk.simple_regret(0.01), gap=0.1),
@@ -49,8 +49,15 @@ SHIPPED: list[Policy] = [
 
 
 class TestShippedPolicies(PolicySuite):
+    tie_runs = 150
+
     def policies(self) -> Iterable[Policy]:
         return SHIPPED
+
+
+@pytest.mark.soak
+class TestShippedPoliciesWithManyTies(TestShippedPolicies):
+    tie_runs = 2_000
 
 
 def test_no_shipped_policy_is_missing() -> None:

@@ -166,7 +166,11 @@ def test_prints_and_converts() -> None:
         (lambda: evaluate(3, Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
         (lambda: evaluate("x", Bandit.two_arm(1), ERROR), InvalidValueError, "`policy`"),
         (lambda: evaluate(Racing(2, 0.1), "x", ERROR), InvalidValueError, "`bandit`"),  # type: ignore[arg-type]
-        (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS), InvalidValueError, "each of the 3 arms"),
+        (
+            lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS),
+            InvalidValueError,
+            "one entry per arm (3)",
+        ),
         (lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), ERROR, engine="exact"), EngineError, "two arms"),
         (
             lambda: evaluate(Racing(3, 0.1), MANY_VALUES, ERROR, engine="skip"),
@@ -205,8 +209,8 @@ def larger(state, tables):
     return 0 if state[0] >= state[1] else 1
 
 
-def thermostat(ask: Callable[..., int] = alternate, recommend: Callable[..., int] = larger) -> CustomPolicy:
-    return CustomPolicy(2, Rule(start, ask, count, recommend), tables=(4.0,), state_size=3, max_pulls=20)
+def thermostat(ask: Callable[..., int] = alternate) -> CustomPolicy:
+    return CustomPolicy(2, Rule(start, ask, count, larger), tables=(4.0,), state_size=3, max_pulls=20)
 
 
 def uncompilable(state, tables):
@@ -232,23 +236,46 @@ def test_compiled_and_interpreted_custom_policies_agree(ask: Callable[..., int],
     assert 0.0 < compiled.error < 0.5
 
 
-@pytest.mark.filterwarnings("ignore::dbcare.errors.NotCompiledWarning")
-@pytest.mark.parametrize("arm", [2, -3])
-@pytest.mark.parametrize("compilable", [True, False])
-def test_illegal_arms_are_rejected(arm: int, compilable: bool) -> None:
-    def wild(state, tables):
-        return arm if compilable else {"arm": arm, "why": None}["arm"]
+def ask_as_told(state, tables):
+    return alternate(state, tables) if tables[1] == -1 else int(tables[1])
 
-    for policy in (thermostat(ask=wild), thermostat(recommend=wild)):
-        with pytest.raises(InvalidValueError, match="arms 0 to 1"):
-            evaluate(policy, Bandit.two_arm(0.5), ERROR, runs=10)
+
+def recommend_as_told(state, tables):
+    return int(tables[2])
+
+
+def ask_as_told_by_a_dictionary(state, tables):
+    return {"arm": ask_as_told(state, tables), "why": None}["arm"]
+
+
+def obedient(asked: int, recommended: int, ask: Callable[..., int] = ask_as_told) -> CustomPolicy:
+    """Return a policy that always asks for the same arm, unless that is -1, and recommends the given one."""
+    tables = (4.0, float(asked), float(recommended))
+    return CustomPolicy(2, Rule(start, ask, count, recommend_as_told), tables=tables, state_size=3, max_pulls=20)
+
+
+@pytest.mark.filterwarnings("ignore::dbcare.errors.NotCompiledWarning")
+@pytest.mark.parametrize(
+    ("asked", "recommended", "ask"),
+    [
+        (2, 0, ask_as_told),
+        (-3, 0, ask_as_told),
+        (-1, 2, ask_as_told),
+        (-1, -3, ask_as_told),
+        (2, 0, ask_as_told_by_a_dictionary),
+        (-1, -3, ask_as_told_by_a_dictionary),
+    ],
+)
+def test_illegal_arms_are_rejected(asked: int, recommended: int, ask: Callable[..., int]) -> None:
+    with pytest.raises(InvalidValueError, match="arms 0 to 1"):
+        evaluate(obedient(asked, recommended, ask), Bandit.bernoulli([0.6, 0.3]), ERROR, runs=10)
 
 
 def test_a_changed_constant_compiles_a_new_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(limited.__globals__, "MAX_STEPS", 4)
-    short = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
+    short = evaluate(thermostat(ask=limited), Bandit.bernoulli([0.6, 0.3]), ERROR, runs=10)
     monkeypatch.setitem(limited.__globals__, "MAX_STEPS", 8)
-    long = evaluate(thermostat(ask=limited), Bandit.two_arm(0.5), ERROR, runs=10)
+    long = evaluate(thermostat(ask=limited), Bandit.bernoulli([0.6, 0.3]), ERROR, runs=10)
     assert (short.pulls.mean, long.pulls.mean) == (4.0, 8.0)
 
 
@@ -260,10 +287,7 @@ def limited(state, tables):
 
 
 def test_a_policy_that_never_stops_is_cut_off_at_max_pulls() -> None:
-    def forever(state, tables):
-        return 0
-
-    evaluation = evaluate(thermostat(ask=forever), Bandit.two_arm(0.5), ERROR, runs=10)
+    evaluation = evaluate(obedient(0, 0), Bandit.bernoulli([0.6, 0.3]), ERROR, runs=10)
     assert evaluation.pulls.mean == 20.0
     assert evaluation.capped == 1.0
 
