@@ -34,7 +34,7 @@ class FaultProxy(ThreadingHTTPServer):
     def __init__(self, target: str) -> None:
         self.plan: deque[FakeResponse | None] = deque()
         self.seen: list[str] = []
-        self.service = httpx2.Client(base_url=target)
+        self.service = httpx2.Client(base_url=target, timeout=120.0)
         super().__init__(("127.0.0.1", 0), ProxyHandler)
 
     @property

@@ -1,13 +1,12 @@
 """Stored results are used again exactly as long as no code has changed that could change a number."""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import dbcare
 from dbcare.lab.points import PRESENTATION_FILES, list_result_sources
@@ -15,51 +14,46 @@ from dbcare.lab.points import PRESENTATION_FILES, list_result_sources
 PACKAGE = Path(dbcare.__file__).parent
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package in a folder where it may be edited."""
-    folder = tmp_path_factory.mktemp("copy")
-    shutil.copytree(PACKAGE, folder / "dbcare", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+FILES = {  # whether an edit can change a number
+    "engines/rng.py": True,
+    "policies/breakeven_rule.py": True,
+    "theory/budgets.py": True,
+    "rewards.py": True,
+    "lab/results.py": True,
+    "server/pages/templates/study.html": False,
+    "server/app.py": False,
+    "live/ledger.py": False,
+    "client/transport.py": False,
+    "cli/research.py": False,
+    "planner/plan.py": False,
+    "lab/figures.py": False,
+    "policies/registry.py": False,
+}
+SCRIPT = """
+import json, pathlib, sys
+import dbcare.lab.points as points
+package, changed = pathlib.Path(points.__file__).parents[1], {}
+before = points.digest_code.__wrapped__()
+for file in sys.argv[1:]:
+    path = package / file
+    text = path.read_text()
+    path.write_text(text + ("{# edited #}" if path.suffix == ".html" else "# edited"))
+    changed[file] = points.digest_code.__wrapped__() != before
+    path.write_text(text)
+    assert points.digest_code.__wrapped__() == before
+print(json.dumps([str(package), changed]))
+"""
 
 
-def digest(folder: Path) -> str:
-    code = "import dbcare.lab.points as points\nprint(points.__file__)\nprint(points.digest_code())"
-    environment = os.environ | {"PYTHONPATH": str(folder)}
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    file, value = ran.stdout.split()
-    assert Path(file).is_relative_to(folder)
-    return value
-
-
-@pytest.mark.parametrize(
-    ("file", "matters"),
-    [
-        ("engines/rng.py", True),
-        ("policies/breakeven_rule.py", True),
-        ("theory/budgets.py", True),
-        ("rewards.py", True),
-        ("lab/results.py", True),
-        ("server/pages/templates/study.html", False),
-        ("server/app.py", False),
-        ("live/ledger.py", False),
-        ("client/transport.py", False),
-        ("cli/research.py", False),
-        ("planner/plan.py", False),
-        ("lab/figures.py", False),
-        ("policies/registry.py", False),
-    ],
-)
-def test_an_edit_recomputes_results_only_if_it_can_change_them(copy: Path, file: str, matters: bool) -> None:
-    path = copy / "dbcare" / file
-    before, text = digest(copy), path.read_text()
-    comment = "{# edited #}" if path.suffix == ".html" else "# edited"
-    path.write_text(f"{text}{comment}\n")
-    try:
-        assert (digest(copy) != before) == matters
-    finally:
-        path.write_text(text)
-    assert digest(copy) == before
+def test_an_edit_recomputes_results_only_if_it_can_change_them(tmp_path: Path) -> None:
+    """In a copy of the package, whose files are edited one by one."""
+    shutil.copytree(PACKAGE, tmp_path / "dbcare", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT, *FILES]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    package, changed = json.loads(ran.stdout)
+    assert Path(package) == tmp_path / "dbcare"
+    assert changed == FILES
 
 
 def imported_by(path: Path) -> set[Path]:

@@ -214,7 +214,7 @@ class PolicySuite:
         """What live studies read of a run fits its arms, and its sentences can name them."""
         wording = Wording(tuple(f"option {arm}" for arm in range(policy.arms)), "trial")
         for kind, run in self._runs(policy):
-            for _ in self._play(run, kind):
+            for _ in self._play(run, kind, pulls=min(policy.max_pulls, 3 * policy.arms)):
                 losses, upcoming, asked = policy.expected_losses(run.state), policy.upcoming(run.state), run.ask()
                 assert losses is None or len(losses) == policy.arms, f"{policy} has {losses} for {policy.arms} arms"
                 if upcoming is not None:
