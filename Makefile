@@ -9,6 +9,7 @@ INSTALLED := .venv/.installed
 # One worker more than there are processors: some tests wait for processes, disks and clocks.
 WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test: $(INSTALLED) browser
+	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
 	@command -v chromium >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \
 	  $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
