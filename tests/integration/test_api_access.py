@@ -40,7 +40,10 @@ ROUTES: dict[tuple[str, str], Role | None] = {
         for path in ("status", "recommendation", "explain", "pending", "history", "check", "export")
     },
     **{("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER for path in ("ask", "tell", "tell-many", "fail", "add")},
-    **{("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN for path in ("pause", "resume", "stop", "retire")},
+    **{
+        ("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN
+        for path in ("pause", "resume", "stop", "retire", "describe")
+    },
 }
 
 

@@ -203,6 +203,11 @@ def test_buttons_work(server: Server) -> None:
     assert study.status().state == "paused"
     press("resume")
     assert study.status().state == "running"
+    press("describe", description="Which ad\nsells <b>best</b>?")
+    assert study.status().description == "Which ad sells <b>best</b>?"
+    assert "Which ad sells &lt;b&gt;best&lt;/b&gt;?" in browser.get("/studies/buttons").text
+    press("describe", description="")
+    assert study.status().description is None
     press("retire", arm="A", reason="out of stock")
     assert study.explain() == ["A was retired: out of stock", "only B is left"]
     refused = press("retire", arm="B", reason="too")
@@ -221,7 +226,7 @@ def test_a_lesser_role_sees_no_buttons_and_cannot_use_them(server: Server, role:
     assert "Pause" not in page
     assert "/new" not in browser.get("/").text
     assert browser.get("/new").status_code == 403
-    for path in ("/new", *(f"/studies/ads/{button}" for button in ("pause", "resume", "stop", "retire"))):
+    for path in ("/new", *(f"/studies/ads/{button}" for button in ("pause", "resume", "stop", "retire", "describe"))):
         response = browser.post(path, data={"csrf": find_token(browser)})
         assert response.status_code == 403
         assert f"This requires the role admin; a {role} has the role {role}." in response.text

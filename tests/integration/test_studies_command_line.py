@@ -143,6 +143,10 @@ def test_retire_and_delete(tmp_path: Path) -> None:
     study = dbcare.create_study(
         "ads", ["A", "B", "C"], price=1, value=1000, binary=True, storage=make_address(tmp_path)
     )
+    assert run(tmp_path, "describe", "ads", "Which ad sells best?") == ""
+    assert "about: Which ad sells best?\n" in run(tmp_path, "status", "ads")
+    assert run(tmp_path, "describe", "ads") == ""
+    assert study.status().description is None
     assert run(tmp_path, "retire", "ads", "B", "--reason", "sold out") == ""
     assert study.status().arms[1].left == "retired: sold out"
     assert "no longer active: B retired: sold out\n" in run(tmp_path, "status", "ads")

@@ -23,6 +23,7 @@ for panel, commands in {
         reports.explain,
         reports.export,
         reports.studies,
+        studies.describe,
         studies.pause,
         studies.resume,
         studies.retire,

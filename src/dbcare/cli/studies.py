@@ -126,6 +126,21 @@ def tell(
     print_done(study, shape, f"Recorded: trial {trial}, {outcome}. {verdict}")
 
 
+def describe(
+    name: Name,
+    storage: Storage,
+    text: Annotated[str | None, typer.Argument(help="The new description. Default: remove it.")] = None,
+    shape: Shape = Format.TABLE,
+) -> None:
+    """Change a study's description."""
+    import dbcare
+
+    with friendly_errors():
+        study = dbcare.load_study(name, storage)
+        study.describe(text)
+    print_done(study, shape, f"Described {name}." if text else f"Removed the description of {name}.")
+
+
 def pause(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Hand out no trials until `resume`; rewards are still accepted."""
     import dbcare

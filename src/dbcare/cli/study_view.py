@@ -70,6 +70,7 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
     width = max(len(arm.name) for arm in status.arms)
     return [
         f"{status.name}: {status.state}; {format_counts(status)}",
+        *([] if status.description is None else [f"about: {status.description}"]),
         *(
             f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_format_mean(arm):>10}  ({_format_interval(arm)})"
             for arm, share in zip(status.arms, shares(status), strict=True)
@@ -86,6 +87,8 @@ def show(console: Console, settings: Settings, status: Status, choice: Recommend
     console.print(
         Text.assemble((status.name, "bold"), "  ", (status.state, STYLES[status.state]), f"  {format_counts(status)}")
     )
+    if status.description is not None:
+        console.print(Text(status.description, style="italic"))
     console.print(_make_table(console, status, choice))
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)

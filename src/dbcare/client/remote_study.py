@@ -90,6 +90,9 @@ class RemoteStudy(Study):
     def _stop(self, reason: str) -> None:
         self._post("stop", {"reason": reason})
 
+    def _describe(self, description: str | None) -> None:
+        self._post("describe", {"description": description})
+
     def _retire(self, arm: int, reason: str) -> None:
         self._post("retire", {"arm": self.settings.arms[arm], "reason": reason}, once=True)
 

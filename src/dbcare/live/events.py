@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     RESUMED = "resumed"
     RETIRED = "retired"  # an arm was withdrawn; `note` is the reason
     STOPPED = "stopped"  # by a person; `note` is the reason
+    DESCRIBED = "described"  # `note` is the new description, if any
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ class Ledger:
         self.spent = 0.0
         self.workers: dict[str, int] = {}  # who asked recently, and for which trial
         self.interrupted = False  # whether the last trial counted had no reward
+        self.description = settings.description
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
@@ -80,6 +81,8 @@ class Ledger:
             self.spent += self.settings.costs[event.arm] if event.charged else 0.0
         elif event.kind is EventKind.STOPPED:
             self.ended = self.ended or event.note
+        elif event.kind is EventKind.DESCRIBED:
+            self.description = event.note
         elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
             self._advance()
@@ -220,6 +223,7 @@ class Ledger:
             "spent": self.spent,
             "workers": self.workers,
             "interrupted": self.interrupted,
+            "description": self.description,
             "paused": self.paused,
             "ended": self.ended,
         }
@@ -238,5 +242,6 @@ class Ledger:
         ledger.history = History(**plain["history"])
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])
+        ledger.description = plain.get("description", settings.description)  # summaries from before have none
         ledger._soonest = -math.inf  # looked up when asked for
         return ledger

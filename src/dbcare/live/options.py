@@ -16,6 +16,7 @@ from dbcare.risk import Loss
 DIRECTIONS = ("maximize", "minimize")
 MAX_ARMS_PER_REQUEST = 1000
 MAX_NAME_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 500
 
 
 def _live_policies() -> list[str]:

@@ -139,6 +139,7 @@ def make_status(name: str, ledger: Ledger, now: float) -> Status:
         expected_loss=_in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
         notes=list_contradictions(ledger),
+        description=ledger.description,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack
 
 from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.options import DIRECTIONS, StudyOptions
+from dbcare.live.options import DIRECTIONS, MAX_DESCRIPTION_LENGTH, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
@@ -59,12 +59,14 @@ class Settings:
     max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
     timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
     seed: int = 0
+    description: str | None = field(default=None, compare=False)  # the first one: it may be edited since
 
     def __post_init__(self) -> None:
         POLICIES.entry(self.policy, live=True)
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
         validation.text("unit", self.unit)
+        check_description(self.description)
         if not isinstance(self.binary, bool):
             raise InvalidValueError(f"`binary` must be True or False but got {self.binary!r}.")
         if self.binary and (self.sigma is not None or self.bounds not in (None, BINARY)):
@@ -178,10 +180,17 @@ class Settings:
     def differences(self, other: Settings) -> list[str]:
         """List what differs, each as "cost: 1 given, 2 stored"."""
         return [
-            f"{field.name}: {getattr(self, field.name)!r} given, {getattr(other, field.name)!r} stored"
-            for field in fields(self)
-            if getattr(self, field.name) != getattr(other, field.name)
+            f"{entry.name}: {getattr(self, entry.name)!r} given, {getattr(other, entry.name)!r} stored"
+            for entry in fields(self)
+            if entry.compare and getattr(self, entry.name) != getattr(other, entry.name)
         ]
+
+
+def check_description(description: str | None) -> str | None:
+    """Return a description, if it is valid; None for none."""
+    if description is None:
+        return None
+    return validation.text("description", description, longest=MAX_DESCRIPTION_LENGTH)
 
 
 def _check_names(arms: Any) -> tuple[str, ...]:

@@ -123,6 +123,8 @@ class Status:
         Why the study stopped, or what it is waiting for.
     notes : tuple of str
         One sentence per assumption that the data contradict.
+    description : str or None
+        What the study is about.
 
     Examples
     --------
@@ -146,6 +148,7 @@ class Status:
     expected_loss: float | None
     reason: str
     notes: tuple[str, ...]
+    description: str | None = None
 
 
 @dataclass(frozen=True)

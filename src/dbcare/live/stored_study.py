@@ -121,6 +121,9 @@ class StoredStudy(Study):
     def _stop(self, reason: str) -> None:
         self._record(EventKind.STOPPED, reason)
 
+    def _describe(self, description: str | None) -> None:
+        self._record(EventKind.DESCRIBED, description)
+
     def _record(self, kind: EventKind, note: str | None = None) -> None:
         with self._ledger.transaction(write=True) as transaction:
             transaction.record(Event(kind, time.time(), note=note))

@@ -11,7 +11,7 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.leases import DEFAULT_LEASE, Lease
-from dbcare.live.settings import Settings
+from dbcare.live.settings import Settings, check_description
 from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.trial import Trial, get_trial_number
 
@@ -231,6 +231,14 @@ class Study(ABC):
     @abstractmethod
     def _stop(self, reason: str) -> None:
         """Stop the study; the reason has been checked."""
+
+    def describe(self, description: str | None) -> None:
+        """Change the description, which `status` and the dashboard show; None removes it."""
+        self._describe(check_description(description))
+
+    @abstractmethod
+    def _describe(self, description: str | None) -> None:
+        """Change the description, which has been checked."""
 
     def retire(self, arm: str, reason: str = "withdrawn") -> None:
         """Withdraw an arm for a reason outside the study.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dbcare.live.options import MAX_NAME_LENGTH
+from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
 from dbcare.live.status import Recommendation, Status
 from dbcare.live.study import MAX_REASON_LENGTH, Study
 
@@ -150,6 +150,14 @@ class Stop(BaseModel):
     model_config = strict(reason="the campaign is over")
 
     reason: Reason = "stopped by hand"
+
+
+class Describe(BaseModel):
+    """A study's new description; null removes it."""
+
+    model_config = strict(description="Which headline sells best this spring?")
+
+    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)] | None
 
 
 class Retire(BaseModel):

@@ -150,6 +150,11 @@ class StudyRoutes:
             """Stop the study for good."""
             study.stop(why.reason)
 
+        @self._post("describe")
+        def describe(study: Controlled, what: schemas.Describe) -> None:
+            """Change the description."""
+            study.describe(what.description)
+
         @self._post("retire")
         def retire(study: Controlled, which: schemas.Retire) -> None:
             """Retire an arm; the study continues as if it had never existed."""

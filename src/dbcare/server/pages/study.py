@@ -72,6 +72,10 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
     def stop(name: str, reason: Text = "") -> Response:
         return act(name, lambda study: study.stop(reason))
 
+    @router.post("/studies/{name}/describe", dependencies=[admin])
+    def describe(name: str, description: Text = "") -> Response:
+        return act(name, lambda study: study.describe(" ".join(description.split()) or None))
+
     @router.post("/studies/{name}/retire", dependencies=[admin])
     def retire(name: str, arm: Text = "", reason: Text = "") -> Response:
         return act(name, lambda study: study.retire(arm, reason))

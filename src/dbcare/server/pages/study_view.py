@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
@@ -42,6 +43,7 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
     }
     return {
         "state": render_part("state", state=status.state),
+        "description": render_part("description", description=status.description),
         "announcement": render_part("announcement", choice=choice, status=status),
         "sentence": render_part("sentence", choice=choice, status=status, money=money),
         "figures": render_part("figures", status=status, money=money),
@@ -60,6 +62,7 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
             visitor=visitor,
             may_change=visitor.role.allows(Role.ADMIN),
             retirable=_list_retirable(status),
+            max_description=MAX_DESCRIPTION_LENGTH,
         ),
         "pending": render_part("pending", pending=pending[:MAX_PENDING], more=max(0, len(pending) - MAX_PENDING)),
         "log": render_part("log", sentences=study.explain()),
