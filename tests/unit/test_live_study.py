@@ -46,6 +46,29 @@ def test_a_summary_equals_the_replay() -> None:
         assert copy.next_arm() == ledger.next_arm()
 
 
+def test_a_description_is_not_a_setting() -> None:
+    """Loading with another one is fine and changes nothing; the latest one survives summaries and replays."""
+    store = MemoryStore()
+    options: dict[str, Any] = {"arms": NAMES, "cost": 1e-7, "sigma": 1.0, "storage": store, "load_if_exists": True}
+    study = create_study("s", description="first", **options)
+    assert create_study("s", description="another", **options).status().description == "first"
+    assert create_study("s", **options).status().description == "first"
+    study.describe("second")
+    draw = draw_rewards(2, gap=0.0)
+    for _ in range(EVENTS_PER_SUMMARY):
+        trial = study.ask()
+        assert trial is not None
+        study.tell(trial, draw(trial.arm))
+    with store.session("s", write=False) as session:
+        summary = session.summary()
+    assert summary is not None
+    assert summary[1]["description"] == "second"
+    assert StoredStudy(store, "s").status().description == "second"
+    study.retire("A")
+    assert StoredStudy(store, "s").status().description == "second"
+    assert study.check() > EVENTS_PER_SUMMARY
+
+
 def test_opening_a_study_starts_from_its_summary() -> None:
     """A summary that does not follow from the events is found by `check`."""
     store = MemoryStore()

@@ -95,6 +95,15 @@ class ReplayOptions(TypedDict, total=False):
 class StudyOptions(ReplayOptions, total=False):
     """All options of a study."""
 
+    description: Annotated[
+        str | None,
+        Option(
+            OptionKind.TEXT,
+            "What the study is about, shown with its status. It can be edited later.",
+            longest=MAX_DESCRIPTION_LENGTH,
+            label="Description",
+        ),
+    ]
     max_spend: Annotated[
         float | None,
         Option(

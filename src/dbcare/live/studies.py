@@ -32,6 +32,7 @@ def create_study(
     policy: str = Settings.policy,
     storage: str | Store | None = None,
     load_if_exists: bool = False,
+    description: str | None = None,
     max_spend: float | None = None,
     max_ahead: int | None = None,
     timeout_reward: float | None = None,
@@ -70,6 +71,8 @@ def create_study(
         your own. Default: the environment variable DBCARE_STORAGE, or else the memory of this process.
     load_if_exists : bool
         Whether to load a study of that name if it exists with the same settings.
+    description : str, optional
+        What the study is about, at most 500 characters. `Study.describe` changes it; `load_if_exists` ignores it.
     max_spend : float, optional
         Stop the study before it spends more than this: in money, or in units of the loss without a `value`.
     max_ahead : int, optional

@@ -7,9 +7,10 @@ import uuid
 
 import numpy as np
 
+from dbcare.errors import InvalidValueError
 from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.policies.registry import DEFAULT_POLICY
-from dbcare.testing.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_rounds
+from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_rounds
 
 
 class Reporting(Checks):
@@ -48,6 +49,19 @@ class Reporting(Checks):
         assert (settings.sigma, settings.bounds, settings.direction) == (None, (-1.0, 3.0), "minimize")
         assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (0.5, 7, 0.5)
         assert (settings.unit, settings.seed, settings.policy) == ("EUR", 11, DEFAULT_POLICY)
+
+    def test_a_description_is_shown_and_can_be_edited(self) -> None:
+        """It is part of the status, and None without one."""
+        study = self.make_study(description="Which page sells best?")
+        assert study.status().description == "Which page sells best?"
+        study.describe("Which page sells best \N{SNOWMAN} in winter?")
+        assert study.status().description == "Which page sells best \N{SNOWMAN} in winter?"
+        for wrong in ("", "x" * 501, "two\nlines"):
+            message = catch_error(InvalidValueError, lambda wrong=wrong: study.describe(wrong))  # type: ignore[misc]
+            assert message.startswith("`description` must be a string of 1 to 500 printable characters")
+        study.describe(None)
+        assert study.status().description is None
+        assert self.make_study().status().description is None
 
     def test_sentences_name_the_arms(self) -> None:
         """Explanations and reasons use the names of arms, not their numbers."""
