@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
+from dbcare.live.leases import format_duration
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
@@ -130,7 +131,7 @@ def _make_table(console: Console, status: Status, choice: Recommendation) -> Tab
         ]
         if len(table.columns) > len(cells):
             known = None not in (axis, arm.mean, arm.interval)
-            cells.append(draw_interval(arm.mean, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]
+            cells.append(draw_interval(arm.mean, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]  # `known` says so
         table.add_row(*cells, style=style)
     return table
 
@@ -148,14 +149,6 @@ def format_spending(settings: Settings, choice: Recommendation) -> str:
         return spent
     loss = Money(choice.expected_loss, settings.currency)
     return f"{spent}; expected loss of {'the choice' if choice.final else 'stopping now'}: {loss}"
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits."""
-    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _format_mean(arm: ArmStatus) -> str:

@@ -30,7 +30,7 @@ import dbcare
 try:
     import fcntl
 except ImportError:  # on Windows, where two processes may both compile a kernel
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 

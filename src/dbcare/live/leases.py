@@ -13,6 +13,7 @@ Lease = str | float | timedelta | None
 DEFAULT_LEASE = "30m"
 SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_LEASE_SECONDS = 3650 * 86400.0
+LONG_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
 
 
@@ -33,3 +34,11 @@ def parse_lease(lease: Any) -> float | None:
     if seconds > MAX_LEASE_SECONDS:
         raise InvalidValueError(f"`lease` must be at most ten years, or None for no limit, but got {lease!r}.")
     return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit that fits, such as "29 min"."""
+    for size, unit in LONG_UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

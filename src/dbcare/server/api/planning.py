@@ -29,7 +29,7 @@ def make_routes(gate: Gate) -> APIRouter:
     @router.post("/plan", dependencies=[Depends(gate.needs(Role.VIEWER))])
     async def make_plan(wanted: PlanFor) -> dict[str, Any]:  # type: ignore[valid-type]  # built from options
         """Plan an experiment as `dbcare.plan` does: a row per gap and policy, and advice in sentences."""
-        options: dict[str, Any] = wanted.model_dump()  # type: ignore[attr-defined]
+        options: dict[str, Any] = wanted.model_dump()  # type: ignore[attr-defined]  # as above
         price = Risk.simple_regret(options["cost"], price=options["price"], value=options["value"])
         if (lowest := min(price.costs(options["arms"]))) < MIN_COST:
             raise InvalidValueError(f"`cost` must be at least {MIN_COST:g} here but got {lowest:g}.")

@@ -123,7 +123,7 @@ class StudyRoutes:
         @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
         def create(new: NewStudy, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # built from options
             """Create a study. With an Idempotency-Key, returns the existing study if its settings match."""
-            options = new.model_dump()  # type: ignore[attr-defined]
+            options = new.model_dump()  # type: ignore[attr-defined]  # as above
             return schemas.StudyOut.from_study(create_in(studies.store, load_if_exists=key is not None, **options))
 
         @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)

@@ -43,7 +43,7 @@ def _as_typed(named: NamedOption) -> str:
 
 StudyForm: type[BaseModel] = create_model(  # with everything as it was typed
     "StudyForm",
-    **{name: (Typed, default) for name, default in OWN_FIELDS.items()},  # type: ignore[call-overload]
+    **{name: (Typed, default) for name, default in OWN_FIELDS.items()},  # type: ignore[call-overload]  # names known at run time
     **{name: (Typed, _as_typed(named)) for name, named in OPTIONS.items() if name not in WITHOUT_FIELD},
 )
 

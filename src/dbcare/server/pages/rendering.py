@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 import dbcare
 from dbcare.errors import DbcareError
+from dbcare.live.leases import format_duration
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import files, formatting
@@ -44,7 +45,7 @@ templates.filters |= {
     "segment": quote_segment,
     "number": formatting.format_number,
     "count": formatting.format_count,
-    "duration": formatting.format_duration,
+    "duration": format_duration,
 }
 
 

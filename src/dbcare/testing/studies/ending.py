@@ -93,7 +93,7 @@ class Ending(Checks):
         assert study.recommendation().verdict == "only one left"
         assert study.explain()[-1] == "only A is left"
         for arm in ("A", "B"):
-            message = catch_error(InvalidValueError, lambda arm=arm: study.retire(arm))  # type: ignore[misc]
+            message = catch_error(InvalidValueError, lambda arm=arm: study.retire(arm))  # type: ignore[misc]  # binds the value
             assert message == f"`arm` must be an active arm (A) and not the only one but got {arm!r}."
 
     def test_rewards_of_a_retired_arm_are_recorded_and_charged(self) -> None:

@@ -57,7 +57,7 @@ class Reporting(Checks):
         study.describe("Which page sells best \N{SNOWMAN} in winter?")
         assert study.status().description == "Which page sells best \N{SNOWMAN} in winter?"
         for wrong in ("", "x" * 501, "two\nlines"):
-            message = catch_error(InvalidValueError, lambda wrong=wrong: study.describe(wrong))  # type: ignore[misc]
+            message = catch_error(InvalidValueError, lambda wrong=wrong: study.describe(wrong))  # type: ignore[misc]  # binds the value
             assert message.startswith("`description` must be a string of 1 to 500 printable characters")
         study.describe(None)
         assert study.status().description is None
