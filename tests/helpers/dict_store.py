@@ -24,8 +24,9 @@ class DictSession(StoreSession):
         rows = self.document["events"][position:]
         return [(place, _parse_event(row)) for place, row in enumerate(rows, start=position + 1)]
 
-    def events_of_trial(self, trial: int) -> list[Event]:
-        return [_parse_event(row) for row in self.document["events"] if row["trial"] == trial]
+    def events_of_trials(self, first: int, last: int) -> list[Event]:
+        rows = [row for row in self.document["events"] if first <= row["trial"] <= last]
+        return [_parse_event(row) for row in sorted(rows, key=lambda row: row["trial"])]
 
     def events_with_note(self, note: str) -> list[Event]:
         return [_parse_event(row) for row in self.document["events"] if row["note"] == note]

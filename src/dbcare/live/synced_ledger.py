@@ -31,7 +31,7 @@ class Transaction:
 
     def events_of_trial(self, trial: int) -> list[Event]:
         """Return everything that happened to a trial."""
-        return self.session.events_of_trial(trial) + [event for event in self.recorded if event.trial == trial]
+        return self.session.events_of_trials(trial, trial) + [event for event in self.recorded if event.trial == trial]
 
     @property
     def retires_an_arm(self) -> bool:

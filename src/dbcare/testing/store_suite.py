@@ -101,7 +101,9 @@ class StoreSuite:
             assert [event for _, event in placed] == EVENTS
             assert [position for position, _ in placed] == list(range(1, len(EVENTS) + 1))
             assert [event for _, event in session.events_after(placed[1][0])] == EVENTS[2:]
-            assert session.events_of_trial(2) == EVENTS[2:4]
+            assert session.events_of_trials(2, 2) == EVENTS[2:4]
+            in_order = sorted((event for event in EVENTS if event.trial in (1, 2)), key=lambda event: event.trial)
+            assert session.events_of_trials(1, 2) == in_order
         with store.session("two", write=False) as session:
             assert session.events_after(0) == []
 
@@ -176,7 +178,7 @@ class StoreSuite:
             assert session.events_after(0) == list(zip(positions, events, strict=True))
             assert session.events_after(positions[-2]) == [(positions[-1], events[-1])]
             assert session.events_after(positions[-1]) == []
-            assert session.events_of_trial(4321) == [events[4320]]
+            assert session.events_of_trials(4321, 4321) == [events[4320]]
         with store.session("two", write=True) as session:
             assert session.append(EVENTS[:1]) > [positions[-1]]
 

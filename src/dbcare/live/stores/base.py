@@ -38,8 +38,8 @@ class StoreSession(ABC):
         """Return the events after `position`, in order."""
 
     @abstractmethod
-    def events_of_trial(self, trial: int) -> list[Event]:
-        """Return the events of one trial, in order."""
+    def events_of_trials(self, first: int, last: int) -> list[Event]:
+        """Return the events of trials `first` to `last`, trial by trial, each in order."""
 
     @abstractmethod
     def events_with_note(self, note: str) -> list[Event]:

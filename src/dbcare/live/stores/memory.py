@@ -27,8 +27,9 @@ class _MemoryStudy(StoreSession):
     def events_after(self, position: int) -> list[PlacedEvent]:
         return list(enumerate(self.events[position:], start=position + 1))
 
-    def events_of_trial(self, trial: int) -> list[Event]:
-        return [event for event in self.events if event.trial == trial]
+    def events_of_trials(self, first: int, last: int) -> list[Event]:
+        chosen = (event for event in self.events if first <= event.trial <= last)
+        return sorted(chosen, key=lambda event: event.trial)
 
     def events_with_note(self, note: str) -> list[Event]:
         return [event for event in self.events if event.note == note]

@@ -41,13 +41,18 @@ class Statements:
         columns = [events.c.position, *(events.columns[name] for name in FIELDS)]
         own = sa.select(*columns).where(events.c.study == sa.bindparam("own")).order_by(events.c.position)
         self.events_after = self._text(own.where(events.c.position > sa.bindparam("after")))
-        self.events_of_trial = self._text(own.where(events.c.trial == sa.bindparam("number")))
-        self.events_with_note = self._text(own.where(events.c.note == sa.bindparam("words")))
+        in_range = events.c.trial.between(sa.bindparam("first"), sa.bindparam("last"))
+        by_trial = own.where(in_range).order_by(None).order_by(events.c.trial, events.c.position)
+        self.events_of_trials = self._text(by_trial, "events_of_trials")
+        self.events_with_note = self._text(own.where(events.c.note == sa.bindparam("words")), "events_with_notes")
         self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == sa.bindparam("own")))
         self.append = self._text(sa.insert(events))
 
-    def _text(self, statement: sa.Executable) -> str:
-        return str(statement.compile(dialect=self.dialect))  # type: ignore[attr-defined]  # all of these have it
+    def _text(self, statement: sa.Executable, index: str | None = None) -> str:
+        text = str(statement.compile(dialect=self.dialect))  # type: ignore[attr-defined]  # all of these have it
+        if index is not None and self.dialect.name == "sqlite":  # which would rather read the whole study
+            text = text.replace(f"FROM {events.name}", f"FROM {events.name} INDEXED BY {index}")
+        return text
 
 
 class SqlSession(StoreSession):
@@ -65,8 +70,8 @@ class SqlSession(StoreSession):
         self.last = placed[-1][0] if placed else max(position, self.last or 0)
         return placed
 
-    def events_of_trial(self, trial: int) -> list[Event]:
-        return [event for _, event in self._events(self.store.statements.events_of_trial, trial)]
+    def events_of_trials(self, first: int, last: int) -> list[Event]:
+        return [event for _, event in self._events(self.store.statements.events_of_trials, first, last)]
 
     def events_with_note(self, note: str) -> list[Event]:
         return [event for _, event in self._events(self.store.statements.events_with_note, note)]
@@ -94,8 +99,8 @@ class SqlSession(StoreSession):
         if changed.rowcount == 0:
             self.connection.execute(sa.insert(summaries).values(study=self.study, **values))
 
-    def _events(self, statement: str, condition: int | str) -> list[PlacedEvent]:
-        rows: Iterable[Any] = self._run(statement, (self.study, condition))
+    def _events(self, statement: str, *conditions: int | str) -> list[PlacedEvent]:
+        rows: Iterable[Any] = self._run(statement, (self.study, *conditions))
         try:
             return [
                 (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
