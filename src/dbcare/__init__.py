@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
     from dbcare.live.settings import Settings as Settings
+    from dbcare.live.standing import Standing as Standing
+    from dbcare.live.status import Activity as Activity
     from dbcare.live.status import ArmStatus as ArmStatus
     from dbcare.live.status import HistoryPoint as HistoryPoint
     from dbcare.live.status import Pending as Pending
@@ -36,8 +38,10 @@ if TYPE_CHECKING:
     from dbcare.live.status import Status as Status
     from dbcare.live.stores.base import Store as Store
     from dbcare.live.stores.base import StoreSession as StoreSession
+    from dbcare.live.stores.base import StudyRecord as StudyRecord
     from dbcare.live.studies import create_study as create_study
     from dbcare.live.studies import delete_study as delete_study
+    from dbcare.live.studies import find_studies as find_studies
     from dbcare.live.studies import list_studies as list_studies
     from dbcare.live.studies import load_study as load_study
     from dbcare.live.study import Study as Study
@@ -95,6 +99,8 @@ _HOME = {
     "read_log": "live.log_file",
     "Replay": "live.replay",
     "replay_log": "live.replay",
+    "Standing": "live.standing",
+    "Activity": "live.status",
     "ArmStatus": "live.status",
     "HistoryPoint": "live.status",
     "Pending": "live.status",
@@ -103,8 +109,10 @@ _HOME = {
     "Settings": "live.settings",
     "Store": "live.stores.base",
     "StoreSession": "live.stores.base",
+    "StudyRecord": "live.stores.base",
     "create_study": "live.studies",
     "delete_study": "live.studies",
+    "find_studies": "live.studies",
     "list_studies": "live.studies",
     "load_study": "live.studies",
     "Study": "live.study",

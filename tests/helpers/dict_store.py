@@ -10,7 +10,8 @@ from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
 from dbcare.live.events import Event, EventKind
-from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
+from dbcare.live.standing import Standing
+from dbcare.live.stores.base import PlacedEvent, Store, StoreSession, StudyRecord
 
 
 class DictSession(StoreSession):
@@ -20,8 +21,8 @@ class DictSession(StoreSession):
         super().__init__(document["identity"])
         self.document = document
 
-    def events_after(self, position: int) -> list[PlacedEvent]:
-        rows = self.document["events"][position:]
+    def events_after(self, position: int, limit: int | None = None) -> list[PlacedEvent]:
+        rows = self.document["events"][position:][:limit]
         return [(place, _parse_event(row)) for place, row in enumerate(rows, start=position + 1)]
 
     def events_of_trials(self, first: int, last: int) -> list[Event]:
@@ -44,6 +45,9 @@ class DictSession(StoreSession):
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         self.document["summary"] = {"position": position, "state": plain}
 
+    def save_standing(self, standing: Standing) -> None:
+        self.document["standing"] = asdict(standing)
+
 
 class DictStore(Store):
     """Studies as JSON documents by name. Writers take turns; readers use the document as it was when they began."""
@@ -60,24 +64,28 @@ class DictStore(Store):
         other._documents, other._lock = self._documents, self._lock
         return other
 
-    def create(self, name: str, settings: dict[str, Any], at: float) -> None:
+    def create(
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+    ) -> None:
         document = {
             "identity": secrets.randbits(62),
             "created": at,
+            "created_by": by,
             "settings": settings,
             "events": [],
             "summary": None,
+            "standing": None if standing is None else asdict(standing),
         }
         with self._lock:
             if name in self._documents:
                 raise StudyExistsError(f"Study {name!r} already exists.")
             self._documents[name] = json.dumps(document)
 
-    def identity(self, name: str) -> int:
-        return int(self._read(name)["identity"])
-
-    def settings(self, name: str) -> dict[str, Any]:
-        return dict(self._read(name)["settings"])
+    def record(self, name: str) -> StudyRecord:
+        document = self._read(name)
+        known = {field: document[field] for field in ("identity", "settings", "created", "created_by")}
+        standing = document["standing"]
+        return StudyRecord(name, **known, standing=None if standing is None else Standing(**standing))
 
     def names(self) -> list[str]:
         return list(self._documents)

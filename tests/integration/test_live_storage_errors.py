@@ -15,7 +15,7 @@ from helpers.postgres import Server
 
 import dbcare
 from dbcare import Study
-from dbcare.errors import StorageError
+from dbcare.errors import StorageError, StudyNotFoundError
 from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
 
@@ -56,6 +56,11 @@ def run_python(code: str) -> str:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `dbcare` with these arguments in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "dbcare", *arguments], capture_output=True, text=True, check=False)
 
 
 def hash_file(path: Path) -> str:
@@ -178,7 +183,9 @@ def test_a_newer_version_is_left_unchanged(study: Study, path: Path) -> None:
         connection.commit()
         connection.execute("PRAGMA journal_mode = DELETE")
     before = hash_file(path)
-    with pytest.raises(StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads version 1"):
+    with pytest.raises(
+        StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads versions 1 to 2"
+    ):
         SqlStore(f"sqlite:///{path}")
     assert hash_file(path) == before
 
@@ -241,17 +248,117 @@ def test_corrupted_contents(study: Study, path: Path, change: str) -> None:
         dbcare.load_study("s", f"sqlite:///{path}?timeout=0.5").status()
 
 
+def test_a_file_that_is_moved_and_moved_back(study: Study, path: Path) -> None:
+    """Whatever is done meanwhile, no file is created in its place, and the log with the latest rewards stays."""
+    address, away = f"sqlite:///{path}?timeout=0.5", path.with_name("away.db")
+    fill(study, 30)
+    path.rename(away)
+    log = path.with_name("live.db-wal")
+    assert log.stat().st_size > 0
+    attempts = (study.should_stop, study.ask, lambda: study.tell(1, 0.25), lambda: dbcare.load_study("s", address))
+    for attempt in attempts:
+        with pytest.raises(StorageError, match="was moved or deleted while it was in use; move it back and retry"):
+            attempt()
+    create = "import dbcare; dbcare.create_study('t', ['A', 'B'], cost=1e-9, sigma=1.0, storage={!r})"
+    for command in (("status", "s"), ("studies",), ("export", "s"), ("storage", "check"), ("ask", "s"), ("stop", "s")):
+        result = run_command(*command, "--storage", f"sqlite:///{path}")
+        assert result.returncode == 2
+        assert "live.db does not exist; create a study there, or correct the address." in result.stderr
+    result = subprocess.run(
+        [sys.executable, "-c", create.format(f"sqlite:///{path}")], capture_output=True, check=False
+    )
+    assert b"live.db is missing, but" in result.stderr  # and creating one would remove its log
+    with pytest.raises(StorageError, match=r"live\.db-wal, with its latest changes, is there; move the file back"):
+        dbcare.create_study("t", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+    assert not path.exists()
+    away.rename(path)
+    assert count_told(study) == count_told(dbcare.load_study("s", f"sqlite:///{path}")) == 32
+    fill(study, 1)
+    study.check()
+    open_store(f"sqlite:///{path}").close()
+
+
+def test_a_file_that_is_moved_after_a_crash(path: Path) -> None:
+    """The log outlives its process; nothing that a stranger to the study does removes it."""
+    run_python(f"""
+import os, signal, dbcare
+study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=40, storage="sqlite:///{path}")
+study.tell_many((trial, 0.25) for trial in study.ask(30))
+os._exit(0)
+""")
+    away = path.rename(path.with_name("away.db"))
+    assert run_command("studies", "--storage", f"sqlite:///{path}").returncode == 2
+    keys = run_command("keys", "create", "--name", "me", "--role", "admin", "--storage", f"sqlite:///{path}")
+    assert "is missing, but" in keys.stderr
+    away.rename(path)
+    assert count_told(dbcare.load_study("s", f"sqlite:///{path}")) == 30
+    open_store(f"sqlite:///{path}").close()
+
+
+def test_a_file_that_is_replaced(study: Study, path: Path) -> None:
+    """Next to the log of the old file, a new one is not opened; without that log, it is taken as it is."""
+    address = f"sqlite:///{path}?timeout=0.5"
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(path.with_name("copy.db"))) as target:
+        source.backup(target)
+    fill(study, 10)
+    path.rename(old := path.with_name("old.db"))
+    path.with_name("copy.db").rename(path)
+    for attempt in (study.status, study.ask, lambda: study.tell(1, 0.25)):
+        with pytest.raises(StorageError, match=r"was replaced while it was in use, and .*live\.db-wal belongs to"):
+            attempt()
+    path.rename(path.with_name("copy.db"))
+    old.rename(path)  # as if nothing had happened
+    assert count_told(study) == 12
+    open_store(address).close()  # empties the log
+    path.rename(old)
+    path.with_name("copy.db").rename(path)
+    assert count_told(study) == 2
+    fill(study, 1)
+    study.check()
+
+
+def test_a_disk_that_is_unmounted(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run([*MOUNT, str(disk)], capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a disk")
+    address = f"sqlite:///{disk / 'live.db'}"
+    try:
+        study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, max_ahead=10, storage=address)
+        fill(study, 3)
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        subprocess.run(["mount", "--move", str(disk), str(elsewhere)], check=True)
+        for attempt in (study.ask, study.should_stop):
+            with pytest.raises(StorageError, match="was moved or deleted while it was in use"):
+                attempt()
+        assert list(disk.iterdir()) == []
+        subprocess.run(["mount", "--move", str(elsewhere), str(disk)], check=True)
+        fill(study, 1)
+        assert count_told(study) == 4
+    finally:
+        open_store(address).close()
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_a_file_removed_while_in_use(study: Study, path: Path) -> None:
-    """Nothing is written to the removed file."""
+    """Nothing is written to the removed file; once its log is gone too, a study can be created there again."""
+    address = f"sqlite:///{path}?timeout=0.5"
     path.unlink()
+    with pytest.raises(StorageError, match="was moved or deleted while it was in use"):
+        study.ask()
     for leftover in path.parent.glob("live.db-*"):
         leftover.unlink()
-    with pytest.raises(StorageError, match="has lost its tables; restore a backup"):
+    with pytest.raises(StorageError, match="was moved or deleted while it was in use"):
         study.ask()
-    recreated = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=f"sqlite:///{path}?timeout=0.5")
+    with pytest.raises(StorageError, match="was moved or deleted while it was in use"):
+        open_store(address).create("t", {}, 0.0)  # a store that was open does not create its file
+    recreated = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
     fill(recreated, 1)
     with closing(SqlStore(f"sqlite:///{path}")) as store, store.session("s", write=False) as session:
         assert len(session.events_after(0)) == 2
+    with pytest.raises(StudyNotFoundError, match="was deleted and re-created; load it again"):
+        study.ask()
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_retired_arm_is_treated_as_never_in_the_study(policy: str, seed: int) 
 def test_other_processes_learn_that_an_arm_was_retired() -> None:
     """They do even if an earlier summary is stored, and the next summary agrees with a replay."""
     study = create_memory_study(cost=1e-7)
-    other = StoredStudy(study._ledger._store, "s")
+    other = StoredStudy(study._ledger.store, "s")
     draw = draw_rewards(0, gap=0.0)
     for turn in range(2 * EVENTS_PER_SUMMARY):
         trial = study.ask()
@@ -65,7 +65,7 @@ def test_other_processes_learn_that_an_arm_was_retired() -> None:
             assert other.status().counted == EVENTS_PER_SUMMARY + 1
             other.retire("B")
     assert "B" not in {trial.arm for trial in other.ask(100)}
-    assert study.status().arms == other.status().arms == StoredStudy(study._ledger._store, "s").status().arms
+    assert study.status().arms == other.status().arms == StoredStudy(study._ledger.store, "s").status().arms
     assert other.check() > 4 * EVENTS_PER_SUMMARY
 
 
@@ -117,7 +117,7 @@ def test_retiring_an_arm_saves_a_summary_at_once() -> None:
     study = create_memory_study(cost=1e-9)
     study.add((("A", 0.0), ("B", 1.0), ("C", 2.0)) * 10)
     study.retire("B")
-    with study._ledger._store.session("s", write=False) as session:
+    with study._ledger.store.session("s", write=False) as session:
         summary = session.summary()
     assert summary is not None
     assert summary[0] == 61

@@ -254,7 +254,7 @@ def test_invalid_leases(lease: Any) -> None:
 def test_threads_that_open_one_address_share_its_store(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'shared.db'}"
     with ThreadPoolExecutor(8) as threads:
-        stores = list(threads.map(open_store, [address] * 16))
+        stores = list(threads.map(lambda place: open_store(place, create=True), [address] * 16))
     assert len({id(store) for store in stores}) == 1
     stores[0].close()
 

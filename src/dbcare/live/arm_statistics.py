@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 MAX_BLOCKS = 16  # an arm's rewards are summed in at least half as many blocks of equal length
 MAX_POINTS = 200  # a history keeps at least half as many points
+MAX_CURVE_POINTS = 40
 
 
 @dataclass
@@ -66,3 +67,9 @@ class History:
                 self.stride *= 2
             self.points.append(point())
         self.seen += 1
+
+    def curve(self) -> str:
+        """Return a few of the points as text, each the numbers of a point but its first, as `Standing.curve` says."""
+        step = -(-len(self.points) // MAX_CURVE_POINTS) or 1
+        chosen = self.points[::-step][::-1]  # with the last one
+        return ",".join(" ".join(f"{number:.4g}" for number in point[1:] if number is not None) for point in chosen)

@@ -16,7 +16,9 @@ from dbcare.live.arm_statistics import ArmStatistics, History
 from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
+from dbcare.live.status import Activity
 
+MAX_ACTIVITIES = 50  # what people did last
 RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
 RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
@@ -57,6 +59,7 @@ class Ledger:
         self.workers: dict[str, int] = {}  # who asked recently, and for which trial
         self.interrupted = False  # whether the last trial counted had no reward
         self.description = settings.description
+        self.activities: list[Activity] = []
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
@@ -73,6 +76,8 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Apply the next event; an arm that is retired must be among those the ledger was created with."""
+        if event.trial == 0:
+            self._note_activity(event)
         if event.kind is EventKind.ASKED:
             self._ask(event)
         elif event.kind in RESOLVED:
@@ -88,6 +93,11 @@ class Ledger:
             self._advance()
         else:
             self.paused = event.kind is EventKind.PAUSED
+
+    def _note_activity(self, event: Event) -> None:
+        arm = None if event.arm < 0 else self.settings.arms[event.arm]
+        self.activities.append(Activity(event.at, str(event.kind), arm, event.note, event.worker))
+        del self.activities[:-MAX_ACTIVITIES]
 
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
@@ -224,6 +234,7 @@ class Ledger:
             "workers": self.workers,
             "interrupted": self.interrupted,
             "description": self.description,
+            "activities": [asdict(activity) for activity in self.activities],
             "paused": self.paused,
             "ended": self.ended,
         }
@@ -243,5 +254,6 @@ class Ledger:
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])
         ledger.description = plain.get("description", settings.description)  # summaries from before have none
+        ledger.activities = [Activity(**activity) for activity in plain.get("activities", ())]  # likewise
         ledger._soonest = -math.inf  # looked up when asked for
         return ledger

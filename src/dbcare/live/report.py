@@ -8,9 +8,12 @@ from statistics import NormalDist
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
+from dbcare.live.standing import Standing
 from dbcare.live.status import RETIRED, ArmStatus, HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.stores.base import StudyRecord
 from dbcare.theory.normal import tail_of
 
+UNDECIDED = "undecided"  # the verdict until a study stops
 INTERVAL_LEVEL = 0.95  # as if the number of trials had been fixed in advance
 # A clear winner leaves the others no more than this chance in all. Among equal arms, studies by Breakeven then claim
 # that there is one in about 4 of 100 cases (two arms), or fewer (more arms).
@@ -78,7 +81,7 @@ def make_recommendation(ledger: Ledger) -> Recommendation:
         ledger.spent * (ledger.settings.value or 1.0),
         explain_state(ledger),
         final,
-        _verdict(ledger) if final else "undecided",
+        _verdict(ledger) if final else UNDECIDED,
     )
 
 
@@ -88,7 +91,7 @@ def _verdict(ledger: Ledger) -> str:
         return "only one left"
     if estimate_doubt(ledger, ledger.decision.recommended) <= MAX_CLEAR_DOUBT:
         return "clear winner"
-    return "too close to justify more trials" if ledger.decision.has_stopped else "undecided"
+    return "too close to justify more trials" if ledger.decision.has_stopped else UNDECIDED
 
 
 def estimate_doubt(ledger: Ledger, chosen: int) -> float:
@@ -122,12 +125,28 @@ def estimate_variance(ledger: Ledger, arm: int) -> float:
     return variance / statistics.trials
 
 
-def make_status(name: str, ledger: Ledger, now: float) -> Status:
+def make_standing(ledger: Ledger) -> Standing:
+    """Return how the study stands, for lists of studies."""
+    stopped = ledger.stopped
+    return Standing(
+        state="stopped" if stopped is not None else "paused" if ledger.paused else "running",
+        asked=ledger.asked,
+        counted=ledger.counted,
+        spent=ledger.spent * (ledger.settings.value or 1.0),
+        expected_loss=_in_money(ledger, ledger.expected_loss),
+        recommended=ledger.settings.arms[ledger.decision.recommended],
+        verdict=UNDECIDED if stopped is None else _verdict(ledger),
+        reason=stopped or "",
+        curve=ledger.history.curve(),
+    )
+
+
+def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
     """Return the state of the study."""
     waiting = [trial for trial in ledger.open.values() if trial.status is EventKind.ASKED]
     state = "stopped" if ledger.stopped is not None else "paused" if ledger.paused else "running"
     return Status(
-        name=name,
+        name=record.name,
         state=state,
         arms=list_arms(ledger),
         asked=ledger.asked,
@@ -140,6 +159,9 @@ def make_status(name: str, ledger: Ledger, now: float) -> Status:
         reason=explain_state(ledger),
         notes=list_contradictions(ledger),
         description=ledger.description,
+        created=record.created,
+        created_by=record.created_by,
+        activities=tuple(ledger.activities),
     )
 
 

@@ -125,6 +125,12 @@ class Status:
         One sentence per assumption that the data contradict.
     description : str or None
         What the study is about.
+    created : float or None
+        When the study was created, in seconds since 1970.
+    created_by : str or None
+        Name of the key it was created with.
+    activities : tuple of Activity
+        What people did to the study last, up to 50 of them.
 
     Examples
     --------
@@ -149,6 +155,42 @@ class Status:
     reason: str
     notes: tuple[str, ...]
     description: str | None = None
+    created: float | None = None
+    created_by: str | None = None
+    activities: tuple[Activity, ...] = ()
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Something that a person did to a study.
+
+    Parameters
+    ----------
+    at : float
+        When, in seconds since 1970.
+    what : str
+        "paused", "resumed", "described", "retired" or "stopped".
+    arm : str or None
+        The arm it concerns.
+    note : str or None
+        The reason, or the new description.
+    by : str or None
+        Name of the key it was done with; None for the library and the command line.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("activity example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> study.pause()
+    >>> study.status().activities[0].what
+    'paused'
+    """
+
+    at: float
+    what: str
+    arm: str | None
+    note: str | None
+    by: str | None
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
+import copy
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, UnknownPolicyError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.leases import Lease, parse_lease
-from dbcare.live.report import explain_decisions, list_history, list_pending, make_recommendation, make_status
+from dbcare.live.operations import StudyOperation
+from dbcare.live.report import (
+    explain_decisions,
+    list_history,
+    list_pending,
+    make_recommendation,
+    make_standing,
+    make_status,
+)
 from dbcare.live.settings import Settings
+from dbcare.live.standing import Standing
 from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.stores.base import Store
+from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.study import Study
-from dbcare.live.synced_ledger import SyncedLedger, Transaction
+from dbcare.live.synced_ledger import SyncedLedger
 from dbcare.live.tell import record_outcome
+from dbcare.live.transaction import Transaction
 from dbcare.live.trial import Trial
 from dbcare.policies.registry import POLICIES
+
+TRIALS_PER_PAGE = 2_000  # read in one transaction
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an ask brought: the trials handed out, and whether the study has stopped."""
+
+    trials: list[Trial]
+    stopped: bool
 
 
 class StoredStudy(Study):
@@ -24,93 +51,134 @@ class StoredStudy(Study):
 
     def __init__(self, store: Store, name: str) -> None:
         self.name = name
-        plain = store.settings(name)
-        if plain.get("policy") not in POLICIES:
+        record = store.record(name)
+        if record.settings.get("policy") not in POLICIES:
             raise UnknownPolicyError(
-                f"Study {name!r} uses the policy {plain.get('policy')!r}, which is not installed here."
+                f"Study {name!r} uses the policy {record.settings.get('policy')!r}, which is not installed here."
             )
-        self.settings = Settings.from_dict(plain)
-        self._ledger = SyncedLedger(store, name, self.settings)
+        self.settings = Settings.from_dict(record.settings)
+        self.record = record
+        self.commits = store.commits or GroupCommit()
+        self._ledger = SyncedLedger(store, name, self.settings, record.identity)
+        self._person: str | None = None
 
-    def _ask(
+    def on_behalf_of(self, person: str | None) -> StoredStudy:
+        """Return the same study, with what is done through it recorded under a person's name."""
+        study = copy.copy(self)
+        study._person = person
+        return study
+
+    def _write(self, act: Callable[[Transaction], Result], weight: int = 1) -> Result:
+        return self.commits.run(StudyOperation(self._ledger, act, weight))
+
+    def ask_later(
         self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> list[Trial]:
+    ) -> StudyOperation[Asked]:
+        """Return the operation that hands out trials; the arguments are those of `ask`, checked by `check_ask`."""
         duration = parse_lease(lease)
         fallback = self.settings.timeout_reward if timeout_reward is None else timeout_reward
         note = None if key is None else f"key: {key}"
-        with self._ledger.transaction(write=True) as transaction:
-            now = time.time()
+
+        def ask(transaction: Transaction) -> Asked:
+            ledger, now = transaction.ledger, time.time()
             expires = None if duration is None else now + duration
-            trials = self._asked_before(transaction, note)
-            if trials:
-                wanted = 0
-            self._expire(transaction, now)
-            while len(trials) < wanted and (arm := transaction.ledger.next_arm()) is not None:
-                number = transaction.ledger.asked + 1
-                event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, worker, note)
+            trials = [] if note is None else self._asked_before(transaction, note)
+            left = 0 if trials else wanted
+            for number in ledger.overdue(now):
+                trial = ledger.open[number]
+                transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
+            while left and (arm := ledger.next_arm()) is not None:
+                event = Event(EventKind.ASKED, now, ledger.asked + 1, arm, fallback, True, expires, worker, note)
                 transaction.record(event)
                 trials.append(self._make_trial(event))
-        return trials
+                left -= 1
+            return Asked(trials, not trials and ledger.stopped is not None)
 
-    def _asked_before(self, transaction: Transaction, note: str | None) -> list[Trial]:
-        events = [] if note is None else transaction.session.events_with_note(note)
+        return StudyOperation(self._ledger, ask, wanted)
+
+    def _asked_before(self, transaction: Transaction, note: str) -> list[Trial]:
+        events = transaction.events_with_note(note)
         return [self._make_trial(event) for event in events if event.kind is EventKind.ASKED]
 
     def _make_trial(self, event: Event) -> Trial:
         return Trial(event.trial, self.settings.arms[event.arm], event.expires)
 
-    @staticmethod
-    def _expire(transaction: Transaction, now: float) -> None:
-        for number in transaction.ledger.overdue(now):
-            trial = transaction.ledger.open[number]
-            transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
+    def _ask(
+        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
+    ) -> list[Trial]:
+        return self.commits.run(self.ask_later(wanted, lease, worker, timeout_reward, key)).trials
+
+    def tell_later(self, trial: Trial | int, reward: float | None, charged: bool = True) -> StudyOperation[None]:
+        """Return the operation that records an outcome, as `tell` does."""
+        return StudyOperation(
+            self._ledger, lambda transaction: record_outcome(transaction, trial, reward, charged, time.time())
+        )
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        with self._ledger.transaction(write=True) as transaction:
-            record_outcome(transaction, trial, reward, charged, time.time())
+        self.commits.run(self.tell_later(trial, reward, charged))
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
-        with self._ledger.transaction(write=True) as transaction:
+        def tell(transaction: Transaction) -> None:
             now = time.time()
             for trial, reward in outcomes:
                 record_outcome(transaction, trial, reward, True, now)
 
+        self._write(tell, len(outcomes))
+
     def _add(self, observations: list[tuple[int, float]]) -> None:
-        with self._ledger.transaction(write=True) as transaction:
+        def add(transaction: Transaction) -> None:
             now = time.time()
             for arm, reward in observations:
                 number = transaction.ledger.asked + 1
-                transaction.record(Event(EventKind.ASKED, now, number, arm))
+                transaction.record(Event(EventKind.ASKED, now, number, arm, worker=self._person))
                 transaction.record(Event(EventKind.TOLD, now, number, arm, reward))
 
+        self._write(add, 2 * len(observations))
+
+    def store_standing(self) -> Standing:
+        """Store how the study stands, for a database that was written before standings were."""
+
+        def store(transaction: Transaction) -> Standing:
+            standing = make_standing(transaction.ledger)
+            transaction.session.save_standing(standing)
+            return standing
+
+        return self._write(store)
+
     def should_stop(self) -> bool:
-        with self._ledger.transaction(write=False) as transaction:
+        with self._ledger.read() as transaction:
             return transaction.ledger.stopped is not None
 
     def recommendation(self) -> Recommendation:
-        with self._ledger.transaction(write=False) as transaction:
+        with self._ledger.read() as transaction:
             return make_recommendation(transaction.ledger)
 
     def status(self) -> Status:
-        with self._ledger.transaction(write=False) as transaction:
-            return make_status(self.name, transaction.ledger, time.time())
+        with self._ledger.read() as transaction:
+            return make_status(self.record, transaction.ledger, time.time())
 
     def pending(self) -> list[Pending]:
-        with self._ledger.transaction(write=False) as transaction:
+        with self._ledger.read() as transaction:
             return list_pending(transaction.ledger, time.time())
 
     def history(self) -> list[HistoryPoint]:
-        with self._ledger.transaction(write=False) as transaction:
+        with self._ledger.read() as transaction:
             return list_history(transaction.ledger)
 
     def explain(self) -> list[str]:
-        with self._ledger.transaction(write=False) as transaction:
+        with self._ledger.read() as transaction:
             return explain_decisions(transaction.ledger)
 
-    def trials(self) -> list[TrialRow]:
-        with self._ledger.transaction(write=False) as transaction:
-            events = (event for _, event in transaction.session.events_after(0))
-            return make_rows(self.settings, events, transaction.ledger.counted)
+    def trials(self) -> Iterator[TrialRow]:
+        read, last = 0, None
+        while last is None or read < last:
+            with self._ledger.read() as transaction:
+                counted = transaction.ledger.counted
+                last = transaction.ledger.asked if last is None else last
+                until = min(read + TRIALS_PER_PAGE, last)
+                events = transaction.session.events_of_trials(read + 1, until)
+            yield from make_rows(self.settings, events, counted)  # may take its time: nothing is locked
+            read = until
 
     def pause(self) -> None:
         self._record(EventKind.PAUSED)
@@ -125,18 +193,28 @@ class StoredStudy(Study):
         self._record(EventKind.DESCRIBED, description)
 
     def _record(self, kind: EventKind, note: str | None = None) -> None:
-        with self._ledger.transaction(write=True) as transaction:
-            transaction.record(Event(kind, time.time(), note=note))
+        event = Event(kind, time.time(), worker=self._person, note=note)
+        self._write(lambda transaction: transaction.record(event))
 
     def _retire(self, arm: int, reason: str) -> None:
-        with self._ledger.transaction(write=True) as transaction:
-            active = transaction.ledger.decision.active
-            if arm not in active or len(active) == 1:
-                names = ", ".join(self.settings.arms[index] for index in active)
-                raise InvalidValueError(
-                    f"`arm` must be an active arm ({names}) and not the only one but got {self.settings.arms[arm]!r}."
-                )
-            transaction.record(Event(EventKind.RETIRED, time.time(), arm=arm, note=reason))
+        with self._ledger.read() as transaction:
+            self._check_retirement(transaction, arm)
+        prepared = self._ledger.replay_without(arm)
+        event = Event(EventKind.RETIRED, time.time(), arm=arm, worker=self._person, note=reason)
+
+        def retire(transaction: Transaction) -> None:
+            self._check_retirement(transaction, arm)
+            transaction.retire(event, prepared)
+
+        self._write(retire)
+
+    def _check_retirement(self, transaction: Transaction, arm: int) -> None:
+        active = transaction.ledger.decision.active
+        if arm not in active or len(active) == 1:
+            names = ", ".join(self.settings.arms[index] for index in active)
+            raise InvalidValueError(
+                f"`arm` must be an active arm ({names}) and not the only one but got {self.settings.arms[arm]!r}."
+            )
 
     def check(self) -> int:
         return self._ledger.check()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Unpack, cast
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError, StudyExistsError, StudyMismatchError
+from dbcare.errors import (
+    InvalidValueError,
+    StudyExistsError,
+    StudyMismatchError,
+    StudyNotFoundError,
+    UnknownPolicyError,
+)
+from dbcare.live.ledger import Ledger
 from dbcare.live.options import StudyOptions
+from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.base import Store
+from dbcare.live.stores.base import Store, StudyRecord
 from dbcare.live.stores.open import open_store
 from dbcare.live.study import Study
 from dbcare.options import read_options
@@ -109,16 +118,23 @@ def create_study(
     """
     arguments = locals()
     options = cast(StudyOptions, {name: arguments[name] for name in read_options(StudyOptions)})
-    return create_in(open_store(storage), name, arms, load_if_exists=load_if_exists, **options)
+    return create_in(open_store(storage, create=True), name, arms, load_if_exists=load_if_exists, **options)
 
 
 def create_in(
-    store: Store, name: str, arms: Any, *, load_if_exists: bool = False, **options: Unpack[StudyOptions]
+    store: Store,
+    name: str,
+    arms: Any,
+    *,
+    load_if_exists: bool = False,
+    by: str | None = None,
+    **options: Unpack[StudyOptions],
 ) -> StoredStudy:
-    """Create a study as `create_study` does, in an open store."""
+    """Create a study as `create_study` does, in an open store; `by` is the name of the key it is created with."""
     settings = Settings.from_options(arms, **options)
+    standing = make_standing(Ledger(settings))
     try:
-        store.create(check_name(name), settings.to_dict(), time.time())
+        store.create(check_name(name), settings.to_dict(), time.time(), by, standing)
     except StudyExistsError:
         if not load_if_exists:
             raise
@@ -217,6 +233,72 @@ def list_studies(storage: str | Store | None = None) -> list[str]:
     True
     """
     return open_store(storage).names()
+
+
+def find_studies(
+    search: str = "",
+    storage: str | Store | None = None,
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+    by_state: bool = False,
+) -> list[StudyRecord]:
+    """Find studies by name, with how each of them stands; thousands take no longer than a moment.
+
+    Parameters
+    ----------
+    search : str
+        Part of the name; upper and lower case are the same. Default: all studies.
+    storage : str or Store, optional
+        Where they are kept, as in `create_study`.
+    after : str, optional
+        Name of the last study on the previous page.
+    limit : int, optional
+        Maximum number of studies. Default: all.
+    by_state : bool
+        Whether running studies come first, then paused and stopped ones, each newest first. Default: oldest first.
+
+    Returns
+    -------
+    list of StudyRecord
+        The studies. One whose policy is not installed here may have no standing.
+
+    Raises
+    ------
+    StudyNotFoundError
+        If there is no study called `after`.
+    StorageError
+        If the storage cannot be used.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("find example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> [record.name for record in dbcare.find_studies("FIND ex")]
+    ['find example']
+    """
+    if limit is not None:
+        limit = validation.whole("limit", limit, at_least=1)
+    if not isinstance(search, str):
+        raise InvalidValueError(f"`search` must be part of a name but got {search!r}.")
+    if after is not None:
+        check_name(after)
+    return find_in(open_store(storage), search, after=after, limit=limit, by_state=by_state)
+
+
+def find_in(
+    store: Store, search: str = "", *, after: str | None = None, limit: int | None = None, by_state: bool = False
+) -> list[StudyRecord]:
+    """Find studies as `find_studies` does, in an open store; standings that were never stored are added."""
+    records = store.find(search, after=after, limit=limit, by_state=by_state)
+    return [record if record.standing is not None else _add_standing(store, record) for record in records]
+
+
+def _add_standing(store: Store, record: StudyRecord) -> StudyRecord:
+    try:
+        return replace(record, standing=StoredStudy(store, record.name).store_standing())
+    except (StudyNotFoundError, UnknownPolicyError):  # deleted since, or unusable here
+        return record
 
 
 def check_name(name: object) -> str:

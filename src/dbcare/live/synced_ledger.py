@@ -2,151 +2,184 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from dbcare.errors import InvalidValueError, StorageError, StudyNotFoundError
+from dbcare.live.after_fork import renew_after_fork
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
+from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
+from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Transaction, find_retired, iterate_events
 
+LOG = logging.getLogger("dbcare")
 EVENTS_PER_SUMMARY = 500  # opening a study replays at most about this many
 
 
-class Transaction:
-    """A session with the ledger as of now; recorded events are stored when the transaction ends, all or none."""
-
-    def __init__(self, session: StoreSession, ledger: Ledger) -> None:
-        self.session = session
-        self.ledger = ledger
-        self.recorded: list[Event] = []
-
-    def record(self, event: Event) -> None:
-        """Record something that happened just now."""
-        self.recorded.append(event)
-        self.ledger.apply(event)
-
-    def events_of_trial(self, trial: int) -> list[Event]:
-        """Return everything that happened to a trial."""
-        return self.session.events_of_trials(trial, trial) + [event for event in self.recorded if event.trial == trial]
-
-    @property
-    def retires_an_arm(self) -> bool:
-        """Whether an arm is retired in this transaction."""
-        return any(event.kind is EventKind.RETIRED for event in self.recorded)
-
-    def write(self) -> PlacedEvent | None:
-        """Store what was recorded; return the last event with its position, if there was one."""
-        return (self.session.append(self.recorded)[-1], self.recorded[-1]) if self.recorded else None
-
-
 class SyncedLedger:
-    """Transactions on one study, one after the other, from any thread."""
+    """The ledger of one study; `lock` must be held from `begin` until the session has committed."""
 
-    def __init__(self, store: Store, name: str, settings: Settings) -> None:
+    def __init__(self, store: Store, name: str, settings: Settings, identity: int) -> None:
         self.name = name
         self.settings = settings
-        self._store = store
-        self._lock = threading.RLock()
-        self._identity = store.identity(name)
-        self._ledger: Ledger | None = None
+        self.store = store
+        self._identity = identity
         self._last: tuple[int, Event | None] = (0, None)  # the last event in the ledger, as far as it is known
         self._summarized = 0  # position of the last event in the stored summary
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Start anew in a child process: another thread may have been in the middle of a transaction."""
+        self.lock = threading.Lock()
+        self._ledger: Ledger | None = None
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[Transaction]:
-        """Read the study or, with `write`, lock it and record what happens."""
-        transaction = None
-        with self._lock:
-            try:
-                with self._store.session(self.name, write=write) as session:
-                    self._check_identity(session)
-                    transaction = Transaction(session, self._catch_up(session))
-                    yield transaction
-                    placed = transaction.write()
-                    if placed is not None:
-                        self._last = placed
-                        if transaction.retires_an_arm:  # without that arm everything differs from the beginning
-                            events = (event for _, event in session.events_after(0))
-                            self._ledger = Ledger.replay(self.settings, events)
-                            self._summarized = -EVENTS_PER_SUMMARY
-                        self._save_summary(session)
-            except BaseException:
-                if transaction is None or transaction.recorded:
-                    self._ledger = None  # it may be ahead of what is stored: start again from there
-                raise
+    def read(self) -> Iterator[Transaction]:
+        """Read the study as it is now."""
+        with self.lock, self.store.session(self.name, write=False) as session:
+            yield self.begin(session)
 
-    def _check_identity(self, session: StoreSession) -> None:
+    def prepare(self) -> None:
+        """Open the ledger unless it is open, before a transaction for writing keeps others waiting."""
+        if self._ledger is None:
+            with self.store.session(self.name, write=False) as session:
+                self.begin(session)
+
+    def begin(self, session: StoreSession) -> Transaction:
+        """Bring the ledger up to date, and begin a transaction."""
         if session.identity != self._identity:
             raise StudyNotFoundError(f"Study {self.name!r} was deleted and re-created; load it again.")
-
-    def _catch_up(self, session: StoreSession) -> Ledger:
-        if self._ledger is None:
-            self._open(session)
-        elif not self._follow(session):  # the database may have been replaced by an older backup
-            self._ledger = None
-            self._open(session)
+        try:
+            if self._ledger is None or not self._follow(session):  # a backup may have replaced the database
+                self._open(session)
+        except BaseException:
+            self.forget()
+            raise
         assert self._ledger is not None
-        return self._ledger
+        return Transaction(session, self._ledger)
+
+    def begin_again(self, transaction: Transaction, kept: int) -> Transaction:
+        """Return a transaction in which only the first `kept` events of another were recorded."""
+        self._open(transaction.session)
+        assert self._ledger is not None
+        again = Transaction(transaction.session, self._ledger)
+        for event in transaction.recorded[:kept]:
+            again.record(event)
+        return again
+
+    def finish(self, transaction: Transaction) -> None:
+        """Store what was recorded, and what follows from it."""
+        if not transaction.recorded:
+            return
+        self._ledger = transaction.ledger
+        positions = transaction.session.append(transaction.recorded)
+        self._last = positions[-1], transaction.recorded[-1]
+        transaction.session.save_standing(make_standing(self._ledger))
+        # With many trials pending, a summary is large: it is then saved less often, so that its cost stays in bounds.
+        if transaction.retires_an_arm or self._last[0] - self._summarized >= max(
+            EVENTS_PER_SUMMARY, len(self._ledger.open)
+        ):
+            self._save_summary(transaction.session)
+
+    def forget(self) -> None:
+        """Drop the ledger, which may be ahead of what is stored: it is read again from there."""
+        self._ledger = None
+
+    def replay_without(self, arm: int) -> PreparedLedger:
+        """Replay the study as if one more arm had never been in it, without keeping others waiting."""
+        with self.store.session(self.name, write=False) as session:
+            prepared = PreparedLedger(Ledger(self.settings, find_retired(session) | {arm}))
+        for page in self._pages():
+            prepared.follow(page)
+        return prepared
+
+    def _pages(self) -> Iterator[list[PlacedEvent]]:
+        """Iterate over all events in pages, each read in a session of its own."""
+        page: list[PlacedEvent] = []
+        while not page or len(page) == EVENTS_PER_PAGE:
+            with self.store.session(self.name, write=False) as session:
+                page = session.events_after(page[-1][0] if page else 0, EVENTS_PER_PAGE)
+            yield page
+            if not page:
+                return
 
     def _open(self, session: StoreSession) -> None:
         """Restore the ledger from the stored summary if it fits, else from all events."""
+        self._ledger = None
         summary = session.summary()
         if summary is not None:
+            self._last, self._summarized = (summary[0], None), summary[0]
             try:
                 self._ledger = Ledger.from_dict(self.settings, summary[1])
-            except (InvalidValueError, LookupError, TypeError, ValueError):
-                self._ledger = None  # written by another version: it only saves time
-            self._last, self._summarized = (summary[0], None), summary[0]
-            if self._ledger is not None and self._follow(session):
-                return
-        placed = session.events_after(0)
-        self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
-        self._last, self._summarized = placed[-1] if placed else (0, None), 0
+                if self._follow(session):
+                    return
+            except (ArithmeticError, InvalidValueError, LookupError, TypeError, ValueError):
+                pass  # written by another version, or damaged: it only saves time
+        prepared = PreparedLedger(Ledger(self.settings, find_retired(session)))
+        last: Event | None = None
+        for place, last in iterate_events(session, 0):
+            prepared.follow([(place, last)])
+        self._ledger, self._last, self._summarized = prepared.ledger, (prepared.position, last), 0
 
     def _follow(self, session: StoreSession) -> bool:
-        """Apply what is new; return False if what was known is not what is stored."""
+        """Apply what is new; return False if what was known is not what is stored, or an arm was retired since."""
         assert self._ledger is not None
         position, last = self._last
-        placed = session.events_after(max(0, position - 1))
-        if position:
-            if not placed or placed[0][0] != position or (last is not None and placed[0][1] != last):
+        for place, event in iterate_events(session, max(0, position - 1)):
+            if place <= position:
+                if last is not None and event != last:
+                    return False
+                position = 0  # found
+            elif position or event.kind is EventKind.RETIRED:
                 return False
-            del placed[0]
-        if any(event.kind is EventKind.RETIRED for _, event in placed):
-            placed = session.events_after(0)
-            self._ledger = Ledger.replay(self.settings, (event for _, event in placed))
-        else:
-            for _, event in placed:
+            else:
                 self._ledger.apply(event)
-        if placed:
-            self._last = placed[-1]
-        return True
+                self._last = place, event
+        return position == 0
 
     def _save_summary(self, session: StoreSession) -> None:
         assert self._ledger is not None
-        if self._last[0] - self._summarized >= EVENTS_PER_SUMMARY:
+        self._summarized = self._last[0]
+        try:
             session.save_summary(self._last[0], self._ledger.to_dict())
-            self._summarized = self._last[0]
+        except ValueError as failure:  # JSON has no infinity; the summary only saves time, and must not block events
+            LOG.warning("The summary of study %r cannot be stored: %s", self.name, failure)
 
     def check(self) -> int:
         """Replay all events and compare with the stored summary; return their number, or raise what differs."""
-        with self._store.session(self.name, write=False) as session:
-            summary, placed = session.summary(), session.events_after(0)
-        expected = max(len(placed), 0 if summary is None else summary[0])
-        if [position for position, _ in placed] != list(range(1, expected + 1)):
-            raise StorageError(f"Study {self.name!r} must have events 1 to {expected} but some are missing.")
+        with self.store.session(self.name, write=False) as session:
+            summary = session.summary()
+            until, stored = (0, {"retired": []}) if summary is None else summary
+            replayed = PreparedLedger(Ledger(self.settings, frozenset(stored["retired"])))
+            count = 0
+            for place, event in iterate_events(session, 0):
+                count += 1
+                if place != count:
+                    raise StorageError(f"Event {count} of study {self.name!r} is missing; restore a backup.")
+                if place <= until:
+                    replayed.follow([(place, event)])
+        if count < until:
+            raise StorageError(f"Event {count + 1} of study {self.name!r} is missing; restore a backup.")
         if summary is not None:
-            replayed = Ledger.replay(self.settings, (event for position, event in placed if position <= summary[0]))
-            plain, stored = _without_texts(replayed.to_dict()), _without_texts(summary[1])
-            if differing := [key for key in plain if plain[key] != stored.get(key)]:
+            differing = list_differences(replayed.ledger, stored)
+            if differing:
                 raise StorageError(
                     f"The summary of study {self.name!r} does not follow from its events: {differing[0]} differs."
                 )
-        return len(placed)
+        return count
+
+
+def list_differences(ledger: Ledger, stored: dict[str, Any]) -> list[str]:
+    """List the parts of a summary that a replay contradicts."""
+    plain, summary = _without_texts(ledger.to_dict()), _without_texts(stored)
+    plain["retired"] = sorted(ledger.withdrawn)  # by the events, not by the summary itself
+    return [key for key in plain if key in summary and plain[key] != summary[key]]  # older ones have fewer keys
 
 
 def _without_texts(plain: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueErro
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
-from dbcare.live.synced_ledger import Transaction
+from dbcare.live.transaction import Transaction
 from dbcare.live.trial import Trial, get_trial_number
 
 

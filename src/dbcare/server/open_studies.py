@@ -55,7 +55,7 @@ class OpenStudies:
         if (study := self.find(name)) is not None:
             return study
         now = time.monotonic()
-        identity = self.store.identity(check_name(name))
+        identity = self.store.record(check_name(name)).identity
         with self._lock:
             opened = self._open.pop(name, None)
         if opened is None or opened.identity != identity:

@@ -32,6 +32,7 @@ from typing import Any
 
 from dbcare.errors import DbcareError, StudyExistsError, StudyNotFoundError
 from dbcare.live.events import Event, EventKind
+from dbcare.live.standing import Standing
 from dbcare.live.stores.base import Store
 
 SETTINGS: dict[str, Any] = {"arms": ["A", "B"], "cost": 0.5, "note": 'a "quote", \N{SNOWMAN}, 1e-300'}
@@ -95,12 +96,13 @@ class StoreSuite:
         """Settings and events come back to the last bit, in order, with positions 1, 2, 3 and so on."""
         store = self.make_filled()
         assert store.names() == ["one", "two"]
-        assert store.settings("one") == SETTINGS
+        assert store.record("one").settings == SETTINGS
         with store.session("one", write=False) as session:
             placed = session.events_after(0)
             assert [event for _, event in placed] == EVENTS
             assert [position for position, _ in placed] == list(range(1, len(EVENTS) + 1))
             assert [event for _, event in session.events_after(placed[1][0])] == EVENTS[2:]
+            assert session.events_after(1, 2) == placed[1:3]
             assert session.events_of_trials(2, 2) == EVENTS[2:4]
             in_order = sorted((event for event in EVENTS if event.trial in (1, 2)), key=lambda event: event.trial)
             assert session.events_of_trials(1, 2) == in_order
@@ -112,14 +114,13 @@ class StoreSuite:
         store = self.make_filled()
         for attempt, error in (
             (lambda: store.create("one", {}, 2.0), StudyExistsError),
-            (lambda: store.settings("three"), StudyNotFoundError),
-            (lambda: store.identity("three"), StudyNotFoundError),
+            (lambda: store.record("three"), StudyNotFoundError),
             (lambda: store.delete("three"), StudyNotFoundError),
             (lambda: store.session("three", write=False).__enter__(), StudyNotFoundError),
             (lambda: store.session("three", write=True).__enter__(), StudyNotFoundError),
         ):
             assert error is _find_error(attempt)
-        assert store.settings("one") == SETTINGS
+        assert store.record("one").settings == SETTINGS
 
     def test_events_are_found_by_their_note(self) -> None:
         """Only events of this study are found, in order."""
@@ -136,12 +137,12 @@ class StoreSuite:
     def test_a_recreated_study_has_a_new_identity(self) -> None:
         """A study with the name of a deleted one is a different study."""
         store = self.make_filled()
-        identities = {store.identity(name) for name in ("one", "two")}
+        identities = {store.record(name).identity for name in ("one", "two")}
         store.delete("two")
         store.create("two", SETTINGS, 5.0)
-        assert len(identities | {store.identity("two")}) == 3
+        assert len(identities | {store.record("two").identity}) == 3
         with store.session("two", write=False) as session:
-            assert session.identity == store.identity("two")
+            assert session.identity == store.record("two").identity
 
     def test_positions_are_those_that_append_returned(self) -> None:
         """A reader can therefore tell which events it has seen."""
@@ -208,7 +209,7 @@ class StoreSuite:
         with other.session("two", write=False) as session:
             assert session.events_after(first[0]) == [(second[0], EVENTS[1])]
         store.delete("two")
-        assert StudyNotFoundError is _find_error(lambda: other.settings("two"))
+        assert StudyNotFoundError is _find_error(lambda: other.record("two"))
         other.close()
 
     def test_a_reader_sees_a_snapshot_and_blocks_nobody(self) -> None:
@@ -251,6 +252,64 @@ class StoreSuite:
             assert session.summary() == (5, {"state": [5, 0.1]})
         with store.session("two", write=False) as session:
             assert session.summary() is None
+
+    def test_standings_are_stored_with_the_events(self) -> None:
+        """Who created a study, and how it stands, can be read without its events; an exception undoes a change."""
+        store = self.make_filled()
+        new = Standing("running", 0, 0, 0.0, None, "A", "undecided")
+        store.create("three", SETTINGS, 5.0, "alice", new)
+        assert (store.record("three").created, store.record("three").created_by) == (5.0, "alice")
+        assert [store.record(name).standing for name in ("two", "three")] == [None, new]
+        later = Standing("stopped", 9, 8, 0.1 + 0.2, 1 / 3, "B \N{SNOWMAN}", "clear winner", "enough", "0.1 2,0.3 1")
+        for name in ("two", "three"):
+            with store.session(name, write=True) as session:
+                session.save_standing(later)
+            assert store.record(name).standing == later
+        try:
+            with store.session("three", write=True) as session:
+                session.save_standing(new)
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            pass
+        assert store.record("three").standing == later
+
+    def test_studies_are_found_page_by_page(self) -> None:
+        """By name, oldest first, or by state; every study is on exactly one page."""
+        store = self.store = self.make()
+        states = ("running", "stopped", "paused")
+        for number in range(12):
+            standing = Standing(states[number % 3], number, 0, 0.0, None, "A", "undecided")
+            store.create(f"{'Ads' if number % 2 else 'maps'} 5%_{number}", SETTINGS, float(number), None, standing)
+        assert [record.name for record in store.find()] == store.names()
+        assert [record.standing.asked for record in store.find("aDS") if record.standing] == [1, 3, 5, 7, 9, 11]
+        assert [record.name for record in store.find("%_1")] == ["Ads 5%_1", "maps 5%_10", "Ads 5%_11"]
+        assert (store.count(), store.count("ads"), store.count("5_")) == (12, 6, 0)
+        for by_state, expected in ((False, list(range(12))), (True, [9, 6, 3, 0, 11, 8, 5, 2, 10, 7, 4, 1])):
+            seen: list[int] = []
+            after = None
+            while page := store.find(after=after, limit=5, by_state=by_state):
+                seen += [record.standing.asked for record in page if record.standing]
+                after = page[-1].name
+            assert seen == expected
+        assert StudyNotFoundError is _find_error(lambda: store.find(after="gone"))
+
+    def test_groups_commit_together(self) -> None:
+        """One transaction covers several studies, where the store can do that; those that do not exist are left out."""
+        store = self.make_filled()
+        names = ["one", "three", "two"] if store.commits is not None else ["one"]
+        with store.group(names) as sessions:
+            assert sorted(sessions) == [name for name in names if name != "three"]
+            for session in sessions.values():
+                session.append(EVENTS[:1])
+        try:
+            with store.group(names) as sessions:
+                for session in sessions.values():
+                    session.append(EVENTS[:1])
+                raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            pass
+        with store.session("one", write=False) as session:
+            assert len(session.events_after(0)) == len(EVENTS) + 1
 
     def test_deleting_a_study_leaves_the_others_alone(self) -> None:
         """The name can be used again, for a study without events."""

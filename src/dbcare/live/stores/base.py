@@ -1,12 +1,16 @@
-"""Where studies are kept: for each a list of events, which only grows, and a summary that speeds up opening it."""
+"""Where studies are kept: for each a list of events, which only grows, and what follows from them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from dbcare.live.events import Event
+from dbcare.live.standing import Standing
+from dbcare.live.stores.group_commit import GroupCommit
 
 # An event with its position among those of its study: 1, 2, 3, without gaps.
 PlacedEvent = tuple[int, Event]
@@ -34,8 +38,8 @@ class StoreSession(ABC):
         self.identity = identity
 
     @abstractmethod
-    def events_after(self, position: int) -> list[PlacedEvent]:
-        """Return the events after `position`, in order."""
+    def events_after(self, position: int, limit: int | None = None) -> list[PlacedEvent]:
+        """Return the events after `position`, in order; with a `limit`, the first so many of them."""
 
     @abstractmethod
     def events_of_trials(self, first: int, last: int) -> list[Event]:
@@ -57,6 +61,45 @@ class StoreSession(ABC):
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         """Replace the summary. Only in a session for writing."""
 
+    @abstractmethod
+    def save_standing(self, standing: Standing) -> None:
+        """Replace the standing, which `Store.find` returns. Only in a session for writing."""
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """What a store knows of a study without reading its events.
+
+    Parameters
+    ----------
+    name : str
+        The study's name.
+    identity : int
+        As in `StoreSession`.
+    settings : dict
+        What the study was created with.
+    created : float
+        When, in seconds since 1970.
+    created_by : str or None
+        Name of the key it was created with.
+    standing : Standing or None
+        How it stands; None if that was never stored.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("record example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> dbcare.find_studies("record example")[0].settings["arms"]
+    ('A', 'B')
+    """
+
+    name: str
+    identity: int
+    settings: dict[str, Any]
+    created: float
+    created_by: str | None = None
+    standing: Standing | None = None
+
 
 class Store(ABC):
     """Studies by name; safe to use from several threads.
@@ -68,6 +111,9 @@ class Store(ABC):
     ----------
     max_writers : int
         How many sessions for writing, of different studies, are worth opening at the same time.
+    commits : GroupCommit or None
+        Groups the changes of all studies in common commits; such a store implements `group`. Default: each study has
+        commits of its own.
 
     Examples
     --------
@@ -80,22 +126,45 @@ class Store(ABC):
     """
 
     max_writers: int = 8
+    commits: GroupCommit | None = None
 
     @abstractmethod
-    def create(self, name: str, settings: dict[str, Any], at: float) -> None:
-        """Create a study without events; StudyExistsError if the name is taken. `at` is in seconds since 1970."""
+    def create(
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+    ) -> None:
+        """Create a study without events; StudyExistsError if the name is taken.
+
+        `at` is when, in seconds since 1970, and `by` who, if that is known; `standing` is that of the new study.
+        """
 
     @abstractmethod
-    def identity(self, name: str) -> int:
-        """Return the study's identity, as in `StoreSession`; StudyNotFoundError if there is none."""
-
-    @abstractmethod
-    def settings(self, name: str) -> dict[str, Any]:
-        """Return the settings the study was created with; StudyNotFoundError if there is none."""
+    def record(self, name: str) -> StudyRecord:
+        """Return what is known of a study without its events; StudyNotFoundError if there is none."""
 
     @abstractmethod
     def names(self) -> list[str]:
         """List all studies, oldest first."""
+
+    def find(
+        self, search: str = "", *, after: str | None = None, limit: int | None = None, by_state: bool = False
+    ) -> list[StudyRecord]:
+        """List the studies whose name contains `search`, whatever the case of its letters: oldest first.
+
+        With `by_state`, running studies come first, then paused and stopped ones, each newest first. `after` is the
+        last study of the page before (StudyNotFoundError if it is gone), and `limit` how many to return.
+        """
+        records = [self.record(name) for name in self.names() if search.casefold() in name.casefold()]
+        if by_state:
+            records = sorted(reversed(records), key=lambda record: state_rank(record.standing))
+        if after is not None:
+            self.record(after)
+            names = [record.name for record in records]
+            records = records[names.index(after) + 1 :] if after in names else []
+        return records[:limit]
+
+    def count(self, search: str = "") -> int:
+        """Count the studies whose name contains `search`."""
+        return sum(search.casefold() in name.casefold() for name in self.names())
 
     @abstractmethod
     def delete(self, name: str) -> None:
@@ -108,6 +177,24 @@ class Store(ABC):
         An exception inside undoes everything written in it. StudyNotFoundError if there is no such study.
         """
 
+    @contextmanager
+    def group(self, names: Sequence[str]) -> Iterator[dict[str, StoreSession]]:
+        """Begin sessions for writing in several studies that commit together; studies that do not exist are left out.
+
+        A store without common commits gets one name at a time.
+        """
+        (name,) = names
+        with self.session(name, write=True) as session:
+            yield {name: session}
+
     @abstractmethod
     def close(self) -> None:
         """Release connections; the store can still be used and opens them again."""
+
+
+STATES = ("running", "paused", "stopped")
+
+
+def state_rank(standing: Standing | None) -> int:
+    """Return the place of a study's state in a list by state; one whose standing is unknown comes first."""
+    return 0 if standing is None else STATES.index(standing.state)

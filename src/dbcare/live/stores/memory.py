@@ -5,38 +5,49 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
+from dbcare.live.after_fork import renew_after_fork
 from dbcare.live.events import Event
-from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
+from dbcare.live.standing import Standing
+from dbcare.live.stores.base import PlacedEvent, Store, StoreSession, StudyRecord
 
 
 class _MemoryStudy(StoreSession):
     """Everything about one study."""
 
-    def __init__(self, identity: int, plain: dict[str, Any]) -> None:
-        super().__init__(identity)
-        self.plain = plain
+    def __init__(self, record: StudyRecord) -> None:
+        super().__init__(record.identity)
+        self.record = record
         self.events: list[Event] = []
         self.latest: tuple[int, dict[str, Any]] | None = None
         self.lock = threading.RLock()
+        self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
+        self._by_note: defaultdict[str, list[Event]] = defaultdict(list)
 
-    def events_after(self, position: int) -> list[PlacedEvent]:
-        return list(enumerate(self.events[position:], start=position + 1))
+    def events_after(self, position: int, limit: int | None = None) -> list[PlacedEvent]:
+        end = None if limit is None else position + limit
+        return list(enumerate(self.events[position:end], start=position + 1))
 
     def events_of_trials(self, first: int, last: int) -> list[Event]:
-        chosen = (event for event in self.events if first <= event.trial <= last)
-        return sorted(chosen, key=lambda event: event.trial)
+        highest = min(last, max(self._by_trial, default=0))
+        return [event for trial in range(first, highest + 1) for event in self._by_trial.get(trial, ())]
 
     def events_with_note(self, note: str) -> list[Event]:
-        return [event for event in self.events if event.note == note]
+        return list(self._by_note.get(note, ()))
 
     def append(self, events: list[Event]) -> list[int]:
         first = len(self.events) + 1
         self.events += events
+        for event in events:
+            self._by_trial[event.trial].append(event)
+            if event.note is not None:
+                self._by_note[event.note].append(event)
         return list(range(first, first + len(events)))
 
     def summary(self) -> tuple[int, dict[str, Any]] | None:
@@ -44,6 +55,18 @@ class _MemoryStudy(StoreSession):
 
     def save_summary(self, position: int, plain: dict[str, Any]) -> None:
         self.latest = position, copy.deepcopy(plain)
+
+    def save_standing(self, standing: Standing) -> None:
+        self.record = replace(self.record, standing=standing)
+
+    def undo(self, count: int, latest: tuple[int, dict[str, Any]] | None, record: StudyRecord) -> None:
+        """Take back everything after the first `count` events."""
+        self.latest, self.record = latest, record
+        if len(self.events) > count:
+            kept, self.events = self.events[:count], []
+            self._by_trial.clear()
+            self._by_note.clear()
+            self.append(kept)
 
 
 class MemoryStore(Store):
@@ -53,18 +76,26 @@ class MemoryStore(Store):
         self._studies: dict[str, _MemoryStudy] = {}
         self._lock = threading.Lock()
         self._identities = itertools.count(1)
+        renew_after_fork(self)
 
-    def create(self, name: str, settings: dict[str, Any], at: float) -> None:
+    def renew(self) -> None:
+        """Replace the locks, which another thread may have held in the parent process."""
+        self._lock = threading.Lock()
+        for study in self._studies.values():
+            study.lock = threading.RLock()
+
+    def create(
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+    ) -> None:
         with self._lock:
             if name in self._studies:
                 raise StudyExistsError(f"Study {name!r} already exists.")
-            self._studies[name] = _MemoryStudy(next(self._identities), copy.deepcopy(settings))
+            record = StudyRecord(name, next(self._identities), copy.deepcopy(settings), at, by, standing)
+            self._studies[name] = _MemoryStudy(record)
 
-    def identity(self, name: str) -> int:
-        return self._find(name).identity
-
-    def settings(self, name: str) -> dict[str, Any]:
-        return copy.deepcopy(self._find(name).plain)
+    def record(self, name: str) -> StudyRecord:
+        record = self._find(name).record
+        return replace(record, settings=copy.deepcopy(record.settings))
 
     def names(self) -> list[str]:
         return list(self._studies)
@@ -80,12 +111,11 @@ class MemoryStore(Store):
         with study.lock:
             if self._studies.get(name) is not study:  # deleted while this session waited for another
                 raise StudyNotFoundError(f"Study {name!r} not found.")
-            count, latest = len(study.events), study.latest
+            count, latest, record = len(study.events), study.latest, study.record
             try:
                 yield study
             except BaseException:
-                del study.events[count:]
-                study.latest = latest
+                study.undo(count, latest, record)
                 raise
 
     def close(self) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-import time
-from contextlib import closing
-from typing import Any, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DisconnectionError
+from sqlalchemy.exc import ArgumentError
 
 from dbcare.errors import StorageError
 from dbcare.live.stores.sql.errors import show_unreadable, show_url
+from dbcare.live.stores.sql.sqlite_file import DEFAULT_TIMEOUT_SECONDS, SqliteFile
 
-DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait until another process ends its session
 DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -55,31 +54,23 @@ def _check_file(url: sa.URL) -> None:
         )
 
 
-def read_lock_timeout(url: sa.URL) -> float:
-    """Return the seconds to wait for another process that uses the same SQLite file."""
-    timeout = url.query.get("timeout", DEFAULT_TIMEOUT_SECONDS)
-    try:
-        return float(timeout)  # type: ignore[arg-type]  # a tuple if it occurs twice
-    except (TypeError, ValueError):
-        raise StorageError(f"`timeout` in {show_url(url)} must be a number of seconds but got {timeout!r}.") from None
-
-
 class Engines:
     """Engines for one address; each process has its own, since a connection must not be used across a fork."""
 
     def __init__(self, address: str) -> None:
         self.url = parse_address(address)
+        self.file = SqliteFile(self.url) if self.url.get_backend_name() == "sqlite" else None
         self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
         self.get(write=False)
 
     def get(self, *, write: bool) -> sa.Engine:
-        """Return the engine of this process, for sessions that write or only read."""
+        """Return the engine of this process, for transactions that write or only read."""
         writing, reading = self._of_process.get(os.getpid()) or self._make()
         return writing if write else reading
 
     def _make(self) -> tuple[sa.Engine, sa.Engine]:
         try:
-            engines = (_sqlite if self.url.get_backend_name() == "sqlite" else _postgresql)(self.url)
+            engines = _make_postgresql(self.url) if self.file is None else _make_sqlite(self.file)
         except ImportError as failure:
             raise StorageError(
                 f"{show_url(self.url)} needs a driver that is not installed ({failure}): "
@@ -88,28 +79,48 @@ class Engines:
         # A parent's connections are kept, unused: closing them here would disturb the parent.
         return self._of_process.setdefault(os.getpid(), engines)
 
-    def use_write_ahead_log(self) -> None:
-        """Use one in SQLite, so that readers and the writer do not wait for each other; the file remembers it."""
-        if self.url.get_backend_name() != "sqlite":
-            return
-        until = time.monotonic() + read_lock_timeout(self.url)
-        with closing(self.get(write=True).raw_connection()) as pooled:
-            connection = cast(sqlite3.Connection, pooled.dbapi_connection)
-            while connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                try:
-                    connection.execute("PRAGMA journal_mode = WAL")
-                except sqlite3.OperationalError as failure:
-                    # SQLite does not wait here by itself when two processes open a new file at once.
-                    if not failure.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                        raise
-                    time.sleep(0.01)
+    @contextmanager
+    def begin(self, *, write: bool) -> Iterator[sa.Connection]:
+        """Begin a transaction; within this process, those that write to the same file take turns."""
+        self._check_file()
+        with self.get(write=write).connect() as connection:
+            if write and self.file is not None:
+                with self.file.lock, connection.begin():
+                    yield connection
+            else:
+                with connection.begin():
+                    yield connection
+
+    @contextmanager
+    def begin_plainly(self, *, write: bool) -> Iterator[Any]:
+        """Begin a transaction on the driver's own connection: SQLAlchemy takes longer than some databases."""
+        if write and self.file is not None:
+            self._check_file()
+            with self.file.write() as plain:
+                yield plain
+        else:
+            with self.begin(write=write) as connection:
+                yield connection.connection.driver_connection
+
+    def _check_file(self) -> None:
+        if self.file is not None and not self.file.check():
+            self.dispose()  # another file is in its place
+
+    def create_file(self) -> bool:
+        """Create the SQLite file unless it exists; return whether it was created."""
+        if self.file is None or not self.file.create():
+            return False
+        self.dispose()  # connections to a file that was there before
+        return True
 
     def dispose(self) -> None:
         """Close the connections of this process."""
         self.get(write=True).dispose()
+        if self.file is not None:
+            self.file.close()
 
 
-def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
+def _make_postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
     # Nobody waits forever, neither for a lock nor for a process that hangs while it holds one.
     limits = {"lock_timeout": DEFAULT_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": DEFAULT_TIMEOUT_SECONDS}
     options = " ".join(f"-c {name}={seconds * 1000:.0f}" for name, seconds in limits.items())
@@ -124,36 +135,19 @@ def _postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
     return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
 
-def _sqlite(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    engine = sa.create_engine(
-        url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, connect_args={"timeout": read_lock_timeout(url)}
-    )
-
-    @sa.event.listens_for(engine, "connect")
-    def prepare(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # `begin` below sends BEGIN
-        for setting in ("synchronous = FULL", "foreign_keys = ON"):
-            connection.execute(f"PRAGMA {setting}")
-        path = connection.execute("PRAGMA database_list").fetchone()[2]
-        record.info["file"] = path, _identity(path)
-
-    @sa.event.listens_for(engine, "checkout")
-    def check(_connection: Any, record: Any, _proxy: Any) -> None:
-        path, opened = record.info["file"]
-        if _identity(path) != opened:
-            # What is written to a removed file is lost: open the one that is there now.
-            raise DisconnectionError
+def _make_sqlite(file: SqliteFile) -> tuple[sa.Engine, sa.Engine]:
+    engine = sa.create_engine(file.url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, creator=file.connect)
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("BEGIN" if connection.get_execution_options().get(READING) else "BEGIN IMMEDIATE")
+        if connection.get_execution_options().get(READING):
+            connection.exec_driver_sql("BEGIN")
+            return
+        plain: Any = connection.connection.driver_connection
+        plain.execute("PRAGMA busy_timeout = 0")
+        try:
+            file.begin(plain)
+        finally:
+            plain.execute(f"PRAGMA busy_timeout = {int(file.timeout * 1000)}")
 
     return engine, engine.execution_options(**{READING: True})
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        stat = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return stat.st_dev, stat.st_ino

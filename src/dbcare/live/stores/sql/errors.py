@@ -45,6 +45,7 @@ BY_TEXT = {
     "no password supplied": NO_ENTRY,
     "does not exist": NO_DATABASE,
     "starting up": NOT_READY,
+    "in recovery mode": NOT_READY,
     "shutting down": NOT_READY,
     "closed the connection": LOST,
     "connection is lost": LOST,

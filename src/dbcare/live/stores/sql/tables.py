@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-VERSION = 1
+VERSION = 2
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 TABLES = sa.MetaData()
@@ -19,6 +19,7 @@ studies = sa.Table(
     sa.Column("settings", sa.Text, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("identity", sa.BigInteger, nullable=False),  # random, so that it differs even in a file created again
+    sa.Column("created_by", sa.String),
 )
 events = sa.Table(
     "events",
@@ -52,9 +53,28 @@ summaries = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
 )
 
+# How each study stands, for lists: small rows, since a changed row is written as a whole.
+standings = sa.Table(
+    "standings",
+    TABLES,
+    sa.Column("study", sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("asked", sa.BigInteger, nullable=False),
+    sa.Column("counted", sa.BigInteger, nullable=False),
+    sa.Column("spent", sa.Double, nullable=False),
+    sa.Column("expected_loss", sa.Double),
+    sa.Column("recommended", sa.String, nullable=False),
+    sa.Column("verdict", sa.String, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+    sa.Column("curve", sa.String, nullable=False),
+)
 
-def exist(connection: sa.Connection, shown: str) -> bool:
-    """Return whether the tables exist; raise if they are another version's, or not ours. Changes nothing."""
+
+def find_version(connection: sa.Connection, shown: str) -> int | None:
+    """Return the version of the tables, None if there are none; raise if they are newer, or not ours.
+
+    Changes nothing.
+    """
     names = set(sa.inspect(connection).get_table_names())
     if about.name not in names:
         if foreign := sorted(names & set(TABLES.tables)):
@@ -62,20 +82,38 @@ def exist(connection: sa.Connection, shown: str) -> bool:
                 f"{shown} already has tables named {', '.join(foreign)} that dbcare did not create; "
                 "use another database."
             )
-        return False
+        return None
     version = connection.execute(sa.select(about.c.version)).scalar()
-    if version != VERSION:
+    if version not in (1, VERSION):
         raise StorageError(
-            f"{shown} has version {version} of the tables, and this dbcare reads version {VERSION}; "
+            f"{shown} has version {version} of the tables, and this dbcare reads versions 1 to {VERSION}; "
             "open it with the dbcare that created it."
         )
+    return int(version)
+
+
+def lock_creation(connection: sa.Connection) -> None:
+    """Let those who create tables in PostgreSQL take turns; in SQLite, all who write do."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CREATION_LOCK)))
+
+
+def create(connection: sa.Connection, shown: str) -> bool:
+    """Create the tables, all or none, unless they exist; return whether they were created."""
+    if upgrade(connection, shown):
+        return False
+    TABLES.create_all(connection)
+    connection.execute(sa.insert(about).values(version=VERSION))
     return True
 
 
-def create(connection: sa.Connection, shown: str) -> None:
-    """Create the tables, all or none, unless they exist."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(CREATION_LOCK)))
-    if not exist(connection, shown):
-        TABLES.create_all(connection)
-        connection.execute(sa.insert(about).values(version=VERSION))
+def upgrade(connection: sa.Connection, shown: str) -> bool:
+    """Bring tables of an earlier version up to date; return False if there are none."""
+    lock_creation(connection)
+    version = find_version(connection, shown)
+    if version == 1:  # did not record who created a study, and how studies stand
+        kind = studies.c.created_by.type.compile(connection.dialect)
+        connection.exec_driver_sql(f"ALTER TABLE {studies.name} ADD COLUMN {studies.c.created_by.name} {kind}")
+        standings.create(connection)
+        connection.execute(sa.update(about).values(version=VERSION))
+    return version is not None

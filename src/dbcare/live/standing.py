@@ -1,0 +1,47 @@
+"""How a study stands, in the few numbers that a list of studies shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a study stands; stored with the events it follows from, so that a list need not open every study.
+
+    Parameters
+    ----------
+    state : str
+        "running", "paused" or "stopped".
+    asked, counted : int
+        Trials handed out, and trials whose outcome has been processed.
+    spent : float
+        What trials have cost so far: in money where the study has a value, else in units of the loss.
+    expected_loss : float or None
+        What choosing the leader now is expected to lose, in the same unit; None where the policy cannot say.
+    recommended : str
+        The arm to choose as things stand.
+    verdict : str
+        How clear the choice is.
+    reason : str
+        Why the study stopped; empty while it has not.
+    curve : str
+        Up to 40 points of the study's history, separated by commas: what was spent and, if known, the expected loss.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> study = dbcare.create_study("standing example", arms=["A", "B"], cost=0.01, sigma=1.0)
+    >>> [study.standing.state for study in dbcare.find_studies("standing example")]
+    ['running']
+    """
+
+    state: str
+    asked: int
+    counted: int
+    spent: float
+    expected_loss: float | None
+    recommended: str
+    verdict: str
+    reason: str = ""
+    curve: str = ""

@@ -1,0 +1,191 @@
+"""Group commit: operations that arrive while a commit is on its way are carried out together in the next one.
+
+A durable commit waits for the disk, and takes as long for one event as for a hundred. The first operation to arrive
+leads: its thread carries out every operation that is waiting, commits once, and tells each how it went. Meanwhile
+others queue up; the oldest of them leads the next group. Alone, an operation pays nothing for this.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor
+from typing import Any, Generic, TypeVar
+
+from dbcare.live.after_fork import renew_after_fork
+
+MAX_WEIGHT = 256  # of a group, in events: whoever waits for the next group does not wait long
+
+Result = TypeVar("Result")
+
+
+class Operation(ABC, Generic[Result]):
+    """Something to do in a transaction that others may share, and how it went.
+
+    Parameters
+    ----------
+    lane : Hashable
+        What it changes; operations of different lanes get equal shares of a group.
+    weight : int
+        Roughly how many events it records.
+    """
+
+    def __init__(self, lane: Hashable, weight: int = 1) -> None:
+        self.lane = lane
+        self.weight = weight
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+        self.is_done = False
+        self.leads = False  # whether it is to carry out the next group
+        self.executor: Executor | None = None  # who leads for an operation that no thread waits for
+        self.deliver: Callable[[Operation[Result]], None] | None = None
+        self._signal = threading.Lock()  # held until the operation is done, or is to lead
+        self._signal.acquire()
+
+    @staticmethod
+    @abstractmethod
+    def carry_out(group: list[Any]) -> None:
+        """Carry out a group of operations of this kind in one transaction, and note how each of them went."""
+
+    def wait(self) -> None:
+        """Wait until the operation is done or is to lead."""
+        self._signal.acquire()
+
+    def signal(self) -> None:
+        """End the wait."""
+        self._signal.release()
+
+    def outcome(self) -> Result:
+        """Return the result, or raise the operation's own error."""
+        if self.error is not None:
+            raise self.error
+        return self.result  # type: ignore[return-value]  # set unless there is an error
+
+
+class FairQueue:
+    """Operations in order of arrival, taken from all lanes in turn."""
+
+    def __init__(self) -> None:
+        self._lanes: OrderedDict[Hashable, deque[Operation[Any]]] = OrderedDict()
+
+    def add(self, operation: Operation[Any]) -> None:
+        """Add an operation behind the others of its lane."""
+        self._lanes.setdefault(operation.lane, deque()).append(operation)
+
+    def first(self) -> Operation[Any] | None:
+        """Return the operation that the next group begins with."""
+        return next(iter(self._lanes.values()))[0] if self._lanes else None
+
+    def remove(self, operation: Operation[Any]) -> bool:
+        """Remove an operation; return whether it was still waiting."""
+        lane = self._lanes.get(operation.lane, deque())
+        if operation not in lane:
+            return False
+        lane.remove(operation)
+        if not lane:
+            del self._lanes[operation.lane]
+        return True
+
+    def take(self) -> list[Operation[Any]]:
+        """Take the next group: up to MAX_WEIGHT events, or a single operation that is heavier than that."""
+        group: list[Operation[Any]] = []
+        weight = 0
+        while (operation := self.first()) is not None and (not group or weight + operation.weight <= MAX_WEIGHT):
+            weight += operation.weight
+            group.append(operation)
+            lane = self._lanes.pop(operation.lane)
+            lane.popleft()
+            if lane:
+                self._lanes[operation.lane] = lane  # behind the others
+        return group
+
+
+class GroupCommit:
+    """Carries out operations in groups, one group at a time."""
+
+    def __init__(self) -> None:
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Start anew: in a child process, nobody carries out what was waiting in its parent."""
+        self._lock = threading.Lock()
+        self._queue = FairQueue()
+        self._led = False
+
+    def run(self, operation: Operation[Result]) -> Result:
+        """Carry out an operation together with what else is waiting; return its result or raise its error."""
+        try:
+            if not self._enqueue(operation):
+                operation.wait()
+            if not operation.is_done:
+                following = self._lead()
+                if following is not None and following.executor is not None:
+                    following.executor.submit(self._lead_on)
+        except BaseException:  # such as Ctrl-C
+            self._leave(operation)
+            raise
+        return operation.outcome()
+
+    def submit(
+        self, operation: Operation[Result], executor: Executor, deliver: Callable[[Operation[Result]], None]
+    ) -> None:
+        """Carry out an operation in a thread of `executor`, and call `deliver` there once it is done."""
+        operation.executor, operation.deliver = executor, deliver
+        if self._enqueue(operation):
+            executor.submit(self._lead_on)
+
+    def _enqueue(self, operation: Operation[Any]) -> bool:
+        """Add an operation; return whether it is to lead at once."""
+        with self._lock:
+            self._queue.add(operation)
+            operation.leads = not self._led
+            self._led = True
+        return operation.leads
+
+    def _lead_on(self) -> None:
+        """Lead one group after the other, as long as operations without a waiting thread are to lead."""
+        while self._lead() is not None:
+            pass
+
+    def _lead(self) -> Operation[Any] | None:
+        """Carry out the next group, and let the oldest waiting operation lead; return it if no thread waits for it."""
+        group: list[Operation[Any]] = []
+        try:
+            with self._lock:
+                group += self._queue.take()
+            if group:
+                group[0].carry_out(group)
+        finally:
+            for operation in group:
+                operation.is_done = True
+            following = self._pass_on()  # before the results are delivered: the disk need not wait for that
+            for operation in group:
+                if operation.deliver is None:
+                    operation.signal()
+                else:
+                    operation.deliver(operation)
+        return following
+
+    def _pass_on(self) -> Operation[Any] | None:
+        with self._lock:
+            following = self._queue.first()
+            self._led = following is not None
+            if following is None:
+                return None
+            following.leads = True
+            if following.executor is None:
+                following.signal()
+                return None
+            return following
+
+    def _leave(self, operation: Operation[Any]) -> None:
+        """Give up waiting: what has not begun is not carried out, and somebody else leads."""
+        with self._lock:
+            was_waiting = self._queue.remove(operation)
+        if was_waiting and operation.leads:
+            following = self._pass_on()
+            if following is not None and following.executor is not None:
+                following.executor.submit(self._lead_on)

@@ -1,0 +1,89 @@
+"""A transaction on one study: its ledger as of now, and what is recorded in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from dbcare.live.events import Event, EventKind
+from dbcare.live.ledger import Ledger
+from dbcare.live.stores.base import PlacedEvent, StoreSession
+
+EVENTS_PER_PAGE = 10_000  # read at once, so that a long study fits into memory
+
+
+class Transaction:
+    """A session with the ledger as of now; recorded events are stored when the transaction ends, all or none."""
+
+    def __init__(self, session: StoreSession, ledger: Ledger) -> None:
+        self.session = session
+        self.ledger = ledger
+        self.recorded: list[Event] = []
+        self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
+
+    def record(self, event: Event) -> None:
+        """Record something that happened just now."""
+        self.recorded.append(event)
+        self._by_trial[event.trial].append(event)
+        self.ledger.apply(event)
+
+    def retire(self, event: Event, prepared: PreparedLedger) -> None:
+        """Record that an arm is retired; `prepared` is the ledger without that arm, as of some moment before."""
+        self.recorded.append(event)
+        self._by_trial[event.trial].append(event)
+        retired = self.ledger.retired | {event.arm}
+        ledger, position = prepared.take(retired) or (Ledger(self.ledger.settings, retired), 0)
+        unseen = (stored for _, stored in iterate_events(self.session, position))
+        for later in chain(unseen, self.recorded):
+            ledger.apply(later)
+        self.ledger = ledger
+
+    def events_of_trial(self, trial: int) -> list[Event]:
+        """Return everything that happened to a trial."""
+        return self.session.events_of_trials(trial, trial) + self._by_trial.get(trial, [])
+
+    def events_with_note(self, note: str) -> list[Event]:
+        """Return the events with that note, including those that are not stored yet."""
+        return self.session.events_with_note(note) + [event for event in self.recorded if event.note == note]
+
+    @property
+    def retires_an_arm(self) -> bool:
+        """Whether an arm is retired in this transaction."""
+        return any(event.kind is EventKind.RETIRED for event in self._by_trial.get(0, ()))
+
+
+class PreparedLedger:
+    """A ledger for a set of retired arms, replayed up to some position."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.position = 0
+        self._taken = False
+
+    def take(self, retired: frozenset[int]) -> tuple[Ledger, int] | None:
+        """Return the ledger and its position, once, if these are still the arms that are retired."""
+        if self._taken or self.ledger.retired != retired:
+            return None
+        self._taken = True
+        return self.ledger, self.position
+
+    def follow(self, placed: Iterable[PlacedEvent]) -> None:
+        """Apply the next events."""
+        for self.position, event in placed:
+            self.ledger.apply(event)
+
+
+def iterate_events(session: StoreSession, position: int) -> Iterator[PlacedEvent]:
+    """Iterate over the events after `position`, read page by page."""
+    while True:
+        page = session.events_after(position, EVENTS_PER_PAGE)
+        yield from page
+        if len(page) < EVENTS_PER_PAGE:
+            return
+        position = page[-1][0]
+
+
+def find_retired(session: StoreSession) -> frozenset[int]:
+    """Return the arms that are retired in a study: those events concern no trial, and are found under number 0."""
+    return frozenset(event.arm for event in session.events_of_trials(0, 0) if event.kind is EventKind.RETIRED)
