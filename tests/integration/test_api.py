@@ -106,9 +106,6 @@ def test_a_plan(server: ApiServer) -> None:
         plan = client.post("/v1/plan", json=wanted).json()
         assert {row["policy"] for row in plan["rows"]} >= {"breakeven", "decide-now"}
         assert plan["advice"]
-        assert_refused(
-            client.post("/v1/plan", json={"arms": 2, "cost": 1e-12, "sigma": 1}), 422, "`cost` must be at least"
-        )
 
 
 def test_names_with_special_characters(server: ApiServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import charging_simulator, direct_simulator, make_control, skip_simulator
-from dbcare.engines.threads import available_threads, fill
+from dbcare.engines.threads import available_threads, do_not_check, fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy
@@ -175,13 +176,15 @@ def warn_if_interpreted(simulator: Simulator) -> None:
         )
 
 
-def extend_runs(done: Outcomes, simulator: Simulator, runs: int, threads: int) -> Outcomes:
-    """Continue `done` to `runs` runs."""
+def extend_runs(
+    done: Outcomes, simulator: Simulator, runs: int, threads: int, check: Callable[[], None] = do_not_check
+) -> Outcomes:
+    """Continue `done` to `runs` runs; `check` may raise to end this early."""
     known = len(done.pulls)
     outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0, charged=simulator.charged, caps=done.caps)
     outcomes.take(done)
     blocks = [simulator.block() for _ in range(threads if simulator.parallel else 1)]
     # Compiling, if it is needed at all, happens here and not in several threads at once.
     blocks[0](outcomes.part(0, 0), 0)
-    fill(outcomes.part(known, runs), blocks, known)
+    fill(outcomes.part(known, runs), blocks, known, check=check)
     return outcomes

@@ -21,8 +21,21 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fill(outcomes: Outcomes, blocks: list[Block], first: int, max_block_runs: int = 65_536) -> None:
-    """Simulate runs `first`, `first` + 1, ... into `outcomes`, one thread per block; each block owns its memory."""
+def do_not_check() -> None:
+    """Let the work go on."""
+
+
+def fill(
+    outcomes: Outcomes,
+    blocks: list[Block],
+    first: int,
+    max_block_runs: int = 65_536,
+    check: Callable[[], None] = do_not_check,
+) -> None:
+    """Simulate runs `first`, `first` + 1, ... into `outcomes`, one thread per block; each block owns its memory.
+
+    Each thread calls `check` before it simulates a block; what that raises ends the work.
+    """
     runs = len(outcomes.pulls)
     lock = threading.Lock()
     stop = threading.Event()
@@ -41,6 +54,7 @@ def fill(outcomes: Outcomes, blocks: list[Block], first: int, max_block_runs: in
                     end = next_run
                 if start == end:
                     return
+                check()
                 began = time.perf_counter()
                 block(outcomes.part(start, end), first + start)
                 pace = BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9)

@@ -3,6 +3,7 @@
 plan           `plan`, and the `Plan` it returns
 options        the options of a plan, defined once
 setting        what is planned: arms, costs, and how rewards vary
+cells          which gaps, which ways to decide, and how many runs
 strategies     the ways to decide that a plan compares
 presentation   a plan as a table and in sentences; `figure`, as a figure
 """

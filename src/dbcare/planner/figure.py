@@ -27,18 +27,19 @@ def draw(plan: Plan, path: Path) -> Path:
         axes = figure.add_subplot()
         for name in plan.policies:
             strategy, outlooks = find_strategy(name), plan.of(name)
+            gaps = [outlook.gap for outlook in outlooks]
             color = next(iter(strategy.look.colors), None)
             loss = np.array([outlook.total_loss for outlook in outlooks])
             margin = 2.0 * np.array([outlook.standard_error for outlook in outlooks])
             (line,) = axes.loglog(
-                plan.gaps, loss, color=color, linestyle=strategy.dashes,
+                gaps, loss, color=color, linestyle=strategy.dashes,
                 marker=strategy.look.marker or "s", markersize=5,
                 markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8, label=strategy.label,
                 zorder=3 if name == DEFAULT_POLICY else 2,
             )  # fmt: skip
             # The spend is known far better than the chance of a rare error, and no total is below it.
             low = np.maximum(loss - margin, np.minimum(loss, [outlook.spend for outlook in outlooks]))
-            axes.fill_between(plan.gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
+            axes.fill_between(gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
         axes.set_xlabel("gap \N{GREEK CAPITAL LETTER DELTA} between the best arm and the others")
         in_money = plan.setting.risk.value is not None
         axes.set_ylabel("expected total loss, in money" if in_money else "expected total loss, in units of the loss")
@@ -48,7 +49,8 @@ def draw(plan: Plan, path: Path) -> Path:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,g}"))
         axes.grid(True, which="major", alpha=0.25)
         axes.set_title(title(plan), fontsize=10, parse_math=False)
-        axes.legend(frameon=False, handlelength=3.5)
+        if plan.outlooks:
+            axes.legend(frameon=False, handlelength=3.5)
         figure.savefig(path, dpi=150, metadata=None if path.suffix.lower() == ".png" else _undated(path))
     return path
 

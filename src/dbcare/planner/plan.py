@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbcare import validation
-from dbcare.engines.evaluate import evaluate
+from dbcare.engines.evaluate_within import evaluate_within
 from dbcare.engines.evaluation import Evaluation
-from dbcare.errors import InvalidValueError
+from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
 from dbcare.planner import presentation
+from dbcare.planner.cells import (
+    MAX_RUNS,
+    Cell,
+    build_cells,
+    check_budget,
+    check_gaps,
+    choose_strategies,
+    count_affordable_runs,
+    sort_by_work,
+)
 from dbcare.planner.setting import PlanSetting
-from dbcare.planner.strategies import default_names, find_obstacle, find_strategy, strategy_names
+from dbcare.planner.strategies import strategy_names
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 
-PILOT_RUNS = 16
-TARGET_PULLS = 6e6  # simulated in all by default: about a second with few arms
-MIN_RUNS, MAX_RUNS = 200, 20_000
 FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -103,6 +109,19 @@ class Outlook:
 
 
 @dataclass(frozen=True)
+class Omission:
+    """One policy at one gap that does not fit into the budget of work; `why` is a clause that says how much it is."""
+
+    name: str
+    gap: float
+    why: str
+
+    def record(self) -> dict[str, float | str]:
+        """Return the fields by name."""
+        return {"gap": self.gap, "policy": self.name, "why": self.why}
+
+
+@dataclass(frozen=True)
 class Plan:
     """What each way to decide would cost, by gap and policy.
 
@@ -115,11 +134,13 @@ class Plan:
     gaps : tuple of float
         The gaps between the best arm and the others, ascending.
     outlooks : tuple of Outlook
-        One entry per gap and policy.
+        One entry per gap and policy, except for `omissions`.
     left_out : dict
         Policies that cannot take part, and why.
     runs, seed : int
         Those of the simulations.
+    omissions : tuple of Omission
+        Gaps and policies that did not fit into the budget of work, if there was one.
 
     Examples
     --------
@@ -135,11 +156,13 @@ class Plan:
     left_out: dict[str, str]
     runs: int
     seed: int
+    omissions: tuple[Omission, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
         """Names of the policies that are compared."""
-        return tuple(dict.fromkeys(outlook.name for outlook in self.outlooks))
+        compared = {outlook.name for outlook in self.outlooks}
+        return tuple(name for name in strategy_names() if name in compared)
 
     def of(self, policy: str) -> tuple[Outlook, ...]:
         """Return the outlooks of one policy, by gap."""
@@ -182,6 +205,7 @@ class Plan:
             "left_out": dict(self.left_out),
             "advice": list(self.advice),
             "rows": self.records(),
+            "omissions": [omission.record() for omission in self.omissions],
         }
 
     def plot(self, path: str | Path) -> Path:
@@ -216,6 +240,7 @@ def plan(
     runs: int | None = None,
     seed: int = 0,
     threads: int | None = None,
+    budget: WorkBudget | None = None,
 ) -> Plan:
     """Plan an experiment: what it would cost and bring before any data, for each gap and policy.
 
@@ -249,6 +274,9 @@ def plan(
         Random seed of the runs.
     threads : int, optional
         Number of threads. Default: all CPUs.
+    budget : WorkBudget, optional
+        How much work to do in all, and a way to cancel it. What does not fit is left out, and listed in `omissions`;
+        the other figures are the same as without a budget. Default: no limit.
 
     Returns
     -------
@@ -259,6 +287,8 @@ def plan(
     ------
     InvalidValueError
         If an argument is invalid.
+    WorkCancelledError
+        If the budget was cancelled.
 
     Examples
     --------
@@ -270,68 +300,28 @@ def plan(
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     setting = PlanSetting(arms, make(cost, price=price, value=value), sigma, baseline, bound)
-    checked = setting.default_gaps if gaps is None else _check_gaps(setting, gaps)
-    names, left_out = _choose_strategies(setting, policies)
-    strategies = [find_strategy(name) for name in names]
-    entries = [
-        (strategy.name, gap, *strategy.build(setting, gap, checked[-1])) for gap in checked for strategy in strategies
-    ]
+    checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
+    names, left_out = choose_strategies(setting, policies)
+    budget = WorkBudget() if budget is None else check_budget(budget)
+    cells = build_cells(setting, names, checked)
     if runs is None:
-        runs = _affordable_runs(setting, checked, seed, threads) if DEFAULT_POLICY in names else MAX_RUNS
+        runs = count_affordable_runs(setting, checked, seed, threads, budget) if DEFAULT_POLICY in names else MAX_RUNS
     else:
         runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-    outlooks = [
-        Outlook(
-            name,
-            gap,
-            policy,
-            evaluate(policy, setting.bandit(gap), own_risk, runs, seed, threads=threads),
-            setting.unit,
-        )
-        for name, gap, policy, own_risk in entries
-    ]
-    return Plan(setting, checked, tuple(outlooks), left_out, int(runs), int(seed))
-
-
-def _check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
-    if isinstance(gaps, numbers.Real | str):
-        return (setting.check_gap("gaps", gaps),)
-    if not isinstance(gaps, Iterable):
-        raise InvalidValueError(f"`gaps` must be a number or several but got {gaps!r}.")
-    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(gaps)}
-    if not checked:
-        raise InvalidValueError("`gaps` must be at least one number but got none.")
-    return tuple(sorted(checked))
-
-
-def _choose_strategies(setting: PlanSetting, policies: Any) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the names of those that take part, in the table's order, and why others are left out."""
-    wanted = default_names() if policies is None else _check_names(policies)
-    obstacles = {name: find_obstacle(find_strategy(name), setting) for name in wanted}
-    left_out = {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None}
-    if left_out and policies is not None:
-        name, obstacle = next(iter(left_out.items()))
-        raise InvalidValueError(f"`policies` cannot include {name}: {obstacle}.")
-    return tuple(name for name in wanted if name not in left_out), left_out
-
-
-def _check_names(policies: Any) -> list[str]:
-    if not isinstance(policies, Iterable):
-        raise InvalidValueError(f"`policies` must be names of policies but got {policies!r}.")
-    wanted = [find_strategy(name).name for name in ([policies] if isinstance(policies, str) else policies)]
-    if not wanted:
-        raise InvalidValueError("`policies` must be at least one name but got none.")
-    return [name for name in strategy_names() if name in wanted]
-
-
-def _affordable_runs(setting: PlanSetting, gaps: Sequence[float], seed: int, threads: int | None) -> int:
-    """Return how many runs of the default policy at all gaps make about TARGET_PULLS, by a short pilot.
-
-    A pull takes longer with many arms.
-    """
-    policy, risk = find_strategy(DEFAULT_POLICY).build(setting, gaps[0], gaps[-1])
-    pulls = sum(
-        evaluate(policy, setting.bandit(gap), risk, PILOT_RUNS, seed, threads=threads).pulls.mean for gap in gaps
+    found: dict[Cell, Outlook | Omission] = {}
+    for cell in sort_by_work(cells):
+        try:
+            evaluation = evaluate_within(budget, cell.policy, setting.bandit(cell.gap), cell.risk, runs, seed, threads)
+            found[cell] = Outlook(cell.name, cell.gap, cell.policy, evaluation, setting.unit)
+        except TooMuchWorkError as why:
+            found[cell] = Omission(cell.name, cell.gap, str(why))
+    in_order = [found[cell] for cell in cells]
+    return Plan(
+        setting,
+        checked,
+        tuple(each for each in in_order if isinstance(each, Outlook)),
+        left_out,
+        int(runs),
+        int(seed),
+        tuple(each for each in in_order if isinstance(each, Omission)),
     )
-    affordable = TARGET_PULLS / (max(1.0, pulls) * (1.0 + setting.arms / 20.0))
-    return int(min(MAX_RUNS, max(MIN_RUNS, round(affordable, -2))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy
+from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy, strategy_names
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.risk import Loss
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from dbcare.planner.plan import Outlook, Plan
 
 DEFAULT_WIDTH = 80
+OMITTED = "left out"
+
+Pairs = Sequence[tuple["Outlook", "Outlook"]]  # of two policies at the same gaps
 
 
 def format_plan(plan: Plan) -> str:
@@ -43,28 +46,37 @@ def show(plan: Plan, console: Console) -> None:
 
 
 def make_table(plan: Plan) -> Table:
-    """Return a section per gap with a line per policy; a star marks the lowest total loss."""
+    """Return a section per gap with a line per policy; a star marks the lowest total loss if all are known."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for header in ("gap", "policy", "observations", "spend", "wrong", "total loss", "\N{PLUS-MINUS SIGN}", ""):
         table.add_column(header, justify="left" if header in ("policy", "") else "right", no_wrap=True)
     for gap in plan.gaps:
-        outlooks = [outlook for outlook in plan.outlooks if outlook.gap == gap]
-        best = min(outlooks, key=lambda outlook: outlook.total_loss)
-        for place, outlook in enumerate(outlooks):
-            is_best = outlook is best and len(outlooks) > 1
+        outlooks = {outlook.name: outlook for outlook in plan.outlooks if outlook.gap == gap}
+        omitted = {omission.name for omission in plan.omissions if omission.gap == gap}
+        names = [name for name in strategy_names() if name in outlooks or name in omitted]
+        best = None if omitted or len(names) == 1 else min(names, key=lambda name: outlooks[name].total_loss)
+        for place, name in enumerate(names):
+            is_best = name == best
             table.add_row(
                 f"{gap:g}" if place == 0 else "",
-                find_strategy(outlook.name).label,
-                f"{outlook.observations:,.0f}",
-                str(plan.setting.money(outlook.spend)),
-                format_chance(outlook),
-                str(plan.setting.money(outlook.total_loss)),
-                _margin(plan, outlook),
+                find_strategy(name).label,
+                *(_figures(plan, outlooks[name]) if name in outlooks else [OMITTED]),
                 "*" if is_best else "",
                 style="bold" if is_best else None,
-                end_section=place == len(outlooks) - 1,
+                end_section=place == len(names) - 1,
             )
     return table
+
+
+def _figures(plan: Plan, outlook: Outlook) -> list[str]:
+    """Return the figures of a line of the table."""
+    return [
+        f"{outlook.observations:,.0f}",
+        str(plan.setting.money(outlook.spend)),
+        format_chance(outlook),
+        str(plan.setting.money(outlook.total_loss)),
+        _margin(plan, outlook),
+    ]
 
 
 def title(plan: Plan) -> str:
@@ -82,65 +94,62 @@ def title(plan: Plan) -> str:
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
-    """Say whether to experiment, what that saves against the fixed-size test, and the most that is spent."""
+    """Say whether to experiment, what that saves against the test, the most that is spent, and what is missing."""
+    omitted = describe_omissions(plan)
     if DEFAULT_POLICY not in plan.policies:
-        return ()
-    ours = plan.of(DEFAULT_POLICY)
+        return omitted
     sentences = []
-    if DECIDE_NOW.name in plan.policies:
-        sentences.append(judge_worth(plan, ours, plan.of(DECIDE_NOW.name)))
-    if FIXED_SIZE_TEST.name in plan.policies and plan.max_spend:
-        sentences.append(compare_with_test(plan, ours, plan.of(FIXED_SIZE_TEST.name)))
-    return (*sentences, describe_spending(plan, ours))
+    if guesses := _pair_up(plan, DECIDE_NOW.name):
+        sentences.append(judge_worth(plan, guesses))
+    if plan.max_spend and (tests := _pair_up(plan, FIXED_SIZE_TEST.name)):
+        sentences.append(compare_with_test(plan, tests))
+    return (*sentences, describe_spending(plan, plan.of(DEFAULT_POLICY)), *omitted)
 
 
-def judge_worth(plan: Plan, ours: Sequence[Outlook], guesses: Sequence[Outlook]) -> str:
+def judge_worth(plan: Plan, pairs: Pairs) -> str:
     """Say at which gaps the default policy beats a choice without data, by more than two standard errors."""
     setting = plan.setting
     one_each = setting.money(setting.unit * math.fsum(setting.risk.costs(setting.arms)))
-    if ours[0].policy.max_pulls == 0:
+    if pairs[0][0].policy.max_pulls == 0:
         return (
             f"Experimenting is not worth it at all: decide now. One observation of each arm would cost {one_each}, "
             "and a choice without data loses no more."
         )
-    pays = [_clearly_less(one, other) for one, other in zip(ours, guesses, strict=True)]
-    costs = [_clearly_less(other, one) for one, other in zip(ours, guesses, strict=True)]
-    if all(costs):
-        extra = _most_saved(plan, guesses, ours)
+    pays = [one.gap for one, other in pairs if _clearly_less(one, other)]
+    costs = [one.gap for one, other in pairs if _clearly_less(other, one)]
+    unclear = [one.gap for one, _ in pairs if one.gap not in (*pays, *costs)]
+    gain, extra = _most_saved(plan, pairs), _most_saved(plan, [(other, one) for one, other in pairs])
+    if len(costs) == len(plan.gaps):
         return (
             f"Experimenting is not worth it at any of these gaps: decide now. {_label()} would lose up to {extra} more."
         )
     groups = []
-    if any(pays):
-        gain = _most_saved(plan, ours, guesses)
+    if pays:
         groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than deciding now.")
-    if any(costs):
-        extra = _most_saved(plan, guesses, ours)
+    if costs:
         groups.append(f"It does not {_where(plan, costs)}, and loses at most {extra} more.")
-    unclear = [not (one or other) for one, other in zip(pays, costs, strict=True)]
-    if any(unclear):
+    if unclear:
         groups.append(f"With {plan.runs:,} runs it is too close to tell {_where(plan, unclear)}.")
     return " ".join(groups)
 
 
-def compare_with_test(plan: Plan, ours: Sequence[Outlook], tests: Sequence[Outlook]) -> str:
+def compare_with_test(plan: Plan, pairs: Pairs) -> str:
     """Compare the total losses of the default policy and of the test."""
-    better = [_clearly_less(one, other) for one, other in zip(ours, tests, strict=True)]
-    worse = [_clearly_less(other, one) for one, other in zip(ours, tests, strict=True)]
-    shares = [1.0 - one.total_loss / other.total_loss for one, other in zip(ours, tests, strict=True)]
-    if not any(better) and not any(worse):
+    better = {one.gap: 1.0 - one.total_loss / other.total_loss for one, other in pairs if _clearly_less(one, other)}
+    worse = [one.gap for one, other in pairs if _clearly_less(other, one)]
+    if not better and not worse:
         return f"{_label()} and the fixed-size test lose about the same."
     sentences = []
-    if any(better):
-        won = [share for share, is_better in zip(shares, better, strict=True) if is_better]
-        low, high = format_percent(min(won)), format_percent(max(won))
+    if better:
+        low, high = format_percent(min(better.values())), format_percent(max(better.values()))
         share = low if low == high else f"{low} to {high}"
         sentences.append(
             f"{_label()} loses {share} less than the fixed-size test {_where(plan, better)}, "
-            f"which is up to {_most_saved(plan, ours, tests)}."
+            f"which is up to {_most_saved(plan, pairs)}."
         )
-    if any(worse):
-        sentences.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, tests, ours)}.")
+    if worse:
+        most = _most_saved(plan, [(other, one) for one, other in pairs])
+        sentences.append(f"The test is better {_where(plan, worse)}, by up to {most}.")
     return " ".join(sentences)
 
 
@@ -154,10 +163,30 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
     if not plan.setting.risk.costs_differ:
         cost = plan.setting.unit * plan.setting.risk.single_cost
         usual = f"spends at most {plan.setting.money(most * cost)}"
+    where = "at the gaps above" if len(ours) == len(plan.gaps) else _where(plan, [outlook.gap for outlook in ours])
     return (
         f"{_label()} never spends more than {plan.setting.money(plan.max_spend)}, whatever the truth; "
-        f"at the gaps above it {usual} in 95% of runs."
+        f"{where} it {usual} in 95% of runs."
     )
+
+
+def describe_omissions(plan: Plan) -> tuple[str, ...]:
+    """Say what did not fit into the budget of work, how much it is, and what to do about it."""
+    sentences = []
+    for name in dict.fromkeys(omission.name for omission in plan.omissions):
+        omissions = [omission for omission in plan.omissions if omission.name == name]
+        # The largest gap takes the least work.
+        there = "" if len(omissions) == 1 else f"at a gap of {omissions[-1].gap:g}, "
+        sentences.append(
+            f"{find_strategy(name).label} is left out {_where(plan, [omission.gap for omission in omissions])}: "
+            f"{there}{omissions[-1].why}."
+        )
+    if sentences:
+        sentences.append(
+            "That is more work than one plan may take here: choose larger gaps or fewer runs, or run `dbcare plan` on "
+            "your own machine, which has no limit."
+        )
+    return tuple(sentences)
 
 
 def notes(plan: Plan) -> list[str]:
@@ -214,16 +243,22 @@ def _clearly_less(one: Outlook, other: Outlook) -> bool:
     return other.total_loss - one.total_loss > 2.0 * math.hypot(one.standard_error, other.standard_error)
 
 
-def _most_saved(plan: Plan, ours: Sequence[Outlook], others: Sequence[Outlook]) -> str:
-    most = max(other.total_loss - one.total_loss for one, other in zip(ours, others, strict=True))
-    return str(plan.setting.money(most))
+def _pair_up(plan: Plan, name: str) -> Pairs:
+    """Return the default policy and another one at each gap that has both."""
+    others = {outlook.gap: outlook for outlook in plan.outlooks if outlook.name == name}
+    return [(one, others[one.gap]) for one in plan.of(DEFAULT_POLICY) if one.gap in others]
 
 
-def _where(plan: Plan, holds: Sequence[bool]) -> str:
+def _most_saved(plan: Plan, pairs: Pairs) -> str:
+    """Return the largest amount by which the first of a pair loses less than the second."""
+    return str(plan.setting.money(max(other.total_loss - one.total_loss for one, other in pairs)))
+
+
+def _where(plan: Plan, holds: Collection[float]) -> str:
     """Return the gaps where something holds, in words."""
-    places = [place for place, held in enumerate(holds) if held]
+    places = [place for place, gap in enumerate(plan.gaps) if gap in holds]
     gaps = [f"{plan.gaps[place]:g}" for place in places]
-    if len(places) == len(holds):
+    if len(places) == len(plan.gaps):
         return "at every gap above" if len(gaps) > 1 else f"at a gap of {gaps[0]}"
     if len(places) > 1 and places[-1] - places[0] == len(places) - 1:
         return f"at gaps from {gaps[0]} to {gaps[-1]}"

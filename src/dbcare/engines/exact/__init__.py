@@ -41,7 +41,7 @@ def applies(policy: Policy, bandit: Bandit) -> bool:
     """Return whether the engine can evaluate `policy` on `bandit`, and fast."""
     if _obstacle(policy, bandit) is not None:
         return False
-    return not isinstance(policy, EliminationPolicy) or _count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
+    return not isinstance(policy, EliminationPolicy) or count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
 
 
 def compute_law(policy: Policy, bandit: Bandit) -> TwoArmLaw:
@@ -109,7 +109,7 @@ def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANT
     return replace(law, error=np.array([np.mean(gaps > 0.0)]), regret=np.array([np.mean(gaps)]))
 
 
-def _count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
+def count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
     """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (longer has P < 1e-18)."""
     boundary = two_arm_boundary(policy.tables)
     n = np.arange(1, boundary.size + 1)

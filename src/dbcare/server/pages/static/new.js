@@ -5,13 +5,15 @@ const state = document.getElementById("plan-state");
 const errorMessage = document.getElementById("plan-error");
 const result = document.getElementById("plan-result");
 const TYPING_MILLISECONDS = 500; // a plan is made once nobody has typed for so long
-const LABELS = JSON.parse(form.dataset.planLabels);
+const LABELS = new Map(JSON.parse(form.dataset.planLabels)); // by policy, in the order of the columns
 const POLICY = form.dataset.planPolicy; // shown in full; of the others, only the total loss
 const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
   "the lowest is bold.";
+
+const LEFT_OUT = "–"; // the advice says why
 
 const text = (name) => form.elements[name].value.trim();
 const number = (name) => (text(name) === "" ? null : Number(text(name)));
@@ -50,20 +52,23 @@ function element(name, content, className) {
 }
 
 function render(plan) {
-  const policies = [...new Set(plan.rows.map((row) => row.policy))];
-  const gaps = [...new Set(plan.rows.map((row) => row.gap))];
+  const cells = [...plan.rows, ...plan.omissions];
+  const policies = [...LABELS.keys()].filter((name) => cells.some((cell) => cell.policy === name));
+  const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
-  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS[name] ?? name)];
+  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS.get(name))];
   const rows = gaps.map((gap) => {
     const full = find(gap, POLICY);
-    const losses = policies.map((name) => find(gap, name).total_loss);
-    const lowest = Math.min(...losses);
+    const figures = full
+      ? [Math.round(full.observations).toLocaleString("en"), money(full.spend), `${(100 * full.chance_wrong).toFixed(1)}%`]
+      : [LEFT_OUT, LEFT_OUT, LEFT_OUT];
+    const losses = policies.map((name) => find(gap, name)?.total_loss);
+    const lowest = Math.min(...losses); // not a number if one is missing, so that none is bold
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
-      element("td", Math.round(full.observations).toLocaleString("en"), "figure"),
-      element("td", money(full.spend), "figure"),
-      element("td", `${(100 * full.chance_wrong).toFixed(1)}%`, "figure"),
-      ...losses.map((loss) => element("td", money(loss), loss === lowest ? "figure best" : "figure")),
+      ...figures.map((figure) => element("td", figure, "figure")),
+      ...losses.map((loss) =>
+        element("td", loss === undefined ? LEFT_OUT : money(loss), loss === lowest ? "figure best" : "figure")),
     ]);
   });
   const group = (label, columns) => {
@@ -74,7 +79,7 @@ function render(plan) {
   const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group(LABELS[POLICY], 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS.get(POLICY), 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),

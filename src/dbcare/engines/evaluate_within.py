@@ -1,0 +1,163 @@
+"""`evaluate_within`: what `evaluate` returns, to the bit, if it fits into a budget of work.
+
+Runs are made in stages of 2, 4, 8, ... runs. After each, the work still to do is projected from the work so far, so a
+hopeless evaluation ends after two runs. A single run ends at RUN_WORK, since a kernel cannot be interrupted within it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from dbcare.bandit import Bandit
+from dbcare.engines import exact
+from dbcare.engines.build_evaluation import build_from_law, build_from_runs
+from dbcare.engines.draws import make_arms
+from dbcare.engines.estimates import Moments
+from dbcare.engines.evaluate import check_settings, choose_risk, extend_runs, make_simulator, warn_if_interpreted
+from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.simulators import make_control
+from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
+from dbcare.policies.elimination import EliminationPolicy, count_max_epochs
+from dbcare.policies.policy import CustomPolicy, Policy, RoundPolicy
+from dbcare.policies.schedule import SchedulePolicy
+from dbcare.risk import Risk
+
+FIRST_RUNS = 2
+RUN_WORK = 1e7  # of one run under a budget: half a second
+MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy under a budget: 80 MB, and several times that to build
+
+# Work in units of the budget, by timing.
+INTERPRETED = 300.0  # times that of a compiled run
+EPOCH_PULL, EPOCHS_RUN = 0.125, 5_000.0  # elimination: per pull, and at most, since many pulls are drawn at once
+TABLE_EPOCH = 0.5
+EXACT_EPOCH = 250.0  # in one thread, so twice the work
+
+
+def evaluate_within(
+    budget: WorkBudget, policy: Policy, bandit: Bandit, risk: Risk, runs: int, seed: int, threads: int | None = None
+) -> Evaluation:
+    """Evaluate a policy as `evaluate` does, and take the work from the budget.
+
+    Raises TooMuchWorkError if it does not fit, and WorkCancelledError.
+    """
+    began = time.perf_counter()
+    choose_risk(policy, bandit, risk)
+    check_settings(runs, seed, "auto", threads)
+    budget.check()
+    _charge_tables(budget, policy)
+    if not risk.costs_differ and exact.applies(policy, bandit):
+        if isinstance(policy, EliminationPolicy):
+            epochs = exact.count_epochs(policy, bandit)
+            budget.charge(EXACT_EPOCH * epochs, f"the exact computation takes {epochs:,} epochs")
+        return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
+    counted = CountedRuns(budget, policy, bandit, risk, runs, seed, threads)
+    while counted.made < runs:
+        counted.extend()
+        counted.require_rest()
+    moments = Moments(counted.outcomes, np.array(bandit.gaps), counted.control)
+    return build_from_runs(counted.outcomes, moments, counted.simulator, policy, risk, seed, began)
+
+
+def _charge_tables(budget: WorkBudget, policy: Policy) -> None:
+    """Charge for the tables of an elimination policy, whose length depends on the cost, before they are built."""
+    if isinstance(policy, EliminationPolicy) and budget.is_limited:
+        epochs = count_max_epochs(policy.arms, policy.max_pulls)
+        work = TABLE_EPOCH * epochs if epochs <= MAX_TABLE_EPOCHS else math.inf
+        budget.charge(work, f"its tables have up to {epochs:,} epochs")
+
+
+class CountedRuns:
+    """Runs of a policy, made in stages whose work is taken from a budget."""
+
+    def __init__(
+        self,
+        budget: WorkBudget,
+        policy: Policy,
+        bandit: Bandit,
+        risk: Risk,
+        runs: int,
+        seed: int,
+        threads: int | None,
+    ) -> None:
+        self.budget = budget
+        self.policy = policy
+        self.runs, self.seed, self.threads = check_settings(runs, seed, "auto", threads)
+        self.risk = risk
+        self.arms = make_arms(bandit)
+        self.draws_every_pull = risk.costs_differ or not isinstance(policy, RoundPolicy)
+        self.pull_work, self.run_work = 1.0 + policy.arms / 4.0, math.inf
+        if not self.draws_every_pull:
+            self.pull_work, self.run_work = EPOCH_PULL, EPOCHS_RUN
+            if isinstance(policy, SchedulePolicy):  # one draw per arm and round
+                self.run_work = float(policy.arms * len(policy.schedule))
+        self._make_simulator()
+        if self.simulator.interpreted and budget.is_limited:
+            self.pull_work *= INTERPRETED
+            self._make_simulator()  # with a lower cap
+        warn_if_interpreted(self.simulator)
+        self.control = make_control(self.arms, self.simulator.checkpoint)
+        self.work = 0.0
+        self._count(0)
+
+    def _make_simulator(self) -> None:
+        """Make a simulator; under a budget, one that draws every pull cuts runs at RUN_WORK, or what is left."""
+        self.cap, simulated = self.policy.max_pulls, self.policy
+        if self.budget.is_limited and self.draws_every_pull:
+            if self.budget.left <= 0.0:
+                raise TooMuchWorkError("the work is used up before it")
+            self.cap = min(self.cap, math.ceil(min(RUN_WORK, self.budget.left) / self.pull_work))
+            simulated = _with_cap(self.policy, self.cap)
+        self.simulator, self.outcomes = make_simulator(simulated, self.arms, self.seed, "auto", self.runs, self.risk)
+
+    @property
+    def made(self) -> int:
+        """The number of runs made so far."""
+        return len(self.outcomes.pulls)
+
+    @property
+    def pulls(self) -> int:
+        """The pulls of all runs so far."""
+        return int(self.outcomes.pulls.sum())
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether a run was cut."""
+        outcomes = self.outcomes
+        return self.cap < self.policy.max_pulls and bool(np.any(outcomes.undecided & (outcomes.pulls >= self.cap)))
+
+    def extend(self) -> None:
+        """Make as many runs again, or all that are left if there is no limit."""
+        made = self.made
+        total = min(self.runs, max(FIRST_RUNS, 2 * made)) if self.budget.is_limited else self.runs
+        self.outcomes = extend_runs(self.outcomes, self.simulator, total, self.threads, self.budget.check)
+        self._count(made)
+
+    def require_rest(self) -> None:
+        """Raise TooMuchWorkError if the other runs do not fit into the budget."""
+        share = self.runs / self.made
+        about, pulls = "more than" if self.was_cut else "about", float(f"{share * self.pulls:.2g}")
+        clause = f"{self.runs:,} runs make {about} {pulls:,.0f} observations"
+        if self.was_cut:
+            raise TooMuchWorkError(clause)
+        self.budget.require((share - 1.0) * self.work, clause)
+
+    def _count(self, first: int) -> None:
+        """Take the work of the runs from number `first` on from the budget."""
+        work = float(np.minimum(self.pull_work * self.outcomes.pulls[first:], self.run_work).sum())
+        self.work += work
+        self.budget.take(work)
+
+
+def _with_cap(policy: Policy, cap: int) -> Policy:
+    """Return the same rule with a cap on its pulls; it has the same kernel."""
+    return CustomPolicy(
+        policy.arms,
+        policy.rule,
+        tables=policy.tables,
+        state_size=policy.state_size,
+        max_pulls=cap,
+        risk=policy.risk,
+    )

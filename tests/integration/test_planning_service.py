@@ -1,0 +1,204 @@
+"""Plans of the service: a budget of work for each, and an end when the client leaves; in a real server and browser."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from helpers.browser import launch_chromium, open_window
+from helpers.service_process import run_service
+from playwright.sync_api import Browser, expect
+
+import dbcare
+from dbcare.server.api.planning import MAX_QUEUED_PLANS, MAX_WORK
+
+if not Path("/proc/net/tcp").exists():
+    pytest.skip("The CPU time of a server is read from /proc, which this system lacks.", allow_module_level=True)
+
+# 200 runs of Breakeven at the smallest gaps would take minutes.
+HEAVY = {"arms": 32, "cost": 1e-7, "sigma": 1.0, "risk": "misidentification"}
+# Takes most of the budget: about 31,000 pulls in each of 600 runs, and a pull is 9 units of work.
+LONG = {"arms": 32, "cost": 1e-7, "sigma": 1.0, "gaps": [0.05], "runs": 600}
+QUICK = {"arms": 2, "cost": 1e-2, "sigma": 1.0, "gaps": [0.5, 1.0], "runs": 100}
+TIMEOUT_SECONDS = 240.0  # for a busy machine; the work itself is counted
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a server without keys, which serves this machine, on two CPUs: with many, the longest plan would be short."""
+    storage = f"sqlite:///{tmp_path_factory.mktemp('planning') / 'studies.db'}"
+    all_cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(all_cpus)[:2])  # for processes started from now on
+    with ExitStack() as running:
+        try:
+            url = running.enter_context(run_service(storage))
+        finally:
+            os.sched_setaffinity(0, all_cpus)
+        httpx.post(f"{url}/v1/plan", json=LONG | {"runs": 2}, timeout=TIMEOUT_SECONDS)  # compile or load the kernels
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launch_chromium() as launched:
+        yield launched
+
+
+def post_plan(address: str, body: dict[str, object]) -> httpx.Response:
+    return httpx.post(f"{address}/v1/plan", json=body, timeout=TIMEOUT_SECONDS)
+
+
+def find_pid(address: str) -> int:
+    """Return the process that listens at an address."""
+    port = int(address.rpartition(":")[2])
+    inodes = {
+        fields[9]
+        for fields in map(str.split, Path("/proc/net/tcp").read_text().splitlines()[1:])
+        if int(fields[1].partition(":")[2], 16) == port and fields[3] == "0A"  # listening
+    }
+    sockets = {f"socket:[{inode}]" for inode in inodes}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(os.readlink(file) in sockets for file in (process / "fd").iterdir()):
+                return int(process.name)
+        except OSError:  # it has ended, or belongs to somebody else
+            continue
+    raise AssertionError(f"Nothing listens at {address}.")
+
+
+def read_cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_idle(pid: int) -> bool:
+    """Return whether the process uses less than a tenth of a CPU for half a second."""
+    before = read_cpu_seconds(pid)
+    time.sleep(0.5)
+    return read_cpu_seconds(pid) - before < 0.05
+
+
+@contextmanager
+def send_plan(address: str, body: dict[str, object]) -> Iterator[socket.socket]:
+    """Send a request for a plan, without waiting for its response; close the connection in the end."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    content = json.dumps(body).encode()
+    head = f"POST /v1/plan HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+        yield connection
+
+
+def is_answered(connection: socket.socket) -> bool:
+    """Return whether a response has begun to arrive."""
+    connection.setblocking(False)
+    try:
+        return bool(connection.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
+
+
+def is_refused(address: str) -> bool:
+    """Return whether the queue for plans is full; a request that is queued instead is given up."""
+    try:
+        return httpx.post(f"{address}/v1/plan", json=QUICK, timeout=0.2).status_code == HTTPStatus.TOO_MANY_REQUESTS
+    except httpx.TimeoutException:
+        return False
+
+
+def test_a_plan_says_what_it_leaves_out(address: str) -> None:
+    response = post_plan(address, HEAVY)
+    assert response.status_code == 200
+    answer = response.json()
+    assert [(omission["policy"], omission["gap"]) for omission in answer["omissions"]] == [
+        ("breakeven", 0.01), ("breakeven", 0.02), ("breakeven", 0.05)
+    ]  # fmt: skip
+    assert "Breakeven is left out at gaps from 0.01 to 0.05: at a gap of 0.05, 200 runs make " in answer["advice"][-2]
+    gaps: dict[str, list[float]] = {}
+    for row in answer["rows"]:
+        gaps.setdefault(row["policy"], []).append(row["gap"])
+    assert gaps["breakeven"] == [0.1, 0.2, 0.5, 1.0, 2.0]
+    assert gaps["dbcare"] == gaps["fixed-size-test"] == gaps["decide-now"] == [0.01, 0.02, 0.05, *gaps["breakeven"]]
+    # A pull of Breakeven among 32 arms is 9 units of work.
+    work = sum(9 * row["runs"] * row["observations"] for row in answer["rows"] if row["policy"] == "breakeven")
+    assert 0.1 * MAX_WORK < work < MAX_WORK
+
+
+def test_a_plan_within_the_budget_is_that_of_the_library(address: str) -> None:
+    answer = post_plan(address, QUICK).json()
+    assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))  # type: ignore[arg-type]  # by name
+    assert answer["omissions"] == []
+
+
+@pytest.mark.parametrize(
+    "extreme",
+    [
+        {"arms": 2, "cost": 1e-12, "sigma": 1.0, "gaps": [1e-4, 1.0]},
+        {"arms": 32, "cost": 1e-7, "sigma": 1e6, "gaps": [100.0]},
+        {"arms": 2, "price": 1e-6, "value": 1e6, "baseline": 1e-6, "gaps": [1e-6], "risk": "misidentification"},
+    ],
+)
+def test_any_cost_is_answered(address: str, extreme: dict[str, object]) -> None:
+    """To tell arms apart that are G standard deviations apart takes about 1/G^2 pulls: here over 1e7 in every run."""
+    response = post_plan(address, extreme)
+    assert response.status_code == 200, response.text
+    assert "breakeven" in {omission["policy"] for omission in response.json()["omissions"]}
+    assert "decide-now" in {row["policy"] for row in response.json()["rows"]}
+
+
+def test_a_plan_ends_with_its_client(address: str) -> None:
+    pid = find_pid(address)
+    wait_until(lambda: is_idle(pid))
+    before = read_cpu_seconds(pid)
+    with send_plan(address, LONG) as connection:
+        wait_until(lambda: read_cpu_seconds(pid) - before > 1.0)  # it is at work
+        assert not is_answered(connection)
+    closed = read_cpu_seconds(pid)
+    wait_until(lambda: is_idle(pid))
+    assert read_cpu_seconds(pid) - closed < 2.0  # the rest of the plan takes over four seconds
+    assert post_plan(address, QUICK).status_code == 200
+
+
+def test_a_client_that_leaves_gives_up_its_place_in_the_queue(address: str) -> None:
+    with send_plan(address, LONG) as running, ExitStack() as waiting:
+        for _ in range(MAX_QUEUED_PLANS):
+            waiting.enter_context(send_plan(address, LONG))
+        wait_until(lambda: is_refused(address))
+        waiting.close()
+        wait_until(lambda: not is_refused(address))
+        assert not is_answered(running)  # it is not its place that has become free
+    assert post_plan(address, QUICK).status_code == 200
+
+
+def test_the_dashboard_shows_what_a_plan_leaves_out(address: str, browser: Browser) -> None:
+    with open_window(browser, address, viewport={"width": 1400, "height": 900}) as window:
+        page = window.page
+        page.goto("/new")
+        page.get_by_label("Arms, one per line").fill("\n".join(f"arm {number}" for number in range(32)))
+        page.get_by_label("Known spread", exact=True).check()
+        page.locator("#sigma").fill("1")
+        page.locator("#risk").select_option("misidentification")
+        page.get_by_label("Value").fill("10000000")
+        page.get_by_label("Price of a trial").fill("1")
+        rows = page.locator("#plan-result tbody tr")
+        expect(rows).to_have_count(8, timeout=TIMEOUT_SECONDS * 1_000)
+        assert rows.nth(0).locator("td").all_inner_texts()[:4] == ["\N{EN DASH}"] * 4
+        assert "\N{EN DASH}" not in rows.nth(3).inner_text()
+        assert page.locator("#plan-result tbody .best").count() == 5  # one in each row that is complete
+        expect(page.locator("#plan .advice")).to_contain_text("Breakeven is left out at gaps from 0.01 to 0.05")
+        expect(page.locator("#plan-error")).to_be_hidden()
+        window.take_screenshot("plan with omissions")
