@@ -1,35 +1,68 @@
 """Commands of the service: run it, and manage the keys that give people and programs access."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dbcare.cli.limit_parameters import with_limits
 from dbcare.cli.output import at_terminal, print_grid, print_output
-from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
+from dbcare.cli.shared import Format, Shape, Storage, announce_new_database, friendly_errors
 from dbcare.server.access.roles import Role
+from dbcare.server.service_limits import ServiceLimits
 
 if TYPE_CHECKING:
     from dbcare.server.access.keys import Keys
 
 keys = typer.Typer(no_args_is_help=True, help="Manage API keys for the service.")
-KEY_COLUMNS = ("id", "name", "role", "created", "revoked")
+KEY_COLUMNS = ("id", "name", "role", "created", "expires", "revoked")
 
 
+@with_limits
 def serve(
     storage: Storage,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8080,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DBCARE_WEBHOOK",
+            help="URL to notify when a study stops. Requires the environment variable DBCARE_WEBHOOK_SECRET.",
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Don't log requests, only errors.")] = False,
+    trusted_proxies: Annotated[
+        str | None,
+        typer.Option(
+            envvar="DBCARE_TRUSTED_PROXIES",
+            help="Addresses or networks of proxies, such as 10.0.0.5,192.168.0.0/16: their X-Forwarded headers are "
+            "believed, and they may have any number of connections.",
+        ),
+    ] = None,
+    *,
+    limits: ServiceLimits,
 ) -> None:
     """Serve studies over HTTP, with a dashboard. Until an API key exists, only this machine has access."""
     with friendly_errors():
+        from dbcare.server.request_log import log_to_stderr
         from dbcare.server.serve import serve as run
 
-        run(storage, host, port, announce)
+        log_to_stderr(requests=not quiet)
+        run(
+            storage,
+            host,
+            port,
+            partial(announce, storage),
+            webhook=webhook,
+            limits=limits,
+            trusted_proxies=trusted_proxies,
+        )
 
 
-def announce(address: str, protected: bool) -> None:
+def announce(storage: str, address: str, protected: bool) -> None:
     """Print where the service listens, and whether anyone can use it."""
+    announce_new_database(storage)
     typer.echo(f"Serving at {address}")
     if not protected:
         typer.echo("No API key yet: anyone on this machine has access; no one else does. To create one:")
@@ -41,11 +74,15 @@ def create(
     storage: Storage,
     name: Annotated[str, typer.Option(help="Name of the key's owner.")],
     role: Annotated[Role, typer.Option(help="viewer: read; worker: also ask, tell; admin: also create, stop, delete.")],
+    expires: Annotated[
+        str | None, typer.Option(help="How long the key is valid, such as 90d. Default: forever.")
+    ] = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Create a key. It is shown only once; only its hash is stored."""
     with friendly_errors():
-        key, text = open_keys(storage).create(name, role)
+        key, text = open_keys(storage, create_storage=True).create(name, role, expires)
+        announce_new_database(storage)
     row = {**asdict(key), "key": text}
     print_output(
         shape,
@@ -81,10 +118,10 @@ def revoke(key: Annotated[str, typer.Argument(help="The key's id, as listed.")],
         typer.echo(f"Revoked {key}.")
 
 
-def open_keys(storage: str) -> "Keys":
-    """Return the keys in a database."""
+def open_keys(storage: str, *, create_storage: bool = False) -> "Keys":
+    """Return the keys in a database, which must exist unless it is to be created."""
     from dbcare.live.stores.open import open_store
     from dbcare.server.access.keys import Keys
     from dbcare.server.access.records import open_records
 
-    return Keys(open_records(open_store(storage)))
+    return Keys(open_records(open_store(storage, create=create_storage)))

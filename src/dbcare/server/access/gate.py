@@ -21,13 +21,17 @@ from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import BrowserSession, Sessions
 from dbcare.server.problems import RefusalError
+from dbcare.server.shared_lookups import SharedLookups
 
 COOKIE = "dbcare_session"
 TOKEN_HEADER = "X-CSRF-Token"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 FRESH_SECONDS = 0.25  # during which a revoked key may still be accepted
 MAX_RECENT_KEYS = 10_000
+VISITOR = "dbcare.visitor"  # where a request's scope has the visitor's name
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PROXY_HEADERS = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
+PROXY_HEADER_PREFIXES = ("x-forwarded-", "x-envoy-", "x-amzn-", "x-original-")
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,17 @@ class Gate:
     def __init__(self, keys: Keys, sessions: Sessions) -> None:
         self.keys = keys
         self.sessions = sessions
-        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and when
+        self._lookups: SharedLookups[Visitor | None] = SharedLookups()
+        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and until when that is believed
 
     def identify(self, request: Request, text: str | None) -> Visitor | None:
         """Return who sent a request, by its key or else by the browser's session; None for a stranger."""
+        visitor = self._identify(request, text)
+        if visitor is not None:
+            request.scope[VISITOR] = visitor.name
+        return visitor
+
+    def _identify(self, request: Request, text: str | None) -> Visitor | None:
         if text is not None:
             key = self.keys.find(text)
             if key is None:
@@ -56,7 +67,7 @@ class Gate:
             if len(self._recent) >= MAX_RECENT_KEYS:
                 self._recent.clear()
             visitor = Visitor(key.role, key.name)
-            self._recent[text] = time.monotonic(), visitor
+            self._recent[text] = time.monotonic() + min(FRESH_SECONDS, key.seconds_left()), visitor
             return visitor
         cookie = request.cookies.get(COOKIE)
         session = None if cookie is None else self.sessions.find(cookie)
@@ -73,15 +84,33 @@ class Gate:
 
     def _recognize(self, text: str | None) -> Visitor | None:
         """Return who sent the same key just now, so that the key of a busy program is not looked up every time."""
-        checked_at, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
-        return visitor if time.monotonic() - checked_at < FRESH_SECONDS else None
+        until, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
+        return visitor if time.monotonic() < until else None
+
+    async def find_visitor(self, request: Request) -> Visitor | None:
+        """Return who sent a request; None for a stranger."""
+        text = read_key(request)
+        if text is None:
+            return await run_in_threadpool(self.identify, request, None)
+        visitor = self._recognize(text)
+        if visitor is None:
+            visitor = await self._lookups.run(text, lambda: self.identify(request, text))
+        if visitor is not None:
+            request.scope[VISITOR] = visitor.name
+        return visitor
+
+    async def knows(self, request: Request) -> bool:
+        """Return whether a request comes from someone who has access to anything."""
+        try:
+            return await self.find_visitor(request) is not None
+        except RefusalError:
+            return False
 
     def needs(self, role: Role) -> Callable[[Request], Awaitable[Visitor]]:
         """Return a dependency that admits visitors with the role."""
 
         async def enter(request: Request) -> Visitor:
-            text = read_key(request)
-            visitor = self._recognize(text) or await run_in_threadpool(self.identify, request, text)
+            visitor = await self.find_visitor(request)
             if visitor is None:
                 raise RefusalError(
                     HTTPStatus.UNAUTHORIZED,
@@ -111,7 +140,7 @@ def read_key(request: Request) -> str | None:
 
 def _is_foreign(request: Request) -> bool:
     """Return whether a request comes from another machine, under another host's name, or from another site's page."""
-    was_proxied = any(name == "forwarded" or name.startswith("x-forwarded-") for name in request.headers)
+    was_proxied = any(name in PROXY_HEADERS or name.startswith(PROXY_HEADER_PREFIXES) for name in request.headers)
     is_local = request.client is not None and is_loopback(request.client.host)
     origin = _parse_origin(f"http://{request.headers.get('host', '')}")
     return was_proxied or not is_local or origin is None or origin[0] not in LOOPBACK or is_cross_site(request)

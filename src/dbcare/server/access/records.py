@@ -15,7 +15,8 @@ import sqlalchemy as sa
 
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.server.access.tables import TABLES, keys, sessions
+from dbcare.server.access import tables
+from dbcare.server.access.tables import keys, sessions
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class KeyRecord:
     hash: str
     created: float
     revoked: float | None = None
+    expires: float | None = None
+
+    def is_active(self, now: float) -> bool:
+        """Return whether the key is neither revoked nor expired."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
 
 
 @dataclass(frozen=True)
@@ -50,15 +56,15 @@ class AccessRecords(ABC):
 
     @abstractmethod
     def list_keys(self) -> list[KeyRecord]:
-        """List all keys, oldest first, including revoked ones."""
+        """List all keys, oldest first, including revoked and expired ones."""
 
     @abstractmethod
     def find_key(self, identity: str) -> KeyRecord | None:
-        """Return the key with that id, revoked or not; None if there is none."""
+        """Return the key with that id, active or not; None if there is none."""
 
     @abstractmethod
     def revoke_key(self, identity: str, at: float) -> bool:
-        """Revoke a key; return whether it was active."""
+        """Revoke a key; return whether it had not been revoked."""
 
     @abstractmethod
     def add_session(self, record: SessionRecord, now: float) -> None:
@@ -118,8 +124,7 @@ class SqlRecords(AccessRecords):
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
-        with store.transaction(write=True) as connection:
-            TABLES.create_all(connection)
+        tables.ensure(store, tables.TABLES)
 
     def add_key(self, record: KeyRecord) -> None:
         self._change(sa.insert(keys).values(**vars(record)))

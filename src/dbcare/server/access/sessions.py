@@ -42,12 +42,12 @@ class Sessions:
         return text
 
     def find(self, text: str) -> BrowserSession | None:
-        """Return the session of a cookie; None if it has ended, or its key was revoked."""
-        session = self._records.find_session(make_digest("", text))
-        if session is None or session.expires < time.time():
+        """Return the session of a cookie; None if it has ended, or its key was revoked or has expired."""
+        session, now = self._records.find_session(make_digest("", text)), time.time()
+        if session is None or session.expires < now:
             return None
         key = self._records.find_key(session.key)
-        if key is None or key.revoked is not None:
+        if key is None or not key.is_active(now):
             return None
         return BrowserSession(Role(key.role), key.name, session.csrf)
 

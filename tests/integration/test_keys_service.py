@@ -1,0 +1,71 @@
+"""Keys that expire, as a running service and the command line treat them."""
+
+import json
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+from helpers.api_client import ApiServer, assert_refused
+
+from dbcare.live.stores.open import open_store
+from dbcare.server.access.gate import COOKIE
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import open_records
+from dbcare.server.access.sessions import Sessions
+
+COMMAND = Path(sys.executable).with_name("dbcare")
+
+
+def test_an_expired_key_is_refused_at_once(server: ApiServer) -> None:
+    """Every request sent after it expired, although the same key was accepted a moment before; its session too."""
+    records = open_records(open_store(server.storage))
+    key, text = Keys(records).create("brief", "viewer", 1.5)
+    assert key.expires is not None
+    expires = datetime.fromisoformat(key.expires).timestamp()
+    cookie = Sessions(records).open(key)
+    accepted = refused = 0
+    with (
+        httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {text}"}) as program,
+        httpx.Client(base_url=server.url, cookies={COOKIE: cookie}) as browser,
+    ):
+        assert browser.get("/").status_code == 200
+        while refused < 5:
+            sent = time.time()
+            response = program.get("/v1/studies")
+            assert time.time() < expires + 30.0
+            if sent >= expires:
+                assert_refused(response, 401, "A valid API key is required")
+                refused += 1
+            elif time.time() < expires:
+                assert response.status_code == 200
+                accepted += 1
+        page = browser.get("/")
+        assert (page.status_code, page.headers["location"]) == (303, "/login?next=/")
+        assert browser.post("/login", data={"key": text}).status_code == 401
+    assert accepted > 5
+
+
+def test_expiry_on_the_command_line(tmp_path: Path) -> None:
+    def run(*arguments: str, code: int = 0) -> str:
+        storage = f"sqlite:///{tmp_path / 's.db'}"
+        process = subprocess.run(
+            [COMMAND, "keys", *arguments, "--storage", storage], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert process.returncode == code, process.stderr
+        return process.stdout + process.stderr
+
+    invalid = run("create", "--role", "worker", "--name", "shop", "--expires", "90 days", code=2)
+    assert "`expires` must be a duration such as" in invalid
+    created = json.loads(run("create", "--role", "worker", "--name", "shop", "--expires", "90d", "--format", "json"))
+    seconds = [datetime.fromisoformat(created[name]).timestamp() for name in ("created", "expires")]
+    assert seconds[1] - seconds[0] == pytest.approx(90 * 86_400.0, abs=1e-3)
+    run("create", "--role", "admin", "--name", "me")
+    rows = [line.split("\t") for line in run("list").splitlines()]
+    assert [row[1:3] + row[4:] for row in rows] == [
+        ["shop", "worker", created["expires"], "-"],
+        ["me", "admin", "-", "-"],
+    ]

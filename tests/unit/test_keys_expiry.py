@@ -1,0 +1,112 @@
+"""Keys that expire: refused from that moment on, with the sessions they opened, in memory and in a database."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dbcare.errors import InvalidValueError
+from dbcare.live.leases import Lease
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.server.access.keys import Keys
+from dbcare.server.access.records import AccessRecords, MemoryRecords, SqlRecords
+from dbcare.server.access.sessions import Sessions
+
+DAY = 86_400.0
+BEFORE_EXPIRY = """
+CREATE TABLE dbcare_keys (
+    id VARCHAR(16) NOT NULL, name VARCHAR NOT NULL, role VARCHAR(10) NOT NULL, salt VARCHAR(32) NOT NULL,
+    hash VARCHAR(64) NOT NULL, created DOUBLE NOT NULL, revoked DOUBLE, PRIMARY KEY (id)
+)
+"""
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def records(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AccessRecords]:
+    if request.param == "memory":
+        yield MemoryRecords()
+        return
+    store = SqlStore(f"sqlite:///{tmp_path / 'keys.db'}")
+    yield SqlRecords(store)
+    store.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of day, which a test can change."""
+    now = [1_800_000_000.0]
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("expires", "seconds"), [("90d", 90 * DAY), ("12h", DAY / 2), (30, 30.0), (timedelta(days=1), DAY)]
+)
+def test_a_key_is_valid_until_it_expires(
+    records: AccessRecords, clock: list[float], expires: Lease, seconds: float
+) -> None:
+    keys, sessions = Keys(records), Sessions(records)
+    key, text = keys.create("shop", "worker", expires)
+    assert key.expires is not None
+    assert datetime.fromisoformat(key.expires).timestamp() == clock[0] + seconds
+    clock[0] += seconds - 1.0
+    cookie = sessions.open(key)
+    assert keys.find(text) == key
+    assert key.seconds_left() == 1.0
+    assert sessions.find(cookie) is not None
+    clock[0] += 1.0
+    assert keys.find(text) is None
+    assert sessions.find(cookie) is None
+    assert keys.list_all() == [key]
+    assert keys.any(), "access without a key never comes back"
+
+
+def test_by_default_a_key_never_expires(records: AccessRecords, clock: list[float]) -> None:
+    keys = Keys(records)
+    key, text = keys.create("shop", "worker")
+    clock[0] += 100_000 * DAY
+    assert key.expires is None
+    assert keys.find(text) == key
+    assert key.seconds_left() == float("inf")
+
+
+def test_an_expired_key_can_be_revoked(records: AccessRecords, clock: list[float]) -> None:
+    keys = Keys(records)
+    key, _ = keys.create("shop", "worker", "1s")
+    clock[0] += 2.0
+    keys.revoke(key.id)
+    assert [listed.revoked is None for listed in keys.list_all()] == [False]
+
+
+@pytest.mark.parametrize("expires", ["90", "soon", "", "-1d", 0, -5.0, float("nan"), "4000d", True])
+def test_an_expiry_must_be_a_duration(records: AccessRecords, expires: Lease) -> None:
+    with pytest.raises(InvalidValueError, match=r"^`expires` must be"):
+        Keys(records).create("shop", "worker", expires)
+    assert records.list_keys() == []
+
+
+def test_keys_from_before_expiry_are_upgraded_in_place(tmp_path: Path) -> None:
+    """The database has the new column then, and the old key still opens the service."""
+    path = tmp_path / "keys.db"
+    store = SqlStore(f"sqlite:///{path}")
+    _, text = Keys(SqlRecords(store)).create("old", "admin")
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT id, name, role, salt, hash, created, revoked FROM dbcare_keys").fetchall()
+        connection.execute("DROP TABLE dbcare_sessions")
+        connection.execute("DROP TABLE dbcare_keys")
+        connection.execute(BEFORE_EXPIRY)
+        connection.executemany("INSERT INTO dbcare_keys VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+    keys = Keys(SqlRecords(store))
+    old = keys.find(text)
+    assert old is not None
+    assert (old.name, old.expires) == ("old", None)
+    new, _ = keys.create("new", "viewer", "1d")
+    assert [key.expires for key in keys.list_all()] == [None, new.expires]
+    with closing(sqlite3.connect(path)) as connection:
+        assert [row[1] for row in connection.execute("PRAGMA table_info(dbcare_keys)")][-1] == "expires"
+    store.close()
