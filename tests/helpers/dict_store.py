@@ -67,7 +67,7 @@ class DictStore(Store):
     def create(
         self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
     ) -> None:
-        document = {
+        document: dict[str, Any] = {
             "identity": secrets.randbits(62),
             "created": at,
             "created_by": by,

@@ -1,5 +1,6 @@
 """The real service in a process of its own, for tests that talk to it over HTTP."""
 
+import json
 import os
 import socket
 import subprocess
@@ -8,28 +9,52 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import httpx2 as httpx
 
 SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
+SCRIPT_WITH_LIMITS = """
+import json, sys
+from dbcare.server.serve import serve
+from dbcare.server.service_limits import ServiceLimits
+storage, port, limits, proxies = sys.argv[1:]
+serve(storage, "127.0.0.1", int(port), limits=ServiceLimits(**json.loads(limits)), trusted_proxies=proxies or None)
+"""
 MAX_START_SECONDS = 60.0  # on a busy machine
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server that runs."""
+
+    address: str
+    port: int
+    pid: int
 
 
 @contextmanager
 def run_service(storage: str) -> Iterator[str]:
     """Run a server for the studies in `storage`, yield its address, and kill it in the end."""
+    with run_limited_service(storage) as service:
+        yield service.address
+
+
+@contextmanager
+def run_limited_service(storage: str, trusted_proxies: str = "", **limits: float) -> Iterator[Service]:
+    """Run a server with limits other than the usual ones, and kill it in the end."""
     port = find_free_port()
     address = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, storage, str(port)],
+            [sys.executable, "-c", SCRIPT_WITH_LIMITS, storage, str(port), json.dumps(limits), trusted_proxies],
             stdout=log,
             stderr=log,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         )
         try:
             _wait_until_ready(process, address)
-            yield address
+            yield Service(address, port, process.pid)
         except BaseException:
             log.seek(0)
             sys.stderr.write(log.read())  # pytest shows it with the failure

@@ -31,7 +31,7 @@ def postgres() -> Iterator[Server]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """Run a service with a key for each role, and keys that must not work."""
     storage = f"sqlite:///{tmp_path_factory.mktemp('api') / 'studies.db'}"
-    keys = Keys(open_records(open_store(storage)))
+    keys = Keys(open_records(open_store(storage, create=True)))
     texts = {str(role): keys.create(str(role), role)[1] for role in Role}
     revoked, texts["revoked"] = keys.create("revoked", Role.ADMIN)
     keys.revoke(revoked.id)

@@ -22,7 +22,7 @@ from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.app import make_app
-from dbcare.server.limits import MAX_BODY_BYTES
+from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
@@ -101,7 +101,7 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
     text = run("keys", "create", "--role", "worker", "--name", "shop").strip()
     assert re.fullmatch(r"dbc_[0-9a-f]{12}_[0-9a-f]{64}", text)
     identity = text.split("_")[1]
-    keys = Keys(open_records(open_store(storage)))
+    keys = Keys(open_records(open_store(storage, create=True)))
     assert keys.find(text) is not None
     assert run("keys", "revoke", identity) == ""
     assert keys.find(text) is None
@@ -110,11 +110,11 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
 
 def test_bodies_that_are_too_large_are_refused(server: ApiServer, admin: httpx.Client) -> None:
     """With or without Content-Length; the largest number of rewards that is allowed is not too large."""
-    response = admin.post("tell", content=b"x" * (MAX_BODY_BYTES + 1))
+    response = admin.post("tell", content=b"x" * (DEFAULT_LIMITS.body_bytes + 1))
     assert_refused(response, 413, "The body is too large: the limit is 4,194,304 bytes.")
 
     def send_parts() -> Iterator[bytes]:
-        for _ in range(MAX_BODY_BYTES // 65536 + 1):
+        for _ in range(DEFAULT_LIMITS.body_bytes // 65536 + 1):
             yield b"x" * 65536
 
     assert_refused(admin.post("tell", content=send_parts()), 413, "The body is too large")
@@ -124,7 +124,7 @@ def test_bodies_that_are_too_large_are_refused(server: ApiServer, admin: httpx.C
 
 def test_an_address_that_sends_too_many_requests_must_wait(tmp_path: Path) -> None:
     """Here, ten requests at once, then ten per second."""
-    app = make_app(f"sqlite:///{tmp_path / 's.db'}", rate=10.0)
+    app = make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(requests_per_second=10.0))
 
     async def send_many() -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
@@ -155,7 +155,7 @@ def test_until_a_key_exists_only_this_machine_is_served(tmp_path: Path) -> None:
             assert_refused(response, 403, "No API key exists yet, so only this machine can use this server.")
         ours = {"Origin": url, "Sec-Fetch-Site": "same-origin"}
         assert client.post("/v1/studies/ads/pause", headers=ours).status_code == 204
-        Keys(open_records(open_store(storage))).create("first", Role.ADMIN)
+        Keys(open_records(open_store(storage, create=True))).create("first", Role.ADMIN)
         assert_refused(client.get("/v1/studies"), 401, "A valid API key is required")
 
 

@@ -295,7 +295,7 @@ def test_a_forked_process_has_its_own_connections(client: Client, server: ApiSer
     study = client.create_study("forked", ARMS, cost=1e-9, sigma=1.0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "DBCARE_KEY": server.keys["worker"]}
     subprocess.run([sys.executable, "-c", FORKING, server.url], env=environment, check=True, timeout=60)
-    rows = study.trials()
+    rows = list(study.trials())
     assert [row.status for row in rows] == ["told"] * 60
     assert all(row.reward == (row.worker == "True") for row in rows)
 
@@ -350,7 +350,7 @@ def test_a_server_killed_while_workers_use_it(tmp_path: Path) -> None:
         enough.set()
         for thread in workers:
             thread.join()
-        rows = study.trials()
+        rows = list(study.trials())
         assert sorted(told) == [row.trial for row in rows] == list(range(1, len(rows) + 1))
         assert [row.reward for row in rows] == [1.0 / row.trial for row in rows]
         assert study.check() == 2 * len(rows)

@@ -53,7 +53,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('dashboard') / 'studies.db'}"
-    records = Keys(open_records(open_store(storage)))
+    records = Keys(open_records(open_store(storage, create=True)))
     keys = {role: records.create(f"the {role}", role)[1] for role in ("viewer", "worker", "admin")}
     with run_service(storage) as address:
         yield Server(address, storage, keys)

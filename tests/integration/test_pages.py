@@ -56,7 +56,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'studies.db'}"
-    records = Keys(open_records(open_store(storage)))
+    records = Keys(open_records(open_store(storage, create=True)))
     keys = {role: records.create(f"a {role}", role)[1] for role in ROLES}
     create_study("ads", ["A", "B", "C"], price=0.4, value=20_000, binary=True, storage=storage, unit="EUR")
     create_study(HTML_NAME, [HTML_ARM, "B"], price=1, value=9, sigma=1, storage=storage).add(
@@ -114,7 +114,7 @@ def test_a_wrong_key_is_refused_in_words(server: Server) -> None:
     for key in ("", "dbc_0_0", server.keys["admin"][:-1], "ключ"):
         response = server.browser().post("/login", data={"key": key})
         assert response.status_code == 401
-        assert "Unknown or revoked key." in response.text
+        assert "Unknown, expired, or revoked key." in response.text
         assert COOKIE not in response.headers.get("set-cookie", "")
 
 
@@ -161,7 +161,7 @@ def test_signing_out_ends_the_session_on_the_server(server: Server) -> None:
 
 
 def test_revoking_a_key_ends_its_sessions_and_streams(server: Server) -> None:
-    keys = Keys(open_records(open_store(server.storage)))
+    keys = Keys(open_records(open_store(server.storage, create=True)))
     key, text = keys.create("temporary", "viewer")
     browser = server.browser()
     browser.post("/login", data={"key": text})
@@ -441,5 +441,5 @@ def test_until_a_key_exists_this_machine_has_access_but_no_other_site(tmp_path: 
             assert "No API key exists yet, so only this machine can use this server." in refused.text
         assert list_studies(storage) == []
         assert browser.post("/new", data=VALID_FORM, headers={"Origin": address}).status_code == 303
-        Keys(open_records(open_store(storage))).create("me", "admin")
+        Keys(open_records(open_store(storage, create=True))).create("me", "admin")
         assert browser.get("/").headers["location"] == "/login?next=/"

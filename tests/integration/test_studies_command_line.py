@@ -76,18 +76,19 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("status", "none"), "Study 'none' not found."),
+        (("status", "none"), "studies.db does not exist; create a study there, or correct the address."),
         (("create", "a/b", "--arms", "A,B", "--cost", "0.1", "--binary"), "`name` must not contain a slash"),
         (("create", "a", "--arms", "A,A", "--cost", "0.1", "--binary"), "`arms` must be 2 or more different names"),
         (("create", "a", "--arms", "A,B", "--price", "-1", "--value", "2", "--binary"), "`price` must be positive"),
         (("studies", "--storage", "nowhere"), "`storage` must be an address such as sqlite:///ads.db"),
-        (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "cannot be opened for writing"),
+        (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "folder/s.db does not exist; create"),
     ],
 )
 def test_errors_are_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     output = run(tmp_path, *arguments, code=2)
     assert message in output
     assert output.count("\n") == 1
+    assert not list(tmp_path.iterdir())  # no database is made for a mistake
 
 
 def test_a_reward_of_0_for_expired_trials_is_kept(tmp_path: Path) -> None:
@@ -121,7 +122,9 @@ def test_output_for_programs(tmp_path: Path) -> None:
     assert (printed["tell ads"]["counted"], printed["tell ads"]["spent"]) == (1, 1.0)
     assert (printed["pause ads"]["state"], printed["resume ads"]["state"]) == ("paused", "running")
     assert printed["status ads"]["arms"][1]["interval"] is None  # before the first reward
-    assert printed["studies"] == [printed["resume ads"]]
+    shared = printed["resume ads"].keys() & printed["studies"][0].keys()
+    assert {"study", "state", "asked", "counted", "spent", "recommended", "verdict"} == shared
+    assert [printed["studies"][0][column] for column in shared] == [printed["resume ads"][column] for column in shared]
     assert printed["explain ads"] == []
     assert [row["status"] for row in printed["export ads"]] == ["told", "asked"]
     assert printed["storage check"] == [{"study": "ads", "events": 5, "agrees": True, "problem": None}]

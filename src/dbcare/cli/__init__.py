@@ -1,11 +1,13 @@
 """The command line: parses, calls, prints. Everything heavy is imported by the command that needs it."""
 
 import warnings
+from typing import Annotated
 
 import typer
 
 from dbcare.cli import logs, planning, reports, research, service, storage, studies
 from dbcare.cli.demo import command as demo
+from dbcare.cli.negative_numbers import NegativeNumberCommand
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,10 +36,28 @@ for panel, commands in {
     "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
 }.items():
     for command in commands:
-        app.command(rich_help_panel=panel)(command)
+        app.command(rich_help_panel=panel, cls=NegativeNumberCommand if command is studies.tell else None)(command)
 app.command(name="import", rich_help_panel="Decide")(logs.import_log)
 app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
 app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and exit, if that is wanted."""
+    if wanted:
+        import dbcare
+
+        typer.echo(f"dbcare {dbcare.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 def main() -> None:

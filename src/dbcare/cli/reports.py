@@ -1,22 +1,28 @@
 """Commands that read live studies and change nothing: status, reasons, trials, and the list of studies."""
 
+import sys
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.output import at_terminal, print_csv, print_grid, print_json, print_output
+from dbcare.cli.output import at_terminal, print_grid, print_output
 from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dbcare.live.export import TrialRow
     from dbcare.live.study import Study
 
 TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
+MAX_TABLE_ROWS = 1_000
 TIME_LENGTH = len("2026-01-31T12:30:59")
-STUDY_COLUMNS = ("study", "state", "asked", "counted", "waiting", "held", "spent", "recommended", "verdict")
+STUDY_COLUMNS = ("study", "state", "asked", "counted", "spent", "recommended", "verdict", "created", "created_by")
 
 
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
@@ -53,18 +59,27 @@ def explain(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     print_output(shape, sentences, rows, columns=["sentence"], lines=sentences, show=show)
 
 
+class ExportFormat(StrEnum):
+    """How trials are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
 def export(
     name: Name,
     storage: Storage,
     file: Annotated[Path | None, typer.Argument(help="A .csv, .jsonl or .parquet file. Default: print.")] = None,
     shape: Annotated[
-        Format | None, typer.Option("--format", help="Output format without a file. Default in a pipe: csv.")
+        ExportFormat | None, typer.Option("--format", help="Output format without a file. Default in a pipe: csv.")
     ] = None,
 ) -> None:
-    """Write all trials to a file, or print them."""
+    """Write all trials to a file, or print them; a table has the last 1,000."""
     import dbcare
     from dbcare.errors import InvalidValueError
-    from dbcare.live.export import TrialRow
+    from dbcare.live.export import TextFormat, format_trials
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
@@ -77,59 +92,65 @@ def export(
             if at_terminal():
                 typer.echo(f"Written to {written}")
             return
-        rows = [asdict(row) for row in study.trials()]
-    columns = list(TrialRow.__dataclass_fields__)
-    if shape is Format.JSON:
-        print_json(rows)
-    elif shape is Format.CSV or (shape is None and not at_terminal()):
-        print_csv(rows, columns)
-    else:
-        print_grid(TRIAL_COLUMNS, [format_cells(row) for row in rows], right=("trial", "reward"))
+    if shape is ExportFormat.TABLE or (shape is None and at_terminal()):
+        print_last_trials(study)
+        return
+    kind: TextFormat = "csv" if shape is None else shape.value  # type: ignore[assignment]  # not a table
+    pieces = format_trials(study.trials(), kind)
+    while (piece := read_next(pieces)) is not None:
+        sys.stdout.write(piece)
 
 
-def format_cells(row: dict[str, Any]) -> list[str]:
+def read_next(pieces: Iterator[str]) -> str | None:
+    """Return the next piece, or None after the last; what fails on the way is reported like any error."""
+    with friendly_errors():
+        return next(pieces, None)
+
+
+def print_last_trials(study: "Study") -> None:
+    """Print the last trials as a table."""
+    with friendly_errors():
+        rows = deque(study.trials(), maxlen=MAX_TABLE_ROWS)
+    print_grid(TRIAL_COLUMNS, map(format_cells, rows), right=("trial", "reward"))
+    if rows and rows[0].trial > 1:
+        typer.echo(f"Trials 1 to {rows[0].trial - 1:,} are not shown; write all to a file such as t.csv.", err=True)
+
+
+def format_cells(row: "TrialRow") -> list[str]:
     """Return a trial's cells for a table, with its times to the second."""
-    short = {**row, "asked": row["asked"][:TIME_LENGTH], "answered": (row["answered"] or "")[:TIME_LENGTH]}
+    short = {**vars(row), "asked": row.asked[:TIME_LENGTH], "answered": (row.answered or "")[:TIME_LENGTH]}
     return ["" if short[column] is None else str(short[column]) for column in TRIAL_COLUMNS]
 
 
-def load_if_usable(name: str, storage: str) -> "Study | None":
-    """Load a study; one whose policy is not installed here is reported and left out."""
-    import dbcare
-    from dbcare.errors import UnknownPolicyError
-
-    try:
-        return dbcare.load_study(name, storage)
-    except UnknownPolicyError as unusable:
-        typer.echo(f"Note: {unusable}", err=True)
-        return None
-
-
-def studies(storage: Storage, shape: Shape = Format.TABLE) -> None:
+def studies(
+    storage: Storage,
+    search: Annotated[str, typer.Option(help="Only studies whose name contains this.")] = "",
+    shape: Shape = Format.TABLE,
+) -> None:
     """List all studies, oldest first."""
     import dbcare
+    from dbcare.live.settings import Settings
+    from dbcare.money import Money
 
     with friendly_errors():
-        names = dbcare.list_studies(storage)
-        if shape is Format.TABLE and not at_terminal():
-            for name in names:
-                typer.echo(name)
-            return
-        from dbcare.cli import study_view
-        from dbcare.money import Money
-
-        loaded = [study for name in names if (study := load_if_usable(name, storage)) is not None]
-        rows = [study_view.make_record(study) for study in loaded]
-        spent = [str(Money(row["spent"], study.settings.currency)) for study, row in zip(loaded, rows, strict=True)]
+        found = dbcare.find_studies(search, storage)
+        rows, cells = [], []
+        for record in found:
+            if record.standing is None:
+                typer.echo(f"Note: study {record.name!r} uses a policy that is not installed here.", err=True)
+                continue
+            row = {"study": record.name, **asdict(record.standing)}
+            row |= {"created": record.created, "created_by": record.created_by}
+            spent = Money(record.standing.spent, Settings.from_dict(record.settings).currency)
+            choice = f"{row['recommended']} ({row['verdict']})"
+            cells.append([record.name, row["state"], f"{row['counted']:,}", str(spent), choice])
+            rows.append({column: row[column] for column in STUDY_COLUMNS})
 
     def show(console: "Console") -> None:
         if not rows:
-            console.print("No studies yet. To create one: dbcare create --help")
+            console.print("No studies match." if search else "No studies yet. To create one: dbcare create --help")
             return
-        cells = [
-            [row["study"], row["state"], f"{row['counted']:,}", amount, f"{row['recommended']} ({row['verdict']})"]
-            for row, amount in zip(rows, spent, strict=True)
-        ]
         print_grid(["study", "state", "counted", "spent", "recommended"], cells, right=("counted", "spent"))
 
+    names = [record.name for record in found]
     print_output(shape, rows, rows, columns=STUDY_COLUMNS, lines=names, show=show)

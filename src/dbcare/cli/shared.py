@@ -52,6 +52,16 @@ def parse_whole(name: str, text: str) -> float:
     return int(text) if text.strip().isdigit() else parse_numbers(name, text)[0]
 
 
+def announce_new_database(storage: str) -> None:
+    """Say that a command has created the database, which may not be the one that was meant."""
+    from dbcare.live.stores.open import open_store
+    from dbcare.live.stores.sql.store import SqlStore
+
+    store = open_store(storage)
+    if isinstance(store, SqlStore) and store.is_new:
+        typer.echo(f"Created the database {store.address}.", err=True)
+
+
 @contextlib.contextmanager
 def friendly_errors() -> Iterator[None]:
     """Print errors of the library in one line, and exit with code 2."""

@@ -11,7 +11,7 @@ import typer
 
 from dbcare.cli.option_parameters import with_options
 from dbcare.cli.output import at_terminal, print_output
-from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
+from dbcare.cli.shared import Format, Name, Shape, Storage, announce_new_database, friendly_errors
 from dbcare.live.options import StudyOptions
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def create(
     with friendly_errors():
         names = [arm.strip() for arm in arms.split(",")]
         study = dbcare.create_study(name, names, storage=storage, **options)
+        announce_new_database(storage)
     print_done(study, shape, f"Created {name}: {', '.join(study.settings.arms)}. Next: dbcare ask {name}")
 
 
@@ -109,7 +110,7 @@ def tell(
     free: Annotated[bool, typer.Option("--free", help="The failed trial cost nothing.")] = False,
     shape: Shape = Format.TABLE,
 ) -> None:
-    """Report a trial's reward. Put `--` before a negative one."""
+    """Report a trial's reward."""
     import dbcare
     from dbcare.errors import InvalidValueError
 

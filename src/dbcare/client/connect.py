@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from dbcare import validation
 from dbcare.client.remote_study import RemoteStudy, make_study_path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "DBCARE_KEY"
 STUDIES = "/v1/studies"
+STUDIES_PER_PAGE = 1_000  # the most that a server sends
 
 
 def connect(address: str, key: str | None = None, *, timeout: float = 30.0, patience: float = 30.0) -> Client:
@@ -113,7 +114,13 @@ class Client:
 
     def list_studies(self) -> list[str]:
         """List the names of all studies, oldest first."""
-        return [str(require_part(study, "name")) for study in require_list(self._transport.call("GET", STUDIES))]
+        names: list[str] = []
+        while True:
+            query = urlencode({"limit": STUDIES_PER_PAGE, **({"after": names[-1]} if names else {})})
+            page = require_list(self._transport.call("GET", f"{STUDIES}?{query}"))
+            if not page:  # one that is short need not be the last: the server leaves out studies it cannot use
+                return names
+            names += [str(require_part(study, "name")) for study in page]
 
     def delete_study(self, name: str) -> None:
         """Delete a study; not retried if the response gets lost."""

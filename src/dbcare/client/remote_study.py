@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dbcare.client.responses import build, build_status, require_list, require_part
+from dbcare.client.responses import build, build_row, build_status, require_list, require_part
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
 from dbcare.live.leases import Lease, parse_lease
@@ -78,8 +79,8 @@ class RemoteStudy(Study):
     def explain(self) -> list[str]:
         return [str(sentence) for sentence in require_list(self._get("explain"))]
 
-    def trials(self) -> list[TrialRow]:
-        return [build(TrialRow, plain) for plain in require_list(self._get("export"))]
+    def trials(self) -> Iterator[TrialRow]:
+        return map(build_row, self._transport.stream_lines(f"{make_study_path(self.name)}/export?format=jsonl"))
 
     def pause(self) -> None:
         self._post("pause")

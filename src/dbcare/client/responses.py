@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
+from dbcare.live.export import TrialRow
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Status
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 
 MAX_QUOTED_LENGTH = 80
+JSON_LINES = "application/jsonl"
 BY_STATUS: dict[int, type[DbcareError]] = {  # if the problem names no exception of the library
     HTTPStatus.UNAUTHORIZED: AccessError,
     HTTPStatus.FORBIDDEN: AccessError,
@@ -29,12 +33,23 @@ BY_STATUS: dict[int, type[DbcareError]] = {  # if the problem names no exception
 
 def read_response(response: httpx2.Response) -> Any:
     """Return what a server responded; an error that it reports is raised as if it had happened here."""
+    _require_success(response)
+    return None if response.status_code == HTTPStatus.NO_CONTENT else _parse_json(response)
+
+
+def require_lines(response: httpx2.Response) -> None:
+    """Check that a response consists of JSON Lines; an error is raised as in `read_response`."""
+    _require_success(response)
+    if response.headers.get("content-type", "").partition(";")[0] != JSON_LINES:
+        raise _unexpected(response)
+
+
+def _require_success(response: httpx2.Response) -> None:
     if response.is_redirect:
         target = response.headers.get("location", "nowhere")
         raise StorageError(f"{_url(response)} redirects to {target!r}; connect there if it's correct.")
     if not response.is_success:
         raise read_error(response)
-    return None if response.status_code == HTTPStatus.NO_CONTENT else _parse_json(response)
 
 
 def read_error(response: httpx2.Response) -> DbcareError:
@@ -69,10 +84,23 @@ def require_list(plain: Any) -> list[Any]:
 def build(kind: type[Built], plain: Any) -> Built:
     """Build a dataclass from its JSON, lists as tuples; whatever else a newer server sends is ignored."""
     try:
-        values = {field.name: plain[field.name] for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+        values = {name: plain[name] for name in _field_names(kind)}  # type: ignore[arg-type]  # a class is hashable
         return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
     except (KeyError, TypeError):
         raise _incomplete(f"a {kind.__name__}", plain) from None
+
+
+@lru_cache  # a study may have a million trials
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def build_row(line: str) -> TrialRow:
+    """Build a trial's row from a line of JSON."""
+    try:
+        return build(TrialRow, json.loads(line))
+    except (ValueError, RecursionError):
+        raise _incomplete("a TrialRow", line) from None
 
 
 def build_settings(plain: Any) -> Settings:

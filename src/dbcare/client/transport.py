@@ -6,12 +6,13 @@ import json
 import os
 import random
 import time
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
 import httpx2
 
-from dbcare.client.responses import read_error, read_response
+from dbcare.client.responses import read_error, read_response, require_lines
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -59,6 +60,34 @@ class Transport:
         if body is not None:
             content = _to_json(body)
             headers["Content-Type"] = "application/json"
+        return read_response(self._send(method, path, content, headers, once=once))
+
+    def stream_lines(self, path: str) -> Iterator[str]:
+        """Send a GET request, and yield the lines of the response (JSON Lines) as they arrive.
+
+        The request is retried like any other, but not after the first line.
+        """
+        response = self._send("GET", path, stream=True)
+        try:
+            require_lines(response)
+            yield from response.iter_lines()
+        except (httpx2.RequestError, RuntimeError) as failure:  # the latter: closed by another thread
+            message = str(failure) or type(failure).__name__
+            raise StorageError(f"The response to GET {path} ended early ({message}); retry.") from None
+        finally:
+            response.close()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        *,
+        once: bool = False,
+        stream: bool = False,
+    ) -> httpx2.Response:
+        """Return the first response that is not temporary; with `stream`, without its body if it is a success."""
         until = time.monotonic() + self.patience
         pause = MIN_PAUSE_SECONDS
         while True:
@@ -66,14 +95,17 @@ class Transport:
             error: DbcareError
             try:
                 http = self._connections()
-                response = http.request(method, self.address + path, content=content, headers=headers)
+                request = http.build_request(method, self.address + path, content=content, headers=headers)
+                response = http.send(request, stream=stream)
+                if not response.is_success:  # what it says is short
+                    response.read()
             except (httpx2.RequestError, httpx2.InvalidURL, UnicodeError) as failure:
                 error, may_be_done = self._no_response(failure), not isinstance(failure, NOT_SENT)
             except RuntimeError as failure:  # closed by another thread meanwhile
                 error, may_be_done = self._no_response(failure), False
             else:
                 if response.status_code not in TEMPORARY:
-                    return read_response(response)
+                    return response
                 error, may_be_done = read_error(response), response.status_code != HTTPStatus.TOO_MANY_REQUESTS
                 wait = max(wait, _retry_after(response))
             if once and may_be_done:

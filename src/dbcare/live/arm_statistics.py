@@ -58,6 +58,7 @@ class History:
     stride: int = 1
     seen: int = 0
     points: list[list[float | None]] = field(default_factory=list)
+    _drawn = ((0, 0), "")  # the curve, and as of when; no field, since it follows from the points
 
     def add(self, point: Callable[[], list[float | None]]) -> None:
         """Add the curve's next point, computed and kept only if it is due."""
@@ -70,6 +71,10 @@ class History:
 
     def curve(self) -> str:
         """Return a few of the points as text, each the numbers of a point but its first, as `Standing.curve` says."""
-        step = -(-len(self.points) // MAX_CURVE_POINTS) or 1
-        chosen = self.points[::-step][::-1]  # with the last one
-        return ",".join(" ".join(f"{number:.4g}" for number in point[1:] if number is not None) for point in chosen)
+        version = self.stride, len(self.points)
+        if self._drawn[0] != version:
+            step = -(-len(self.points) // MAX_CURVE_POINTS) or 1
+            chosen = self.points[::-step][::-1]  # with the last one
+            texts = (" ".join([f"{number:.4g}" for number in point[1:] if number is not None]) for point in chosen)
+            self._drawn = version, ",".join(texts)
+        return self._drawn[1]

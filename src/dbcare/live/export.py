@@ -1,24 +1,34 @@
-"""The trials of a study as rows, for data frames and files."""
+"""The trials of a study as rows, for data frames and files; however many there are, few are in memory at a time."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 import os
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib import import_module
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 
-FORMATS = (".csv", ".jsonl", ".parquet")
+TextFormat = Literal["csv", "json", "jsonl"]
+
+FILE_TYPES = (".csv", ".jsonl", ".parquet")
+ROWS_PER_PIECE = 1_000  # of a text
+ROWS_PER_GROUP = 5_000  # of a Parquet file
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
 @dataclass
@@ -49,7 +59,7 @@ class TrialRow:
     >>> import dbcare
     >>> study = dbcare.create_study("rows example", arms=["A", "B"], cost=0.01, sigma=1.0)
     >>> study.tell(study.ask(), 0.5)
-    >>> row = study.trials()[0]
+    >>> row = next(study.trials())
     >>> row.arm, row.status, row.reward
     ('A', 'told', 0.5)
     """
@@ -66,12 +76,19 @@ class TrialRow:
     answered: str | None
 
 
-def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> list[TrialRow]:
-    """Return one row per trial, in the order asked; `counted` is the last trial that has been processed."""
-    rows: dict[int, TrialRow] = {}
+COLUMNS = tuple(TrialRow.__dataclass_fields__)
+get_values = attrgetter(*COLUMNS)
+encode_json = json.JSONEncoder(allow_nan=False).encode
+
+
+def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iterator[TrialRow]:
+    """Yield one row per trial; events come trial by trial, and `counted` is the last trial that has been processed."""
+    row: TrialRow | None = None
     for event in events:
         if event.kind is EventKind.ASKED:
-            rows[event.trial] = TrialRow(
+            if row is not None:
+                yield row
+            row = TrialRow(
                 trial=event.trial,
                 arm=settings.arms[event.arm],
                 status=str(event.kind),
@@ -79,60 +96,122 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> list
                 late=None,
                 counted=event.trial <= counted,
                 worker=event.worker,
-                asked=_iso_time(event.at),
-                expires=None if event.expires is None else _iso_time(event.expires),
+                asked=format_time(event.at),
+                expires=None if event.expires is None else format_time(event.expires),
                 answered=None,
             )
-        elif event.trial:
-            row = rows[event.trial]
-            row.answered = _iso_time(event.at)
+        elif row is not None:
+            row.answered = format_time(event.at)
             if event.kind is EventKind.SURPLUS:
                 row.late = event.reward
             else:
                 row.status, row.reward = str(event.kind), event.reward
-    return list(rows.values())
+    if row is not None:
+        yield row
 
 
-def _iso_time(at: float) -> str:
+def format_time(at: float) -> str:
+    """Return seconds since 1970 as `datetime.isoformat` does, in less than half the time."""
+    second = math.floor(at)
+    microseconds = round((at - second) * 1e6)
+    if 0 < microseconds < 1_000_000:
+        return f"{_format_second(second)}.{microseconds:06d}+00:00"
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
-def make_data_frame(rows: list[TrialRow]) -> Any:
+@lru_cache(maxsize=1024)
+def _format_second(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
+
+
+@lru_cache(maxsize=1024)
+def defuse_formula(text: str) -> str:
+    """Mark a text that a spreadsheet would take for a formula with an apostrophe."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def restore_formula(text: str) -> str:
+    """Return the text that `defuse_formula` was given."""
+    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
+
+
+def format_trials(rows: Iterable[TrialRow], kind: TextFormat) -> Iterator[str]:
+    """Yield the rows as CSV with a header (formulas defused), as a JSON list, or as JSON Lines, in pieces."""
+    if kind == "csv":
+        yield ",".join(COLUMNS) + "\n"
+        for batch in _batches(rows, ROWS_PER_PIECE):
+            file = io.StringIO(newline="")
+            csv.writer(file, lineterminator="\n").writerows(map(_cells, batch))
+            yield file.getvalue()
+    elif kind == "jsonl":
+        for batch in _batches(rows, ROWS_PER_PIECE):
+            yield "".join([f"{encode_json(vars(row))}\n" for row in batch])
+    else:
+        before = "[\n"
+        for batch in _batches(rows, ROWS_PER_PIECE):
+            yield before + ",\n".join([encode_json(vars(row)) for row in batch])
+            before = ",\n"
+        yield "[]\n" if before == "[\n" else "\n]\n"
+
+
+def _batches(rows: Iterable[TrialRow], size: int) -> Iterator[list[TrialRow]]:
+    remaining = iter(rows)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
+def _cells(row: TrialRow) -> Iterable[Any]:
+    texts = {"arm": defuse_formula(row.arm), "worker": row.worker and defuse_formula(row.worker)}
+    return (vars(row) | texts).values()
+
+
+def _make_columns(rows: Iterable[TrialRow]) -> dict[str, list[Any]]:
+    values = zip(*map(get_values, rows), strict=True)
+    return {name: list(next(values, ())) for name in COLUMNS}
+
+
+def make_data_frame(rows: Iterable[TrialRow]) -> Any:
     """Return a data frame of pandas or polars, whichever is installed."""
-    plain = [asdict(row) for row in rows]
     for library in ("pandas", "polars"):
         try:
-            return import_module(library).DataFrame(plain)
+            return import_module(library).DataFrame(_make_columns(rows))
         except ModuleNotFoundError:
             continue
     raise InvalidValueError("Data frames require pandas or polars; install either one.")
 
 
-def format_csv(rows: list[TrialRow]) -> str:
-    """Return the rows as CSV with a header."""
-    file = io.StringIO(newline="")
-    writer = csv.DictWriter(file, list(TrialRow.__dataclass_fields__), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(vars(row) for row in rows)
-    return file.getvalue()
-
-
-def write_trials(rows: list[TrialRow], path: str | Path) -> Path:
-    """Write a .csv, .jsonl or .parquet file (the last requires pandas or polars), whole or not at all."""
+def write_trials(rows: Iterable[TrialRow], path: str | Path) -> Path:
+    """Write a .csv, .jsonl or .parquet file (the last requires pyarrow or polars), whole or not at all."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidValueError(f"`path` must be the path of a file but got {validation.show(path)}.")
     path = Path(path)
-    kind = validation.one_of("path", path.suffix.lower(), FORMATS)
+    file_type = validation.one_of("path", path.suffix.lower(), FILE_TYPES)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if kind == ".parquet":
-            frame = make_data_frame(rows)
-            (frame.write_parquet if hasattr(frame, "write_parquet") else frame.to_parquet)(draft)
+        if file_type == ".parquet":
+            _write_parquet(rows, draft)
         else:
             with draft.open("w", encoding="utf-8", newline="") as file:
-                if kind == ".jsonl":
-                    file.writelines(json.dumps(asdict(row), allow_nan=False) + "\n" for row in rows)
-                else:
-                    file.write(format_csv(rows))
+                file.writelines(format_trials(rows, "csv" if file_type == ".csv" else "jsonl"))
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return path
+
+
+def _write_parquet(rows: Iterable[TrialRow], path: Path) -> None:
+    """Write row groups with pyarrow; polars, which needs all rows at once, is next best."""
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        try:
+            polars = import_module("polars")
+        except ModuleNotFoundError:
+            raise InvalidValueError("Parquet files require pyarrow or polars; install either one.") from None
+        polars.DataFrame(_make_columns(rows)).write_parquet(path)
+        return
+    types = {"trial": arrow.int64(), "reward": arrow.float64(), "late": arrow.float64(), "counted": arrow.bool_()}
+    schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])
+    with path.open("wb") as file, parquet.ParquetWriter(file, schema) as writer:
+        for batch in _batches(rows, ROWS_PER_GROUP):
+            writer.write_batch(arrow.RecordBatch.from_pydict(_make_columns(batch), schema))

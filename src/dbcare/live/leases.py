@@ -8,6 +8,7 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.validation import show
 
 Lease = str | float | timedelta | None
 DEFAULT_LEASE = "30m"
@@ -17,22 +18,22 @@ LONG_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
 
 
-def parse_lease(lease: Any) -> float | None:
-    """Return a lease in seconds; None for no limit."""
+def parse_lease(lease: Any, name: str = "lease") -> float | None:
+    """Return a lease, or another duration called `name`, in seconds; None for no limit."""
     if lease is None:
         return None
     if isinstance(lease, str):
         match = DURATION.fullmatch(lease)
         if match is None:
             raise InvalidValueError(
-                f'`lease` must be a duration such as "90s", "30m", "2h" or "1d", or seconds, but got {lease!r}.'
+                f'`{name}` must be a duration such as "90s", "30m", "2h" or "1d", or seconds, but got {show(lease)}.'
             )
         duration: Any = float(match[1]) * SECONDS_PER_UNIT[match[2]]
     else:
         duration = lease.total_seconds() if isinstance(lease, timedelta) else lease
-    seconds = validation.positive("lease", duration)
+    seconds = validation.positive(name, duration)
     if seconds > MAX_LEASE_SECONDS:
-        raise InvalidValueError(f"`lease` must be at most ten years, or None for no limit, but got {lease!r}.")
+        raise InvalidValueError(f"`{name}` must be at most ten years, or None for no limit, but got {show(lease)}.")
     return seconds
 
 

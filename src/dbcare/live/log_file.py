@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 from dbcare.errors import InvalidValueError
+from dbcare.live.export import restore_formula
 
 COLUMNS = ("arm", "reward")
 
@@ -18,7 +19,8 @@ def read_log(path: str | Path) -> list[tuple[str, float]]:
     Parameters
     ----------
     path : str or Path
-        A CSV file in UTF-8 with a header that has the columns `arm` and `reward`; other columns are ignored.
+        A CSV file in UTF-8 with a header that has the columns `arm` and `reward`; other columns are ignored. An
+        apostrophe that marks an arm as text, not a formula, is removed: `Study.export` puts it there.
 
     Returns
     -------
@@ -95,4 +97,4 @@ def _parse_observation(path: str | Path, line: int, row: list[str], places: list
         raise InvalidValueError(f"{path}, line {line}: `reward` must be a number but got {text!r}.") from None
     if not math.isfinite(reward):
         raise InvalidValueError(f"{path}, line {line}: `reward` must be finite but got {text}.")
-    return arm, reward
+    return restore_formula(arm), reward

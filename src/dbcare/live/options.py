@@ -12,9 +12,12 @@ from typing import Annotated, TypedDict
 
 from dbcare.options import Option, OptionKind
 from dbcare.risk import Loss
+from dbcare.validation import MAX_WHOLE
 
 DIRECTIONS = ("maximize", "minimize")
-MAX_ARMS_PER_REQUEST = 1000
+MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
+MAX_ARMS_PER_REQUEST = MAX_ARMS
+MAX_PENDING = 1_000_000
 MAX_NAME_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 500
 
@@ -87,7 +90,7 @@ class ReplayOptions(TypedDict, total=False):
     seed: Annotated[
         int,
         Option(
-            OptionKind.WHOLE, "Random seed for breaking ties. Default: 0.", minimum=0, maximum=2**63 - 1, label="Seed"
+            OptionKind.WHOLE, "Random seed for breaking ties. Default: 0.", minimum=0, maximum=MAX_WHOLE, label="Seed"
         ),
     ]
 
@@ -119,7 +122,7 @@ class StudyOptions(ReplayOptions, total=False):
             OptionKind.WHOLE,
             "Maximum number of pending trials. Default: twice the number of workers.",
             minimum=1,
-            maximum=1_000_000,
+            maximum=MAX_PENDING,
             label="Max pending trials",
             hint="Default: twice the workers.",
         ),

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack
 
+import numpy as np
+
 from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.options import DIRECTIONS, MAX_DESCRIPTION_LENGTH, StudyOptions
+from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
@@ -17,8 +19,10 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.risk import Loss, Risk
+from dbcare.validation import show
 
 BINARY = (0.0, 1.0)
+MIN_WIDTH = 2.0 * validation.MIN_MAGNITUDE  # half the width of the bounds is a standard deviation
 
 
 @dataclass(frozen=True)
@@ -67,22 +71,24 @@ class Settings:
         validation.one_of("risk", self.risk, list(Loss))
         validation.text("unit", self.unit)
         check_description(self.description)
-        if not isinstance(self.binary, bool):
-            raise InvalidValueError(f"`binary` must be True or False but got {self.binary!r}.")
-        if self.binary and (self.sigma is not None or self.bounds not in (None, BINARY)):
+        bounds = _check_interval(self.bounds)
+        if validation.flag("binary", self.binary) and (self.sigma is not None or bounds not in (None, BINARY)):
             raise InvalidValueError(
-                f"`binary` cannot be combined with sigma or bounds but got sigma={self.sigma} and bounds={self.bounds}."
+                "`binary` cannot be combined with sigma or bounds "
+                f"but got sigma={show(self.sigma)} and bounds={bounds}."
             )
         validation.set_fields(
             self,
             arms=_check_names(self.arms),
             cost=self._risk.cost,
-            bounds=BINARY if self.binary else _check_interval(self.bounds),
+            value=self._risk.value,
+            bounds=BINARY if self.binary else bounds,
             sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
-            max_ahead=None if self.max_ahead is None else validation.whole("max_ahead", self.max_ahead, at_least=1),
+            max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
         )
+        _ = self.costs  # raises if there is not one per arm
         if self.timeout_reward is not None:
             validation.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
         _ = self.built_policy  # raises what the policy raises
@@ -96,6 +102,8 @@ class Settings:
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
         risk = make(values.pop("cost", None), price=values.pop("price", None), value=values.pop("value", None))
         limit = values.pop("max_spend", None)
+        if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:
+            raise InvalidValueError(f"`arms` must be at most {MAX_ARMS:,} names but got {len(arms):,}.")
         return cls(
             arms=tuple(arms) if isinstance(arms, list) else arms,
             cost=risk.cost,
@@ -154,10 +162,7 @@ class Settings:
 
     def check_reward(self, name: str, reward: Any) -> float:
         """Return a reward as a number, if this study accepts it."""
-        number = float(reward) if isinstance(reward, bool) else validation.real(name, reward)
-        largest = self.built_policy.largest_reward
-        if abs(number) > largest:
-            raise InvalidRewardError(f"`{name}` must be at most {largest:g} in absolute value but got {number:g}.")
+        number = float(reward) if isinstance(reward, bool | np.bool_) else validation.real(name, reward)
         if self.binary and number not in BINARY:
             raise InvalidRewardError(f"`{name}` must be 0 or 1 but got {number:g}.")
         if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
@@ -194,12 +199,12 @@ def check_description(description: str | None) -> str | None:
 
 
 def _check_names(arms: Any) -> tuple[str, ...]:
-    if isinstance(arms, str) or not isinstance(arms, Sequence):
-        raise InvalidValueError(f"`arms` must be a sequence of names but got {arms!r}.")
+    if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
+        raise InvalidValueError(f"`arms` must be a sequence of names but got {show(arms)}.")
     for arm in arms:
         validation.text("arms", arm)
     if len(arms) < 2 or len(set(arms)) != len(arms):
-        raise InvalidValueError(f"`arms` must be 2 or more different names but got {list(arms)!r}.")
+        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(arms))}.")
     return tuple(arms)
 
 
@@ -207,8 +212,16 @@ def _check_interval(bounds: Any) -> tuple[float, float] | None:
     if bounds is None:
         return None
     if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {bounds!r}.")
+        raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {show(bounds)}.")
     low, high = (validation.real("bounds", end) for end in bounds)
     if not low < high:
         raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {low:g} and {high:g}.")
+    if not MIN_WIDTH <= high - low <= validation.MAX_MAGNITUDE:
+        raise InvalidValueError(
+            f"`bounds` must be {MIN_WIDTH:g} to {validation.MAX_MAGNITUDE:g} apart but got {low:g} and {high:g}."
+        )
     return low, high
+
+
+def _check_ahead(max_ahead: Any) -> int:
+    return validation.whole("max_ahead", max_ahead, at_least=1, at_most=MAX_PENDING)

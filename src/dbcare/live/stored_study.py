@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dbcare.errors import InvalidValueError, UnknownPolicyError
+from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.leases import Lease, parse_lease
@@ -39,7 +39,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskOutcome:
     """What an ask brought: the trials handed out, and whether the study has stopped."""
 
     trials: list[Trial]
@@ -56,7 +56,10 @@ class StoredStudy(Study):
             raise UnknownPolicyError(
                 f"Study {name!r} uses the policy {record.settings.get('policy')!r}, which is not installed here."
             )
-        self.settings = Settings.from_dict(record.settings)
+        try:
+            self.settings = Settings.from_dict(record.settings)
+        except (InvalidValueError, TypeError, ValueError) as failure:
+            raise StorageError(f"The settings of study {name!r} are damaged ({failure}); restore a backup.") from None
         self.record = record
         self.commits = store.commits or GroupCommit()
         self._ledger = SyncedLedger(store, name, self.settings, record.identity)
@@ -73,13 +76,13 @@ class StoredStudy(Study):
 
     def ask_later(
         self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> StudyOperation[Asked]:
+    ) -> StudyOperation[AskOutcome]:
         """Return the operation that hands out trials; the arguments are those of `ask`, checked by `check_ask`."""
         duration = parse_lease(lease)
         fallback = self.settings.timeout_reward if timeout_reward is None else timeout_reward
         note = None if key is None else f"key: {key}"
 
-        def ask(transaction: Transaction) -> Asked:
+        def ask(transaction: Transaction) -> AskOutcome:
             ledger, now = transaction.ledger, time.time()
             expires = None if duration is None else now + duration
             trials = [] if note is None else self._asked_before(transaction, note)
@@ -92,7 +95,7 @@ class StoredStudy(Study):
                 transaction.record(event)
                 trials.append(self._make_trial(event))
                 left -= 1
-            return Asked(trials, not trials and ledger.stopped is not None)
+            return AskOutcome(trials, not trials and ledger.stopped is not None)
 
         return StudyOperation(self._ledger, ask, wanted)
 
@@ -177,7 +180,9 @@ class StoredStudy(Study):
                 last = transaction.ledger.asked if last is None else last
                 until = min(read + TRIALS_PER_PAGE, last)
                 events = transaction.session.events_of_trials(read + 1, until)
-            yield from make_rows(self.settings, events, counted)  # may take its time: nothing is locked
+            with self._ledger.reporting_damage():
+                rows = list(make_rows(self.settings, events, counted))
+            yield from rows  # may take its time: nothing is locked
             read = until
 
     def pause(self) -> None:

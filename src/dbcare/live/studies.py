@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Unpack, cast
+from typing import cast
 
 from dbcare import validation
 from dbcare.errors import (
@@ -55,7 +55,7 @@ def create_study(
     name : str
         The study's name, without slashes.
     arms : sequence of str
-        Names of the options to choose from, at least two.
+        Names of the options to choose from, 2 to 1,000.
     price : float or sequence of float, optional
         Price of a trial, or one per arm.
     value : float, optional
@@ -118,20 +118,15 @@ def create_study(
     """
     arguments = locals()
     options = cast(StudyOptions, {name: arguments[name] for name in read_options(StudyOptions)})
-    return create_in(open_store(storage, create=True), name, arms, load_if_exists=load_if_exists, **options)
+    settings = Settings.from_options(arms, **options)
+    check_name(name)
+    return create_in(open_store(storage, create=True), name, settings, load_if_exists=load_if_exists)
 
 
 def create_in(
-    store: Store,
-    name: str,
-    arms: Any,
-    *,
-    load_if_exists: bool = False,
-    by: str | None = None,
-    **options: Unpack[StudyOptions],
+    store: Store, name: str, settings: Settings, *, load_if_exists: bool = False, by: str | None = None
 ) -> StoredStudy:
     """Create a study as `create_study` does, in an open store; `by` is the name of the key it is created with."""
-    settings = Settings.from_options(arms, **options)
     standing = make_standing(Ledger(settings))
     try:
         store.create(check_name(name), settings.to_dict(), time.time(), by, standing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, overload
 
@@ -14,6 +14,7 @@ from dbcare.live.leases import DEFAULT_LEASE, Lease
 from dbcare.live.settings import Settings, check_description
 from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.live.trial import Trial, get_trial_number
+from dbcare.validation import show
 
 MAX_REASON_LENGTH = 1000
 
@@ -102,15 +103,21 @@ class Study(ABC):
         StorageError
             If the storage fails; nothing was handed out.
         """
-        wanted = 1 if n is None else validation.whole("n", n, at_least=1)
+        trials = self._ask(*self.check_ask(1 if n is None else n, lease, worker, timeout_reward, key))
+        return trials if n is not None else (trials[0] if trials else None)
+
+    def check_ask(
+        self, n: Any, lease: Lease, worker: Any, timeout_reward: Any, key: Any
+    ) -> tuple[int, Lease, str | None, float | None, str | None]:
+        """Return the arguments of `ask`, if they are valid."""
+        wanted = validation.whole("n", n, at_least=1)
         if worker is not None:
             validation.text("worker", worker)
         if key is not None:
             validation.text("key", key)
         if timeout_reward is not None:
             timeout_reward = self.settings.check_reward("timeout_reward", timeout_reward)
-        trials = self._ask(wanted, lease, worker, timeout_reward, key)
-        return trials if n is not None else (trials[0] if trials else None)
+        return wanted, lease, worker, timeout_reward, key
 
     @abstractmethod
     def _ask(
@@ -144,9 +151,8 @@ class Study(ABC):
             If no such trial was asked.
         """
         if failed is not (reward is None):
-            raise InvalidValueError(f"Pass either `reward` or failed=True but got {reward!r} and {failed!r}.")
-        if not isinstance(charged, bool):
-            raise InvalidValueError(f"`charged` must be True or False but got {charged!r}.")
+            raise InvalidValueError(f"Pass either `reward` or failed=True but got {show(reward)} and {show(failed)}.")
+        validation.flag("charged", charged)
         self._tell(trial, reward, charged)
 
     @abstractmethod
@@ -155,7 +161,7 @@ class Study(ABC):
 
     def tell_many(self, outcomes: Iterable[tuple[Trial | int, float]]) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward."""
-        listed = list(outcomes)
+        listed = validation.pairs("outcomes", outcomes, "pairs of a trial and its reward")
         for trial, reward in listed:
             if reward is None:
                 raise InvalidValueError(
@@ -172,9 +178,8 @@ class Study(ABC):
 
         Like rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
         """
-        self._add(
-            [(self._arm_index(name), self.settings.check_reward("reward", reward)) for name, reward in observations]
-        )
+        listed = validation.pairs("observations", observations, "pairs of an arm's name and a reward")
+        self._add([(self._arm_index(name), self.settings.check_reward("reward", reward)) for name, reward in listed])
 
     @abstractmethod
     def _add(self, observations: list[tuple[int, float]]) -> None:
@@ -205,8 +210,11 @@ class Study(ABC):
         """Explain every elimination and the stop, in one sentence each with its numbers."""
 
     @abstractmethod
-    def trials(self) -> list[TrialRow]:
-        """Return every trial that was asked, in order, with its outcome."""
+    def trials(self) -> Iterator[TrialRow]:
+        """Iterate over the trials asked so far, in order, each with its outcome.
+
+        A few thousand are read at a time, as they are at that moment; nothing is locked in between.
+        """
 
     def to_dataframe(self) -> Any:
         """Return the trials as a data frame of pandas or polars, whichever is installed."""
@@ -257,9 +265,7 @@ class Study(ABC):
         """Replay all events and compare with the stored summary; return their number, or raise what differs."""
 
     def _arm_index(self, name: str) -> int:
-        if name not in self.settings.arms:
-            raise InvalidValueError(f"`arm` must be one of {', '.join(self.settings.arms)} but got {name!r}.")
-        return self.settings.arms.index(name)
+        return self.settings.arms.index(validation.one_of("arm", name, self.settings.arms))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, arms={list(self.settings.arms)})"

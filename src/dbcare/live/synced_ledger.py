@@ -17,6 +17,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Transaction, find_retired, iterate_events
 
+DAMAGE = (ArithmeticError, AttributeError, InvalidValueError, LookupError, TypeError, ValueError)  # of what is stored
 LOG = logging.getLogger("dbcare")
 EVENTS_PER_SUMMARY = 500  # opening a study replays at most about this many
 
@@ -56,13 +57,23 @@ class SyncedLedger:
         if session.identity != self._identity:
             raise StudyNotFoundError(f"Study {self.name!r} was deleted and re-created; load it again.")
         try:
-            if self._ledger is None or not self._follow(session):  # a backup may have replaced the database
-                self._open(session)
+            with self.reporting_damage():
+                if self._ledger is None or not self._follow(session):  # a backup may have replaced the database
+                    self._open(session)
         except BaseException:
             self.forget()
             raise
         assert self._ledger is not None
         return Transaction(session, self._ledger)
+
+    @contextmanager
+    def reporting_damage(self) -> Iterator[None]:
+        """Raise StorageError if what is stored cannot be what dbcare wrote."""
+        try:
+            yield
+        except DAMAGE as failure:
+            problem = f"{type(failure).__name__}: {failure}"
+            raise StorageError(f"The data of study {self.name!r} are damaged ({problem}); restore a backup.") from None
 
     def begin_again(self, transaction: Transaction, kept: int) -> Transaction:
         """Return a transaction in which only the first `kept` events of another were recorded."""
@@ -96,7 +107,8 @@ class SyncedLedger:
         with self.store.session(self.name, write=False) as session:
             prepared = PreparedLedger(Ledger(self.settings, find_retired(session) | {arm}))
         for page in self._pages():
-            prepared.follow(page)
+            with self.reporting_damage():
+                prepared.follow(page)
         return prepared
 
     def _pages(self) -> Iterator[list[PlacedEvent]]:
@@ -119,7 +131,7 @@ class SyncedLedger:
                 self._ledger = Ledger.from_dict(self.settings, summary[1])
                 if self._follow(session):
                     return
-            except (ArithmeticError, InvalidValueError, LookupError, TypeError, ValueError):
+            except DAMAGE:
                 pass  # written by another version, or damaged: it only saves time
         prepared = PreparedLedger(Ledger(self.settings, find_retired(session)))
         last: Event | None = None
@@ -153,6 +165,10 @@ class SyncedLedger:
 
     def check(self) -> int:
         """Replay all events and compare with the stored summary; return their number, or raise what differs."""
+        with self.reporting_damage():
+            return self._replay_and_compare()
+
+    def _replay_and_compare(self) -> int:
         with self.store.session(self.name, write=False) as session:
             summary = session.summary()
             until, stored = (0, {"retired": []}) if summary is None else summary

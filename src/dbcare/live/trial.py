@@ -37,4 +37,4 @@ class Trial:
 
 def get_trial_number(trial: Trial | int) -> int:
     """Return the number of a trial, which users pass as a `Trial` or as its number."""
-    return trial.id if isinstance(trial, Trial) else validation.whole("trial", trial, at_least=1)
+    return validation.whole("trial", trial.id if isinstance(trial, Trial) else trial, at_least=1)

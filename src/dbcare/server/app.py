@@ -16,6 +16,7 @@ from dbcare.server.access.records import AccessRecords, open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import Sessions
 from dbcare.server.api import planning, schemas
+from dbcare.server.api.lean_path import LeanPath
 from dbcare.server.api.openapi import build_openapi
 from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
@@ -23,8 +24,10 @@ from dbcare.server.limits import Limits
 from dbcare.server.metrics import Metrics, MetricsMiddleware
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
+from dbcare.server.request_log import RequestLog
+from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
+from dbcare.server.stream import Streams
 
-REQUESTS_PER_SECOND = 2000.0  # from one address
 PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
 ABOUT = """Which option to try next, and when to stop: live studies over HTTP.
 
@@ -33,16 +36,18 @@ details (RFC 9457).
 """
 
 
-def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: AccessRecords | None = None) -> FastAPI:
+def make_app(
+    storage: str | Store, limits: ServiceLimits = DEFAULT_LIMITS, records: AccessRecords | None = None
+) -> FastAPI:
     """Return an ASGI application for the studies in a store; several may serve the same database.
 
-    `storage` is an address or a store, as in `create_study`; `rate` is how many requests per second one address may
-    send. Keys and sessions are kept in `records`. Default: in the store's database, or in memory if it has none.
+    `storage` is an address or a store, as in `create_study`. Keys and sessions are kept in `records`. Default: in the
+    store's database, or in memory if it has none. Limits on connections are up to `serve`, or to your own server.
     """
-    store = open_store(storage)
+    store = open_store(storage, create=True)
     records = open_records(store) if records is None else records
     gate = Gate(Keys(records), Sessions(records))
-    studies, metrics = OpenStudies(store), Metrics()
+    studies, metrics = OpenStudies(store), Metrics(limits)
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
@@ -52,15 +57,16 @@ def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: A
         openapi_url="/v1/openapi.json",
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
-    app.include_router(StudyRoutes(gate, studies, metrics).build())
+    study_routes = StudyRoutes(gate, studies, metrics).build()
+    app.include_router(study_routes)
     app.include_router(planning.make_routes(gate))
-    app.include_router(pages.make_routes(gate, studies))
+    app.include_router(pages.make_routes(gate, studies, Streams(limits, metrics)))
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])
     def health() -> schemas.Health:
         """Check that the database responds; open to everyone."""
-        store.names()
+        store.count()
         return schemas.Health(status="ok", version=dbcare.__version__)
 
     @app.get(
@@ -73,6 +79,7 @@ def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: A
         """Return the metrics of this process in the Prometheus text format."""
         return PlainTextResponse(metrics.text())
 
+    app.state.metrics = metrics
     problems.install(app)
 
     @app.exception_handler(StudyNotFoundError)
@@ -81,7 +88,9 @@ def make_app(storage: str | Store, rate: float = REQUESTS_PER_SECOND, records: A
         return problems.report_error(error)
 
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it
-    app.add_middleware(Limits, rate=rate)
+    app.add_middleware(LeanPath, gate=gate, studies=studies, metrics=metrics, routes=study_routes.routes)
+    app.add_middleware(Limits, limits=limits, gate=gate, metrics=metrics)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestLog)
     return app

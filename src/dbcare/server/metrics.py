@@ -1,23 +1,57 @@
-"""Metrics for Prometheus: requests and their durations by route, and numbers of trials."""
+"""Metrics for Prometheus: requests and their durations by route, numbers of trials, connections and limits."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
+from enum import StrEnum
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from dbcare.server.service_limits import ServiceLimits
+
+
+class Refusal(StrEnum):
+    """Why a connection or a request was refused, or closed to make room."""
+
+    ADDRESS_FULL = "connections_per_address"
+    FULL = "connections"
+    GAVE_WAY = "gave_way"
+    MALFORMED = "malformed"
+    LARGE_HEADERS = "large_headers"
+    SLOW_HEADERS = "slow_headers"
+    LARGE_BODY = "large_body"
+    SLOW_BODY = "slow_body"
+    SLOW_READER = "slow_reader"
+    PIPELINED = "pipelined_requests"
+    FREQUENT = "requests_per_second"
+    STREAMS_FULL = "streams"
+    VISITOR_FULL = "streams_per_visitor"
 
 
 class Metrics:
     """The metrics of this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: ServiceLimits) -> None:
         self.registry = CollectorRegistry()
         self.seconds = Histogram(
             "dbcare_request_seconds", "Time to respond to a request", ["method", "route"], registry=self.registry
         )
         self.requests = Counter("dbcare_requests", "Requests", ["method", "route", "status"], registry=self.registry)
-        self.trials = Counter("dbcare_trials", "Trials asked, told and failed", ["what"], registry=self.registry)
+        trials = Counter("dbcare_trials", "Trials asked, told and failed", ["what"], registry=self.registry)
+        self.asked, self.told, self.failed = (trials.labels(what) for what in ("asked", "told", "failed"))
+        self.connections = Gauge("dbcare_connections", "Open connections", ["phase"], registry=self.registry)
+        self.refusals = Counter(
+            "dbcare_refusals", "Connections and requests beyond a limit", ["reason"], registry=self.registry
+        )
+        limit = Gauge("dbcare_limit", "Limits of this process", ["name"], registry=self.registry)
+        for name, value in asdict(limits).items():
+            limit.labels(name).set(value)
+
+    def refuse(self, reason: Refusal) -> None:
+        """Count a refusal."""
+        self.refusals.labels(reason).inc()
 
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

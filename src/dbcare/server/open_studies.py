@@ -5,22 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
-from dbcare.errors import StudyNotFoundError, UnknownPolicyError
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
 from dbcare.live.studies import check_name
-from dbcare.live.study import Study
-from dbcare.server.problems import LOG
+from dbcare.server.shared_lookups import SharedLookups
 
 MAX_OPEN_STUDIES = 1000
 FRESH_SECONDS = 0.25  # during which a study is not looked up again
-
-Viewed = TypeVar("Viewed")
 
 
 @dataclass
@@ -28,7 +22,7 @@ class OpenedStudy:
     """A study, and when it was last looked up by its name."""
 
     identity: int
-    study: Study
+    study: StoredStudy
     seen: float
 
 
@@ -42,15 +36,21 @@ class OpenStudies:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.writers = ThreadPoolExecutor(store.max_writers, "writer")
+        self._lookups: SharedLookups[StoredStudy] = SharedLookups()
         self._lock = threading.Lock()
         self._open: OrderedDict[str, OpenedStudy] = OrderedDict()
 
-    def find(self, name: str) -> Study | None:
+    def find(self, name: str) -> StoredStudy | None:
         """Return the study of that name if it was looked up just now; never waits."""
         opened = self._open.get(name)
         return opened.study if opened is not None and time.monotonic() - opened.seen < FRESH_SECONDS else None
 
-    def get(self, name: str) -> Study:
+    async def open(self, name: str) -> StoredStudy:
+        """Return the study of that name, looked up in a thread if need be."""
+        study = self.find(name)
+        return await self._lookups.run(name, lambda: self.get(name)) if study is None else study
+
+    def get(self, name: str) -> StoredStudy:
         """Return the study of that name."""
         if (study := self.find(name)) is not None:
             return study
@@ -71,15 +71,3 @@ class OpenStudies:
         """Drop the study, so that it is looked up when it is next needed."""
         with self._lock:
             self._open.pop(name, None)
-
-    def view_all(self, view: Callable[[Study], Viewed]) -> list[Viewed]:
-        """Return a view of every study, oldest first, without those deleted meanwhile or unusable here."""
-        views = []
-        for name in self.store.names():
-            try:
-                views.append(view(self.get(name)))
-            except StudyNotFoundError:
-                self.forget(name)
-            except UnknownPolicyError as unusable:
-                LOG.warning("%s", unusable)
-        return views

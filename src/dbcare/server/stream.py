@@ -3,42 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
-from dbcare.server.problems import RefusalError
+from dbcare.server.metrics import Metrics, Refusal
+from dbcare.server.problems import make_problem
+from dbcare.server.service_limits import ServiceLimits
 
+MEDIA_TYPE = "text/event-stream"
+GONE = "event: gone\ndata: \n\n"
 POLL_SECONDS = 0.5
-MAX_STREAMS = 200  # per process: each costs some of its time
 POLLS_PER_COMMENT = 30  # after so many without news, a comment keeps the connection alive
 
 
 class Streams:
-    """The open streams of one service, of which there is a limited number."""
+    """The open streams of one service, of which there is a limited number, in total and per visitor."""
 
-    def __init__(self) -> None:
-        self._open: set[object] = set()
+    def __init__(self, limits: ServiceLimits, metrics: Metrics) -> None:
+        self.limits = limits
+        self.metrics = metrics
+        self._open: Counter[str] = Counter()  # by the visitor's name
 
-    def stream(self, request: Request, look: Callable[[], str | None]) -> StreamingResponse:
+    def stream(self, request: Request, visitor: str, look: Callable[[], str | None]) -> StreamingResponse:
         """Send what `look` returns, a line of text, whenever it changes; end when it returns None."""
-        if len(self._open) >= MAX_STREAMS:
-            raise RefusalError(
-                HTTPStatus.SERVICE_UNAVAILABLE, f"Too many open pages: at most {MAX_STREAMS} can be updated live."
-            )
+        return CountedStream(self, visitor, _news(request, look))
 
-        async def events() -> AsyncIterator[str]:
-            self._open.add(look)
-            try:
-                async for event in _news(request, look):
-                    yield event
-            finally:
-                self._open.discard(look)
+    def find_full(self, visitor: str) -> tuple[Refusal, HTTPStatus, str] | None:
+        """Return why a visitor must not open another stream; None if they may."""
+        if self._open.total() >= self.limits.streams:
+            detail = f"Too many open pages: at most {self.limits.streams} can be updated live."
+            return Refusal.STREAMS_FULL, HTTPStatus.SERVICE_UNAVAILABLE, detail
+        if self._open[visitor] >= self.limits.streams_per_visitor:
+            detail = f"You have too many open pages: at most {self.limits.streams_per_visitor} can be updated live."
+            return Refusal.VISITOR_FULL, HTTPStatus.TOO_MANY_REQUESTS, detail
+        return None
 
-        return StreamingResponse(events(), media_type="text/event-stream")
+    def enter(self, visitor: str) -> None:
+        """Count a stream."""
+        self._open[visitor] += 1
+
+    def leave(self, visitor: str) -> None:
+        """Count a stream no more."""
+        self._open[visitor] -= 1
+        if self._open[visitor] == 0:
+            del self._open[visitor]
+
+
+class CountedStream(StreamingResponse):
+    """A stream that counts from its first byte to its end; refused if there are too many."""
+
+    def __init__(self, streams: Streams, visitor: str, events: AsyncIterator[str]) -> None:
+        super().__init__(events, media_type=MEDIA_TYPE)
+        self.streams = streams
+        self.visitor = visitor
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream; between the check and the count nothing else runs."""
+        full = self.streams.find_full(self.visitor)
+        if full is not None:
+            reason, status, detail = full
+            self.streams.metrics.refuse(reason)
+            await make_problem(status, detail)(scope, receive, send)
+            return
+        self.streams.enter(self.visitor)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.streams.leave(self.visitor)
+
+
+def tell_gone() -> Response:
+    """Return a stream that says only that there is nothing to see."""
+    return Response(GONE, media_type=MEDIA_TYPE)
 
 
 async def _news(request: Request, look: Callable[[], str | None]) -> AsyncIterator[str]:
@@ -46,7 +88,7 @@ async def _news(request: Request, look: Callable[[], str | None]) -> AsyncIterat
     while not await request.is_disconnected():
         now = await run_in_threadpool(look)
         if now is None:
-            yield "event: gone\ndata: \n\n"
+            yield GONE
             return
         quiet = 0 if now != sent else quiet + 1
         if now != sent:

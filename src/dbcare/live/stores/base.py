@@ -155,7 +155,8 @@ class Store(ABC):
         """
         records = [self.record(name) for name in self.names() if search.casefold() in name.casefold()]
         if by_state:
-            records = sorted(reversed(records), key=lambda record: state_rank(record.standing))
+            records.reverse()
+            records.sort(key=lambda record: state_rank(record.standing))
         if after is not None:
             self.record(after)
             names = [record.name for record in records]

@@ -40,7 +40,7 @@ class Operation(ABC, Generic[Result]):
         self.is_done = False
         self.leads = False  # whether it is to carry out the next group
         self.executor: Executor | None = None  # who leads for an operation that no thread waits for
-        self.deliver: Callable[[Operation[Result]], None] | None = None
+        self.deliver: Callable[[], None] | None = None
         self._signal = threading.Lock()  # held until the operation is done, or is to lead
         self._signal.acquire()
 
@@ -129,9 +129,7 @@ class GroupCommit:
             raise
         return operation.outcome()
 
-    def submit(
-        self, operation: Operation[Result], executor: Executor, deliver: Callable[[Operation[Result]], None]
-    ) -> None:
+    def submit(self, operation: Operation[Any], executor: Executor, deliver: Callable[[], None]) -> None:
         """Carry out an operation in a thread of `executor`, and call `deliver` there once it is done."""
         operation.executor, operation.deliver = executor, deliver
         if self._enqueue(operation):
@@ -166,7 +164,7 @@ class GroupCommit:
                 if operation.deliver is None:
                     operation.signal()
                 else:
-                    operation.deliver(operation)
+                    operation.deliver()
         return following
 
     def _pass_on(self) -> Operation[Any] | None:

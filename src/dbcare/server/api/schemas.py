@@ -6,12 +6,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from dbcare.live import stored_study
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
+from dbcare.live.settings import Settings
+from dbcare.live.standing import Standing
 from dbcare.live.status import Recommendation, Status
+from dbcare.live.stores.base import StudyRecord
 from dbcare.live.study import MAX_REASON_LENGTH, Study
 
-MAX_OUTCOMES_PER_REQUEST = 50_000
+MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
+STUDIES_PER_PAGE, MAX_STUDIES_PER_PAGE = 100, 1_000
+MAX_KEY_LENGTH = 200  # of an idempotency key
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
@@ -36,20 +42,29 @@ class Listed(BaseModel):
     recommended: str
     verdict: str
 
+    created: float  # in seconds since 1970
+    created_by: str | None  # name of the key
+
     @classmethod
-    def from_study(cls, study: Study) -> Listed:
+    def from_record(cls, record: StudyRecord, standing: Standing) -> Listed:
         """Summarize a study."""
-        status, choice, settings = study.status(), study.recommendation(), study.settings
         return cls(
-            name=study.name,
-            state=status.state,  # type: ignore[arg-type]  # one of these three
-            arms=len(settings.arms),
-            counted=status.counted,
-            spent=status.spent,
-            unit=settings.currency,
-            recommended=choice.arm,
-            verdict=choice.verdict,
+            name=record.name,
+            state=standing.state,  # type: ignore[arg-type]  # one of these three
+            arms=len(record.settings["arms"]),
+            counted=standing.counted,
+            spent=standing.spent,
+            unit=read_currency(record),
+            recommended=standing.recommended,
+            verdict=standing.verdict,
+            created=record.created,
+            created_by=record.created_by,
         )
+
+
+def read_currency(record: StudyRecord) -> str | None:
+    """Return the currency of a study's amounts; None where they are in units of the loss."""
+    return None if record.settings.get("value") is None else str(record.settings.get("unit", Settings.unit))
 
 
 class StudyOut(BaseModel):
@@ -93,6 +108,14 @@ class Asked(BaseModel):
 
     trials: list[TrialOut]
     stopped: bool
+
+    @classmethod
+    def from_result(cls, result: stored_study.AskOutcome) -> Asked:
+        """Describe what an ask brought."""
+        return cls(
+            trials=[TrialOut(id=trial.id, arm=trial.arm, expires=trial.expires) for trial in result.trials],
+            stopped=result.stopped,
+        )
 
 
 class TrialOut(BaseModel):

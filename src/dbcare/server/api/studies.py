@@ -1,33 +1,36 @@
 """Routes for studies, each named after the method of `Study` that it calls."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from starlette.concurrency import run_in_threadpool
 
-from dbcare.live.export import TrialRow, format_csv
+from dbcare.live.export import TextFormat, TrialRow
+from dbcare.live.options import MAX_NAME_LENGTH
+from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
-from dbcare.live.studies import check_name, create_in
-from dbcare.live.study import Study
-from dbcare.server.access.gate import Gate
+from dbcare.live.stored_study import StoredStudy
+from dbcare.live.studies import check_name, create_in, find_in
+from dbcare.server.access.gate import Gate, Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
-from dbcare.server.api.fast_route import IDEMPOTENCY_KEY, make_fast_route
 from dbcare.server.api.option_models import NewStudy
-from dbcare.server.api.schemas import Name
+from dbcare.server.api.schemas import MAX_KEY_LENGTH, MAX_STUDIES_PER_PAGE, STUDIES_PER_PAGE, Name
+from dbcare.server.api.trial_stream import MEDIA_TYPES, TrialStream
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
+from dbcare.server.request_log import STUDY
 
-FORMULA_STARTS = ("=", "+", "-", "@")  # in a spreadsheet
+LINK = {"description": 'The next page, as `<URL>; rel="next"`.', "schema": {"type": "string"}}
+EXPORT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES.values()}
 Key = Annotated[
     str | None,
     Header(
-        alias=IDEMPOTENCY_KEY,
+        alias="Idempotency-Key",
         min_length=1,
-        max_length=200,
+        max_length=MAX_KEY_LENGTH,
         description="Repeating a request with the same key returns the same response.",
     ),
 ]
@@ -54,10 +57,9 @@ class StudyRoutes:
         """Return a dependency: the study named in the path, for visitors with the role."""
         enter = self.gate.needs(role)
 
-        async def find(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> Study:
-            await enter(request)
-            opened = self.studies.find(name)
-            return await run_in_threadpool(self.studies.get, name) if opened is None else opened
+        async def find(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> StoredStudy:
+            visitor = await enter(request)
+            return (await self.studies.open(name)).on_behalf_of(visitor.name)
 
         return Depends(find)
 
@@ -66,45 +68,34 @@ class StudyRoutes:
         return self.router.post("/{name}/" + path, status_code=HTTPStatus.NO_CONTENT, response_class=Response, **how)
 
     def _add_trial_routes(self) -> None:
-        Worked = Annotated[Study, self._find_study(Role.WORKER)]  # noqa: N806  # a type
-        trials = self.metrics.trials
-        fast = make_fast_route(self.gate.needs(Role.WORKER), self.studies)
+        Worked = Annotated[StoredStudy, self._find_study(Role.WORKER)]  # noqa: N806  # a type
+        metrics = self.metrics
 
+        @self.router.post("/{name}/ask")
         def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
             """Ask for the next trials. With an Idempotency-Key, asking again returns the same ones."""
-            asked = study.ask(wanted.n, wanted.lease, wanted.worker, timeout_reward=wanted.timeout_reward, key=key)
-            trials.labels("asked").inc(len(asked))
-            return schemas.Asked(
-                trials=[schemas.TrialOut(id=trial.id, arm=trial.arm, expires=trial.expires) for trial in asked],
-                stopped=not asked and study.should_stop(),
-            )
+            checked = study.check_ask(wanted.n, wanted.lease, wanted.worker, wanted.timeout_reward, key)
+            result = study.commits.run(study.ask_later(*checked))
+            metrics.asked.inc(len(result.trials))
+            return schemas.Asked.from_result(result)
 
+        @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
             study.tell(answer.trial, answer.reward)
-            trials.labels("told").inc()
-
-        self.router.add_api_route("/{name}/ask", ask, methods=["POST"], route_class_override=fast)
-        self.router.add_api_route(
-            "/{name}/tell",
-            tell,
-            methods=["POST"],
-            status_code=HTTPStatus.NO_CONTENT,
-            response_class=Response,
-            route_class_override=fast,
-        )
+            metrics.told.inc()
 
         @self._post("tell-many")
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""
             study.tell_many((answer.trial, answer.reward) for answer in many.answers)
-            trials.labels("told").inc(len(many.answers))
+            metrics.told.inc(len(many.answers))
 
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place."""
             study.tell(failure.trial, failed=True, charged=failure.charged)
-            trials.labels("failed").inc()
+            metrics.failed.inc()
 
         @self._post("add")
         def add(study: Worked, many: schemas.Observations) -> None:
@@ -114,17 +105,35 @@ class StudyRoutes:
     def _add_collection_routes(self) -> None:
         router, studies = self.router, self.studies
         viewer, admin = Depends(self.gate.needs(Role.VIEWER)), Depends(self.gate.needs(Role.ADMIN))
+        Admin = Annotated[Visitor, admin]  # noqa: N806  # a type
 
-        @router.get("", dependencies=[viewer])
-        def list_studies() -> list[schemas.Listed]:
-            """List all studies, oldest first."""
-            return studies.view_all(schemas.Listed.from_study)
+        @router.get("", dependencies=[viewer], responses={200: {"headers": {"Link": LINK}}})
+        def list_studies(
+            response: Response,
+            limit: Annotated[int, Query(ge=1, le=MAX_STUDIES_PER_PAGE)] = STUDIES_PER_PAGE,
+            after: Annotated[Name | None, Query(description="Name of the last study on the previous page.")] = None,
+            q: Annotated[str, Query(max_length=MAX_NAME_LENGTH, description="Part of the name.")] = "",
+        ) -> list[schemas.Listed]:
+            """List studies, oldest first, a page at a time; the next page is in the `Link` header."""
+            found = find_in(studies.store, q, after=after, limit=limit + 1)
+            if len(found) > limit:
+                search = {"q": q} if q else {}
+                page = urlencode({"limit": limit, "after": found[limit - 1].name, **search})
+                response.headers["Link"] = f'</v1/studies?{page}>; rel="next"'
+            return [
+                schemas.Listed.from_record(record, record.standing)
+                for record in found[:limit]
+                if record.standing is not None  # its policy is not installed here
+            ]
 
-        @router.post("", dependencies=[admin], status_code=HTTPStatus.CREATED)
-        def create(new: NewStudy, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # built from options
+        @router.post("", status_code=HTTPStatus.CREATED)
+        def create(request: Request, new: NewStudy, visitor: Admin, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # built from options
             """Create a study. With an Idempotency-Key, returns the existing study if its settings match."""
             options = new.model_dump()  # type: ignore[attr-defined]  # as above
-            return schemas.StudyOut.from_study(create_in(studies.store, load_if_exists=key is not None, **options))
+            request.scope[STUDY] = name = options.pop("name")
+            settings = Settings.from_options(**options)
+            study = create_in(studies.store, name, settings, load_if_exists=key is not None, by=visitor.name)
+            return schemas.StudyOut.from_study(study)
 
         @router.delete("/{name}", dependencies=[admin], status_code=HTTPStatus.NO_CONTENT, response_class=Response)
         def delete(name: Name) -> None:
@@ -133,7 +142,7 @@ class StudyRoutes:
             studies.forget(name)
 
     def _add_control_routes(self) -> None:
-        Controlled = Annotated[Study, self._find_study(Role.ADMIN)]  # noqa: N806  # a type
+        Controlled = Annotated[StoredStudy, self._find_study(Role.ADMIN)]  # noqa: N806  # a type
 
         @self._post("pause")
         def pause(study: Controlled) -> None:
@@ -162,7 +171,7 @@ class StudyRoutes:
 
     def _add_report_routes(self) -> None:
         router = self.router
-        Viewed = Annotated[Study, self._find_study(Role.VIEWER)]  # noqa: N806  # a type
+        Viewed = Annotated[StoredStudy, self._find_study(Role.VIEWER)]  # noqa: N806  # a type
 
         @router.get("/{name}")
         def show(study: Viewed) -> schemas.StudyOut:
@@ -199,18 +208,7 @@ class StudyRoutes:
             """Replay all events and compare with the stored summary."""
             return schemas.Checked(events=study.check())
 
-        @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": {"text/csv": {}}}})
-        def export(study: Viewed, format: Annotated[Literal["json", "csv"], Query()] = "json") -> Any:  # noqa: A002  # as in the URL
-            """Return all trials, as JSON or CSV."""
-            rows = study.trials()
-            if format == "json":
-                return rows
-            return Response(format_csv([_defuse_formulas(row) for row in rows]), media_type="text/csv")
-
-
-def _defuse_formulas(row: TrialRow) -> TrialRow:
-    """Mark names as text that a spreadsheet would take for a formula."""
-    changed = {
-        name: f"'{text}" for name in ("arm", "worker") if (text := str(getattr(row, name))).startswith(FORMULA_STARTS)
-    }
-    return replace(row, **changed)  # type: ignore[arg-type]  # both are strings
+        @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": EXPORT_TYPES}})
+        def export(study: Viewed, format: Annotated[TextFormat, Query()] = "json") -> Response:  # noqa: A002  # as in the URL
+            """Stream all trials, as a JSON list, as CSV, or as JSON Lines."""
+            return TrialStream(study, format)

@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbcare.live.status import HistoryPoint
-
 AXIS_MARGIN = 0.04  # share of an axis, on both sides
 TARGET_TICKS = 4
 WIDTH, HEIGHT, EDGE = 120.0, 30.0, 2.0  # of a sparkline
-MAX_POINTS = 40
 
 
 @dataclass(frozen=True)
@@ -57,13 +54,11 @@ class Sparkline:
     loss: str
 
 
-def draw_sparkline(history: Sequence[HistoryPoint]) -> Sparkline | None:
-    """Return the sparkline of a study; None if there is too little to draw."""
-    points = [point for point in history if point.spent > 0.0]
-    every = max(1, len(points) // MAX_POINTS)
-    points = points[::-every][::-1]  # always with the last one
-    spent = [(point.rewards, math.log(point.spent)) for point in points]
-    loss = [(point.rewards, math.log(point.expected_loss)) for point in points if point.expected_loss]
+def draw_sparkline(curve: str) -> Sparkline | None:
+    """Return the sparkline of a study, from its standing's curve; None if there is too little to draw."""
+    points = [[float(number) for number in point.split()] for point in curve.split(",") if point]
+    spent = [(place, math.log(point[0])) for place, point in enumerate(points) if point[0] > 0.0]
+    loss = [(place, math.log(point[1])) for place, point in enumerate(points) if point[0] > 0.0 and point[1:] > [0.0]]
     if len(spent) < 2:
         return None
     heights = [height for _, height in (*spent, *loss)]

@@ -2,68 +2,67 @@
 
 from dataclasses import dataclass
 from typing import Annotated
-from weakref import WeakKeyDictionary
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
-from dbcare.live.status import Recommendation, Status
-from dbcare.live.study import Study
+from dbcare.live.standing import Standing
+from dbcare.live.stores.base import StudyRecord
+from dbcare.live.studies import find_in
 from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
+from dbcare.server.api.schemas import read_currency
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.drawing import Sparkline, draw_sparkline
 from dbcare.server.pages.rendering import Pages
 
-STATES = ("running", "paused", "stopped")
+STUDIES_PER_PAGE = 50
+
+Text = Annotated[str, Query(max_length=200)]
 
 
 @dataclass(frozen=True)
 class StudyRow:
     """A study in one row."""
 
-    status: Status
-    choice: Recommendation
+    name: str
+    standing: Standing
     spent: Money
     loss: Money | None
     sparkline: Sparkline | None
 
 
-class StudyList:
-    """Makes the rows, and redraws a sparkline only after its study has changed, since the list may be long."""
-
-    def __init__(self) -> None:
-        self._drawn: WeakKeyDictionary[Study, tuple[object, Sparkline | None]] = WeakKeyDictionary()
-
-    def make_row(self, study: Study) -> StudyRow:
-        """Make the row of a study."""
-        status, choice, currency = study.status(), study.recommendation(), study.settings.currency
-        loss = status.expected_loss
-        return StudyRow(
-            status,
-            choice,
-            Money(status.spent, currency),
-            None if loss is None else Money(loss, currency),
-            self._draw(study, (status.counted, status.spent, loss, choice.arm)),
-        )
-
-    def _draw(self, study: Study, version: object) -> Sparkline | None:
-        known = self._drawn.get(study)
-        if known is None or known[0] != version:
-            known = self._drawn[study] = version, draw_sparkline(study.history())
-        return known[1]
+def make_row(record: StudyRecord) -> StudyRow | None:
+    """Make the row of a study; None if it cannot be used here."""
+    standing, currency = record.standing, read_currency(record)
+    if standing is None:
+        return None
+    loss = None if standing.expected_loss is None else Money(standing.expected_loss, currency)
+    return StudyRow(record.name, standing, Money(standing.spent, currency), loss, draw_sparkline(standing.curve))
 
 
 def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
     """Return the page /."""
-    router, study_list = pages.router(), StudyList()
+    router = pages.router()
 
     @router.get("/")
-    def show_studies(visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]) -> HTMLResponse:
-        rows = studies.view_all(study_list.make_row)
-        rows.reverse()  # newest first within each state
-        rows.sort(key=lambda row: STATES.index(row.status.state))
-        return pages.render("studies.html", visitor, rows=rows)
+    def show_studies(
+        visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))], q: Text = "", after: Text | None = None
+    ) -> HTMLResponse:
+        search = q.strip()
+        found = find_in(studies.store, search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)
+        shown, has_more = found[:STUDIES_PER_PAGE], len(found) > STUDIES_PER_PAGE
+        following = {"after": shown[-1].name, **({"q": search} if search else {})} if has_more else None
+        return pages.render(
+            "studies.html",
+            visitor,
+            rows=[row for record in shown if (row := make_row(record)) is not None],
+            search=search,
+            is_first=after is None,
+            total=studies.store.count(search),
+            next_page=None if following is None else f"/?{urlencode(following)}",
+        )
 
     return router

@@ -4,12 +4,13 @@ import re
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form
+from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ValidationError, create_model
 
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
 from dbcare.live.options import StudyOptions
+from dbcare.live.settings import Settings
 from dbcare.live.studies import create_in, create_study
 from dbcare.options import NamedOption, OptionKind, named_options
 from dbcare.planner.strategies import default_names, find_strategy
@@ -21,6 +22,7 @@ from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages
 from dbcare.server.pages.study import study_url
 from dbcare.server.problems import find_status
+from dbcare.server.request_log import STUDY
 
 Typed = Annotated[str, Form(max_length=300_000)]
 FIELD = re.compile(r"`(\w+)")  # an error begins with the field that it is about
@@ -111,7 +113,7 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
             options=OPTIONS,
             required=REQUIRED,
             more=[named for name, named in OPTIONS.items() if name not in (*WITHOUT_FIELD, *LAID_OUT)],
-            plan_labels={name: find_strategy(name).label for name in default_names()},
+            plan_labels=[(name, find_strategy(name).label) for name in default_names()],
             plan_policy=DEFAULT_POLICY,
             max_planned_arms=MAX_PLANNED_ARMS,
             error=None if error is None else str(error),
@@ -123,12 +125,13 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
         return render(visitor, StudyForm())
 
     @router.post("/new")
-    def create(visitor: Admin, form: Annotated[StudyForm, Form()]) -> Response:  # type: ignore[valid-type]  # built from options
+    def create(request: Request, visitor: Admin, form: Annotated[StudyForm, Form()]) -> Response:  # type: ignore[valid-type]  # built from options
         try:
             options = parse_form(form)
-            create_in(studies.store, load_if_exists=False, **options)
+            request.scope[STUDY] = name = options.pop("name")
+            create_in(studies.store, name, Settings.from_options(**options), by=visitor.name)
         except DbcareError as error:
             return render(visitor, form, error)
-        return RedirectResponse(study_url(options["name"]), HTTPStatus.SEE_OTHER)
+        return RedirectResponse(study_url(name), HTTPStatus.SEE_OTHER)
 
     return router

@@ -8,14 +8,16 @@ from dbcare.server.access.gate import Gate
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import files, listing, new, sign_in, study
 from dbcare.server.pages.rendering import Pages
+from dbcare.server.stream import Streams
 
 
-def make_routes(gate: Gate, studies: OpenStudies) -> APIRouter:
+def make_routes(gate: Gate, studies: OpenStudies, streams: Streams) -> APIRouter:
     """Return all pages, and the style sheet and scripts that they load; the API's description leaves them out."""
     pages = Pages(gate)
     router = APIRouter(include_in_schema=False)
     router.include_router(sign_in.make_routes(pages))
-    for module in (listing, new, study):
+    for module in (listing, new):
         router.include_router(module.make_routes(pages, studies))
+    router.include_router(study.make_routes(pages, studies, streams))
     router.include_router(files.make_routes())
     return router

@@ -18,7 +18,7 @@ from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages, quote_segment
 from dbcare.server.pages.study_view import describe_settings, make_chart, render_parts
-from dbcare.server.stream import Streams
+from dbcare.server.stream import Streams, tell_gone
 
 REDRAW_SECONDS = 10.0  # after which the ages of trials are updated although nothing has happened
 
@@ -30,11 +30,11 @@ def study_url(name: str) -> str:
     return f"/studies/{quote_segment(name)}"
 
 
-def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
+def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRouter:
     """Return all pages under /studies."""
-    router, streams = pages.router(), Streams()
+    router = pages.router()
     Viewer = Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]  # noqa: N806  # a type
-    admin = Depends(pages.needs(Role.ADMIN))
+    Admin = Annotated[Visitor, Depends(pages.needs(Role.ADMIN))]  # noqa: N806  # a type
 
     @router.get("/studies/{name}")
     def show(name: str, visitor: Viewer) -> HTMLResponse:
@@ -51,34 +51,35 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
 
     @router.get("/studies/{name}/events")
     def events(request: Request, name: str) -> Response:
-        # Strangers are told that the study is gone, since a script cannot see a redirect; other sites are refused.
-        pages.gate.identify(request, None)
+        visitor = pages.gate.identify(request, None)  # other sites are refused
+        if visitor is None:  # a script cannot see a redirect
+            return tell_gone()
         look = _watch(lambda: pages.gate.identify(request, None), lambda: studies.get(name))
-        return streams.stream(request, look)
+        return streams.stream(request, visitor.name, look)
 
-    def act(name: str, action: Callable[[Study], None]) -> Response:
-        action(studies.get(name))
+    def act(name: str, visitor: Visitor, action: Callable[[Study], None]) -> Response:
+        action(studies.get(name).on_behalf_of(visitor.name))
         return RedirectResponse(study_url(name), HTTPStatus.SEE_OTHER)
 
-    @router.post("/studies/{name}/pause", dependencies=[admin])
-    def pause(name: str) -> Response:
-        return act(name, lambda study: study.pause())
+    @router.post("/studies/{name}/pause")
+    def pause(name: str, visitor: Admin) -> Response:
+        return act(name, visitor, lambda study: study.pause())
 
-    @router.post("/studies/{name}/resume", dependencies=[admin])
-    def resume(name: str) -> Response:
-        return act(name, lambda study: study.resume())
+    @router.post("/studies/{name}/resume")
+    def resume(name: str, visitor: Admin) -> Response:
+        return act(name, visitor, lambda study: study.resume())
 
-    @router.post("/studies/{name}/stop", dependencies=[admin])
-    def stop(name: str, reason: Text = "") -> Response:
-        return act(name, lambda study: study.stop(reason))
+    @router.post("/studies/{name}/stop")
+    def stop(name: str, visitor: Admin, reason: Text = "") -> Response:
+        return act(name, visitor, lambda study: study.stop(reason))
 
-    @router.post("/studies/{name}/describe", dependencies=[admin])
-    def describe(name: str, description: Text = "") -> Response:
-        return act(name, lambda study: study.describe(" ".join(description.split()) or None))
+    @router.post("/studies/{name}/describe")
+    def describe(name: str, visitor: Admin, description: Text = "") -> Response:
+        return act(name, visitor, lambda study: study.describe(" ".join(description.split()) or None))
 
-    @router.post("/studies/{name}/retire", dependencies=[admin])
-    def retire(name: str, arm: Text = "", reason: Text = "") -> Response:
-        return act(name, lambda study: study.retire(arm, reason))
+    @router.post("/studies/{name}/retire")
+    def retire(name: str, visitor: Admin, arm: Text = "", reason: Text = "") -> Response:
+        return act(name, visitor, lambda study: study.retire(arm, reason))
 
     return router
 

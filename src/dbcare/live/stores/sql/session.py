@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
@@ -18,6 +18,8 @@ from dbcare.live.stores.sql.tables import events, standings, studies, summaries
 EVENT_FIELDS = [field.name for field in fields(Event)]
 STANDING_FIELDS = [field.name for field in fields(Standing)]
 stored_fields = attrgetter(*("kind.value" if name == "kind" else name for name in EVENT_FIELDS))
+
+standing_fields = attrgetter(*STANDING_FIELDS)
 
 
 class Statements:
@@ -117,7 +119,7 @@ class SqlSession(StoreSession):
         self._replace(self._statements.update_summary, self._statements.insert_summary, values)
 
     def save_standing(self, standing: Standing) -> None:
-        values = (*astuple(standing), self._study)
+        values = (*standing_fields(standing), self._study)
         self._replace(self._statements.update_standing, self._statements.insert_standing, values)
 
     def _replace(self, update: str, insert: str, values: tuple[Any, ...]) -> None:

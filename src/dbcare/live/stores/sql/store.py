@@ -54,24 +54,29 @@ class SqlStore(Store):
             self.close()
             raise
 
+    @property
+    def address(self) -> str:
+        """The address, without its password."""
+        return show_url(self.url)
+
     def create_database(self) -> None:
         """Create the file and the tables unless they exist; a database of another application is not changed."""
         with self._translate_errors():
             is_new_file = self.engines.create_file()
         if not self._is_ready():
             with self.transaction(write=True) as connection:
-                self.is_new = tables.create(connection, show_url(self.url)) or is_new_file
+                self.is_new = tables.create(connection, self.address) or is_new_file
 
     def _open(self) -> None:
         """Bring the tables up to date, which must exist."""
         if not self._is_ready():
             with self.transaction(write=True) as connection:
-                if not tables.upgrade(connection, show_url(self.url)):
-                    raise StorageError(f"{show_url(self.url)} has no studies; create one, or correct the address.")
+                if not tables.upgrade(connection, self.address):
+                    raise StorageError(f"{self.address} has no studies; create one, or correct the address.")
 
     def _is_ready(self) -> bool:
         with self.transaction(write=False) as connection:
-            return tables.find_version(connection, show_url(self.url)) == tables.VERSION
+            return tables.find_version(connection, self.address) == tables.VERSION
 
     def create(
         self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
