@@ -3,20 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: test browser lint format bench soak reproduce clean
+.PHONY: test packages lint format bench soak reproduce clean
 
 # A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
 # One worker more than there are processors: some tests wait for processes, disks and clocks.
 WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
-test: $(INSTALLED) browser
+test: $(INSTALLED) packages
 	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
 	@command -v chromium >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \
 	  $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-# The dashboard is tested in a real browser: installed where we may, else its tests are skipped, and say so.
-browser:
-	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
-	  || echo "WARNING: NO CHROMIUM, SO THE DASHBOARD IS NOT TESTED IN A BROWSER; install it: apt-get install chromium" >&2
+# Real parts for the tests: a browser for the dashboard, a proxy in front of the service, and clocks that jump. They are
+# installed where we may; else their tests are skipped, and say so.
+PACKAGES := chromium nginx-light libfaketime
+packages:
+	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
+	  || echo "WARNING: SOME OF $(PACKAGES) ARE MISSING, SO WHAT NEEDS THEM IS NOT TESTED; install them: apt-get install $(PACKAGES)" >&2
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -34,11 +36,14 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/live.py --out out/benchmarks
 	$(BIN)/python benchmarks/server.py --out out/benchmarks
+	$(BIN)/python benchmarks/scale.py --out out/benchmarks
+	$(BIN)/python benchmarks/export.py --out out/benchmarks
+	$(BIN)/python benchmarks/strangers.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 
-soak: $(INSTALLED)
+soak: $(INSTALLED) packages
 	$(BIN)/pytest -n auto -m soak
 
 $(INSTALLED): pyproject.toml constraints.txt

@@ -98,7 +98,8 @@ def counted_submissions() -> Iterator[list[object]]:
 def make_service(keys: MemoryRecords, *, lean: bool) -> FastAPI:
     app = make_app(MemoryStore(), records=keys)
     if not lean:
-        app.user_middleware = [added for added in app.user_middleware if added.cls != LeanPath]
+        lean_path: object = LeanPath
+        app.user_middleware = [added for added in app.user_middleware if added.cls is not lean_path]
     return app
 
 

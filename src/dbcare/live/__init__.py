@@ -1,16 +1,18 @@
 """Live studies: ask which arm to try, tell the rewards, for days, with many workers.
 
 study           `Study`, what users hold; `stored_study`, the one in a store
-studies         create, load, list and delete studies by name
+studies         create, load, find, list and delete studies by name
 options         the options of a study, defined once; `settings`, what they amount to, and the policy that follows
 trial           one observation to make; `leases`, how long it may take; `tell`, what an outcome means
 events          what happened; events are all that is stored
 ledger          the state that follows from the events; `decision`, the policy's side of it
-synced_ledger   a ledger kept in step with its store
+synced_ledger   a ledger kept in step with its store; `transaction`, what is recorded in it
+operations      changes of studies, carried out together in one commit
 stores          where events are kept: in memory or a database, or wherever your own store keeps them
-status          status and recommendation, as users hold them; `report` makes them from a ledger
+status          status and recommendation, as users hold them; `standing`, a study in one row; `report` makes them
 diagnostics     which assumptions the data contradict
 arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files
+after_fork      fresh locks in a child process
 replay          what a policy would have done with data from before; `log_file` reads them
 """

@@ -1,7 +1,7 @@
 """All connections of a server: how many there may be, by address and in total, and which must give way.
 
-Every connection is in one phase, and each phase lists its connections in the order in which they entered it. So the
-first of a list is the next to run out of time, and the one to close if a new connection needs its place.
+Every connection is in one phase, and each phase lists its connections in the order in which they entered it: the first
+is the one to close if a new connection needs its place.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class ConnectionPool:
         """Let connections expire whose time is up; sweep again as long as there are any."""
         now = time.monotonic()
         for phase, seconds in self._timeouts.items():
-            connections = self._phases[phase]
-            while connections and now - connections[first := next(iter(connections))] > seconds:
-                first.expire()
+            expired = [connection for connection, since in self._phases[phase].items() if now - since > seconds]
+            for connection in expired:
+                connection.expire()
         self._sweeping = self._size > 0
         if self._sweeping:
             self._sweep_later()

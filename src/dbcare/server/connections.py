@@ -122,12 +122,13 @@ class LimitedConnection(HttpToolsProtocol):
             self._discarded += len(body)
             if self._discarded > self.limits.stranger_body_bytes:
                 self._refuse(Refusal.LARGE_BODY)
+                raise StopParsingError
             return
         self.cycle.body += body
         if len(self.cycle.body) > HIGH_WATER_LIMIT:
             if self.pipeline:  # nobody will take it for some time
                 self._refuse(Refusal.PIPELINED)
-                return
+                raise StopParsingError
             self.flow.pause_reading()
             self.cycle.message_event.set()
 

@@ -16,7 +16,7 @@ class ServiceLimits:
     header_bytes: Annotated[int, "Size of a request line and its headers."] = 64 * 1024
     header_count: Annotated[int, "Headers per request."] = 100
     header_seconds: Annotated[float, "Time for all headers to arrive."] = 10.0
-    body_bytes: Annotated[int, "Size of a request body; 4 MiB has room for 50,000 rewards."] = 4 * 1024 * 1024
+    body_bytes: Annotated[int, "Size of a request body."] = 4 * 1024 * 1024
     stranger_body_bytes: Annotated[int, "Size of a request body sent without a valid key."] = 64 * 1024
     body_seconds: Annotated[float, "Time for a body to arrive."] = 30.0
     idle_seconds: Annotated[int, "Time between two requests on a connection."] = 60

@@ -27,6 +27,7 @@ class _MemoryStudy(StoreSession):
         self.events: list[Event] = []
         self.latest: tuple[int, dict[str, Any]] | None = None
         self.lock = threading.RLock()
+        self._highest = 0  # number of a trial
         self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
         self._by_note: defaultdict[str, list[Event]] = defaultdict(list)
 
@@ -35,7 +36,7 @@ class _MemoryStudy(StoreSession):
         return list(enumerate(self.events[position:end], start=position + 1))
 
     def events_of_trials(self, first: int, last: int) -> list[Event]:
-        highest = min(last, max(self._by_trial, default=0))
+        highest = min(last, self._highest)
         return [event for trial in range(first, highest + 1) for event in self._by_trial.get(trial, ())]
 
     def events_with_note(self, note: str) -> list[Event]:
@@ -45,6 +46,7 @@ class _MemoryStudy(StoreSession):
         first = len(self.events) + 1
         self.events += events
         for event in events:
+            self._highest = max(self._highest, event.trial)
             self._by_trial[event.trial].append(event)
             if event.note is not None:
                 self._by_note[event.note].append(event)

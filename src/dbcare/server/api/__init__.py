@@ -2,6 +2,7 @@
 
 schemas          requests and responses; `option_models`, requests built from option definitions
 studies          routes for studies; `planning`, the route for plans
-fast_route       a shorter way to the two busiest routes
+lean_path        a shorter way for asks and tells
+trial_stream     the trials of a study as a response, sent while it is made
 openapi          the API's description
 """

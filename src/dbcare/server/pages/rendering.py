@@ -46,6 +46,7 @@ templates.filters |= {
     "number": formatting.format_number,
     "count": formatting.format_count,
     "duration": format_duration,
+    "minute": formatting.format_minute,
 }
 
 

@@ -65,7 +65,7 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
             max_description=MAX_DESCRIPTION_LENGTH,
         ),
         "pending": render_part("pending", pending=pending[:MAX_PENDING], more=max(0, len(pending) - MAX_PENDING)),
-        "log": render_part("log", sentences=study.explain()),
+        "log": render_part("log", sentences=_list_decisions(study, status), status=status),
     }
 
 
@@ -79,6 +79,13 @@ def make_chart(study: Study) -> dict[str, Any]:
         "loss": [point.expected_loss for point in history],
         "stopped": study.should_stop(),
     }
+
+
+def _list_decisions(study: Study, status: Status) -> list[str]:
+    """List what the policy decided, without what people did, which is shown with their names."""
+    done = {f"{activity.arm} was retired: {activity.note}" for activity in status.activities}
+    done |= {str(activity.note) for activity in status.activities if activity.what == "stopped"}
+    return [sentence for sentence in study.explain() if sentence not in done]
 
 
 def _choose_arms(settings: Settings, status: Status) -> list[ArmStatus]:

@@ -127,7 +127,8 @@ class SqlSession(StoreSession):
             self._connection.execute(insert, values)
 
     def _events(self, statement: str, *conditions: int | str) -> list[PlacedEvent]:
-        rows = self._connection.execute(statement, (self._study, *conditions))
+        # All at once: a statement that is not finished keeps SQLite's connection at its moment.
+        rows = self._connection.execute(statement, (self._study, *conditions)).fetchall()
         try:
             return [
                 (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))

@@ -1,0 +1,102 @@
+"""Measure many studies and long ones: listing 5,000, and a study of 1,000,000 trials.
+
+`make bench`, or `python benchmarks/scale.py [--out DIR] [--trials N]`. The long study is grown with `tell_many`, which
+takes some minutes.
+"""
+
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bars import Bars
+from http_load import Server
+from live import BATCH, seconds_per_pair
+
+import dbcare
+from dbcare import Study
+from dbcare.live.stored_study import StoredStudy
+from dbcare.live.stores.sql.store import SqlStore
+
+STUDIES = 5_000
+TRIALS = 1_000_000
+SMALL = 1_000
+PAIRS = 300
+
+
+def create_studies(storage: str) -> None:
+    """Create studies with a few rewards each."""
+    for number in range(STUDIES):
+        study = dbcare.create_study(f"study {number}", ("A", "B"), cost=1e-6, sigma=1.0, storage=storage)
+        study.add([("A", 0.5), ("B", 0.25)])
+
+
+def grow(study: Study, trials: int) -> None:
+    """Let a study run that many trials."""
+    chance, asked = random.Random(trials), 0
+    while asked < trials:
+        batch = study.ask(min(BATCH, trials - asked))
+        study.tell_many((trial, chance.gauss(0.0, 1.0)) for trial in batch)
+        asked += len(batch)
+
+
+def time_listing(storage: str) -> tuple[float, float]:
+    """Return the seconds that the API, and the page, take to list 50 of the studies."""
+    server = Server(storage)
+    server.start()
+    server.get("/v1/studies?limit=1")
+    api, page = [], []
+    for number in range(20):
+        began = time.perf_counter()
+        listed = json.loads(server.get(f"/v1/studies?limit=50&after=study%20{200 * number}"))
+        api.append(time.perf_counter() - began)
+        assert len(listed) == 50
+        began = time.perf_counter()
+        found = json.loads(server.get(f"/v1/studies?limit=50&q={200 + number}"))
+        page.append(time.perf_counter() - began)
+        assert found
+    server.kill()
+    return statistics.median(api), statistics.median(page)
+
+
+def main() -> None:
+    bars = Bars(__doc__)
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        folder = Path(name)
+        storage = f"sqlite:///{folder / 'many.db'}"
+        create_studies(storage)
+        listing, searching = time_listing(storage)
+        bars.report(f"listing 50 of {STUDIES:,} studies over HTTP, seconds", listing, 0.1)
+        bars.report(f"searching {STUDIES:,} studies over HTTP, seconds", searching, 0.1)
+        studies = {
+            name: dbcare.create_study(
+                name, ("A", "B", "C"), cost=1e-15, sigma=1.0, max_ahead=BATCH, storage=f"sqlite:///{folder / name}.db"
+            )
+            for name in ("small", "large")
+        }
+        grow(studies["small"], SMALL)
+        grow(studies["large"], TRIALS)
+        opened = []
+        for _ in range(5):
+            store = SqlStore(f"sqlite:///{folder / 'large'}.db", create=False)
+            began = time.perf_counter()
+            StoredStudy(store, "large").should_stop()
+            opened.append(time.perf_counter() - began)
+            store.close()
+        bars.report(f"opening {TRIALS:,} trials, seconds", statistics.median(opened), 0.1)
+        ratios = [
+            seconds_per_pair(studies["large"], PAIRS, with_key=True)
+            / seconds_per_pair(studies["small"], PAIRS, with_key=True)
+            for _ in range(5)
+        ]
+        bars.report(f"ask+tell with a key at {TRIALS:,} trials / at {SMALL:,}", statistics.median(ratios), 1.3)
+        began = time.perf_counter()
+        studies["large"].status()
+        bars.report(f"status of {TRIALS:,} trials, seconds", time.perf_counter() - began, 0.1)
+    bars.save()
+
+
+if __name__ == "__main__":
+    main()
