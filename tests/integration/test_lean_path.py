@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import httpx2 as httpx
 import pytest
 from fastapi import FastAPI
+from helpers.api_client import ApiServer
 
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.stores.memory import MemoryStore
@@ -141,3 +144,22 @@ def test_both_paths_give_the_same_responses() -> None:
     for request, ours, theirs in zip(REQUESTS, lean, described, strict=True):
         assert ours == theirs, request
     assert {200, 204, 401, 403, 404, 409, 422} <= {status for status, _, _ in lean}
+
+
+def test_a_client_that_leaves_takes_nothing_back(server: ApiServer, admin: httpx.Client) -> None:
+    """What was sent in full is carried out, whether or not anyone waits for the response."""
+    trials = admin.post("ask", json={"n": 2}).json()["trials"]
+    host, port = httpx.URL(server.url).host, httpx.URL(server.url).port
+    for trial in trials:
+        body = json.dumps({"trial": trial["id"], "reward": 0.5})
+        head = (
+            f"POST {admin.base_url.raw_path.decode()}tell HTTP/1.1\r\nHost: {host}\r\n"
+            f"Authorization: Bearer {server.keys['worker']}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        with socket.create_connection((host, port)) as connection:
+            connection.sendall((head + body).encode())
+    until = time.monotonic() + 30.0
+    while admin.get("status").json()["counted"] < len(trials):
+        assert time.monotonic() < until
+        time.sleep(0.02)

@@ -396,7 +396,7 @@ def test_updates_are_what_changed_until_the_study_is_deleted(server: Server) -> 
         first = next_update()
         assert all(piece in page for name, piece in first.items() if name != "chart")
         study.pause()
-        assert set(next_update()) == {"state"}
+        assert set(next_update()) == {"state", "log"}
         study.add([("A", 1.0), ("B", 0.0), ("A", 1.5)])
         changed = next_update()
         assert {"sentence", "figures", "arms", "chart"} <= set(changed)
