@@ -15,7 +15,7 @@ test: $(INSTALLED) packages
 
 # Real parts for the tests: a browser for the dashboard, a proxy in front of the service, and clocks that jump. They are
 # installed where we may; else their tests are skipped, and say so.
-PACKAGES := chromium nginx-light libfaketime
+PACKAGES := chromium nginx-light openssl libfaketime
 packages:
 	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
 	  || echo "WARNING: SOME OF $(PACKAGES) ARE MISSING, SO WHAT NEEDS THEM IS NOT TESTED; install them: apt-get install $(PACKAGES)" >&2

@@ -36,7 +36,7 @@ def find_program(name: str) -> str:
     """Return the path of a program; skip the test if it is not installed."""
     found = shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") or shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed, so the service is not tested behind it; apt-get install {name}")
+        pytest.skip(f"No {name}, so the service is not tested behind nginx; apt-get install nginx-light openssl")
     return found
 
 
