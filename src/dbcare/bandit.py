@@ -7,13 +7,18 @@ Delta_k^-2 (Section 3 of the paper).
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dbcare import datasets, validation
 from dbcare.errors import InvalidValueError
 from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
+from dbcare.validation import show
+
+TIED = 1e-150  # a sum of inverse squares of smaller gaps could overflow
 
 
 @dataclass(frozen=True)
@@ -42,17 +47,16 @@ class Bandit:
     bound: float | None = None
 
     def __post_init__(self) -> None:
-        arms = tuple(self.arms)
-        if len(arms) < 2:
-            raise InvalidValueError(f"`arms` must be at least 2 but got {len(arms)}.")
+        arms = tuple(validation.items("arms", self.arms, "a sequence of reward families"))
+        validation.arms(len(arms))
         for index, arm in enumerate(arms):
             if not isinstance(arm, Reward):
-                raise InvalidValueError(f"`arms[{index}]` must be a reward family but got {arm!r}.")
+                raise InvalidValueError(f"`arms[{index}]` must be a reward family but got {show(arm)}.")
         object.__setattr__(self, "arms", arms)
         if self.names is not None:
-            names = tuple(self.names)
-            if len(names) != len(arms) or len(set(names)) != len(names):
-                raise InvalidValueError(f"`names` must be {len(arms)} distinct names but got {names}.")
+            names = tuple(validation.items("names", self.names, f"{len(arms)} distinct names"))
+            if not all(isinstance(name, str) for name in names) or not len(arms) == len(names) == len(set(names)):
+                raise InvalidValueError(f"`names` must be {len(arms)} distinct names but got {show(names)}.")
             object.__setattr__(self, "names", names)
         if self.bound is not None:
             object.__setattr__(self, "bound", validation.positive("bound", self.bound))
@@ -63,8 +67,9 @@ class Bandit:
         cls, means: Iterable[float], sigma: float | Iterable[float] = 1.0, *, bound: float | None = None
     ) -> Bandit:
         """Create normal arms, with one `sigma` for all or one per arm."""
-        mean_list = list(means)
-        sigmas = list(sigma) if isinstance(sigma, Iterable) else [sigma] * len(mean_list)
+        mean_list = validation.items("means", means, "one number per arm")
+        single = isinstance(sigma, numbers.Real | str) or not isinstance(sigma, Iterable)
+        sigmas = [sigma] * len(mean_list) if single else validation.items("sigma", sigma, "one number or one per arm")
         if len(sigmas) != len(mean_list):
             raise InvalidValueError(
                 f"`sigma` must be one number or one per arm ({len(mean_list)}) but got {len(sigmas)}."
@@ -75,19 +80,23 @@ class Bandit:
     @classmethod
     def bernoulli(cls, means: Iterable[float], *, bound: float | None = None) -> Bandit:
         """Create arms that yield 1 with the given probabilities, else 0."""
-        return cls(tuple(Bernoulli(mean) for mean in means), bound=bound)
+        rates = validation.items("means", means, "one number per arm")
+        return cls(tuple(Bernoulli(mean) for mean in rates), bound=bound)
 
     @classmethod
     def categorical(
         cls, values: Sequence[float], probabilities: Iterable[Sequence[float]], *, bound: float | None = None
     ) -> Bandit:
         """Create arms over the same `values`, with one row of probabilities per arm."""
-        return cls(tuple(Categorical(tuple(values), tuple(row)) for row in probabilities), bound=bound)
+        listed = tuple(validation.items("values", values, "a sequence of numbers"))
+        rows = validation.items("probabilities", probabilities, "one row of probabilities per arm")
+        return cls(tuple(Categorical(listed, row) for row in rows), bound=bound)
 
     @classmethod
     def empirical(cls, data: Iterable[Sequence[float]], *, bound: float | None = None) -> Bandit:
         """Create arms that resample observed rewards, one sequence per arm."""
-        return cls(tuple(Empirical(tuple(rewards)) for rewards in data), bound=bound)
+        rows = validation.items("data", data, "one sequence of rewards per arm")
+        return cls(tuple(Empirical(rewards) for rewards in rows), bound=bound)
 
     @classmethod
     def two_arm(cls, gap: float, sigma: float = 1.0) -> Bandit:
@@ -104,7 +113,7 @@ class Bandit:
     @classmethod
     def one_sparse(cls, arms: int, gap: float, sigma: float = 1.0) -> Bandit:
         """Create one arm with mean `gap` and the others with mean 0 (appendix on experiments): H = (K-1)/gap^2."""
-        count = validation.whole("arms", arms, at_least=2)
+        count = validation.arms(arms)
         return cls.gaussian([validation.non_negative("gap", gap)] + [0.0] * (count - 1), sigma)
 
     @classmethod
@@ -113,7 +122,7 @@ class Bandit:
 
         mean_1 = gap, mean_k = -gap * (k-2)/(K-2) for k = 2..K; requires at least 3 arms.
         """
-        count = validation.whole("arms", arms, at_least=3)
+        count = validation.arms(arms, at_least=3)
         smallest = validation.non_negative("gap", gap)
         others = [-smallest * rank / (count - 2) for rank in range(count - 1)]
         return cls.gaussian([smallest, *others], sigma)
@@ -162,9 +171,9 @@ class Bandit:
 
     @property
     def complexity(self) -> float:
-        """H: the sum of Delta_k^-2 over all arms except one best arm; infinite if the best is tied."""
+        """H: the sum of Delta_k^-2 over all arms except one best arm; infinite if the best is tied, or nearly so."""
         others = sorted(self.gaps)[1:]
-        return math.inf if others[0] == 0.0 else math.fsum(gap**-2 for gap in others)
+        return math.inf if others[0] < TIED else math.fsum(gap**-2 for gap in others)
 
     @property
     def spread(self) -> float:
@@ -173,4 +182,12 @@ class Bandit:
 
     def require_bound(self, bound: float) -> None:
         """Raise InvalidValueError if two means differ by more than `bound`."""
-        validation.spread_within(bound, self.spread)
+        if not (isinstance(bound, float) and bound == math.inf):  # the bound of policies made for any means
+            validation.spread_within(validation.positive("bound", bound), self.spread)
+
+
+def check_bandit(bandit: Any) -> Bandit:
+    """Return `bandit` if it is a Bandit."""
+    if not isinstance(bandit, Bandit):
+        raise InvalidValueError(f"`bandit` must be a Bandit but got {show(bandit)}.")
+    return bandit

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,11 @@ class Money:
     amount: float
     currency: str | None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "amount", check_amount(self.amount))
+        if not isinstance(self.currency, str | None):
+            raise InvalidValueError(f"`currency` must be a string or None but got {validation.show(self.currency)}.")
+
     def __str__(self) -> str:
         if self.currency is None:
             return f"{self.amount:.3g}"
@@ -42,3 +52,13 @@ class Money:
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+def check_amount(amount: Any) -> float:
+    """Return an amount if it is a number; results may also be infinite."""
+    try:
+        if isinstance(amount, numbers.Real):
+            return float(amount)
+    except OverflowError:  # an integer beyond floating point
+        pass
+    raise InvalidValueError(f"`amount` must be a real number but got {validation.show(amount)}.")

@@ -8,7 +8,6 @@ Families with finitely many outcomes expose them as `outcomes`, so engines treat
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.validation import show
 
 Array = npt.NDArray[np.float64]
 
@@ -193,10 +193,11 @@ class Empirical:
         return generator.choice(np.asarray(self.data), size)
 
 
-def _check_numbers(name: str, values: Sequence[Any]) -> tuple[float, ...]:
-    numbers = tuple(validation.real(f"{name}[{index}]", value) for index, value in enumerate(values))
+def _check_numbers(name: str, values: Any) -> tuple[float, ...]:
+    listed = validation.items(name, values, "a sequence of numbers")
+    numbers = tuple(validation.real(f"{name}[{index}]", value) for index, value in enumerate(listed))
     if not numbers:
-        raise InvalidValueError(f"`{name}` must not be empty but got {values!r}.")
+        raise InvalidValueError(f"`{name}` must not be empty but got {show(values)}.")
     return numbers
 
 

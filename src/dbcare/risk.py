@@ -9,6 +9,7 @@ accepts. In money, a pull has a `price` and one unit of loss has a `value`; the 
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +17,8 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.money import Money
+from dbcare.money import Money, check_amount
+from dbcare.validation import show
 
 
 class Loss(StrEnum):
@@ -121,7 +123,7 @@ class Risk:
     def costs(self, arms: int) -> tuple[float, ...]:
         """Return the cost of a pull, arm by arm."""
         if isinstance(self.cost, float):
-            return (self.cost,) * arms
+            return (self.cost,) * validation.arms(arms, at_least=1)
         if len(self.cost) != arms:
             raise InvalidValueError(
                 f"`{self._unit_name}` must have one entry per arm ({arms}) but got {len(self.cost)}."
@@ -132,17 +134,17 @@ class Risk:
         """Convert a loss or cost to money; requires a risk with a `price` and a `value`."""
         if self.value is None:
             raise InvalidValueError("`value` is required to convert amounts to money.")
-        return amount * self.value
+        return check_amount(amount) * self.value
 
     def money(self, amount: float, currency: str = "") -> Money:
         """Return a loss or cost in a form for people: in money if there is a `value`."""
-        return Money(amount, None) if self.value is None else Money(amount * self.value, currency)
+        return Money(amount, None) if self.value is None else Money(check_amount(amount) * self.value, currency)
 
 
 def check_risk(risk: Any) -> Risk:
     """Return `risk` if it is a Risk."""
     if not isinstance(risk, Risk):
-        raise InvalidValueError(f"`risk` must be a Risk but got {risk!r}.")
+        raise InvalidValueError(f"`risk` must be a Risk but got {show(risk)}.")
     return risk
 
 
@@ -152,17 +154,21 @@ def _make_risk(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
             raise InvalidValueError("Pass `cost`, or `price` and `value`, not both.")
         return Risk(loss, cost)
     if price is None or value is None:
-        raise InvalidValueError(f"Pass `cost`, or both `price` and `value`, but got price={price}, value={value}.")
+        raise InvalidValueError(
+            f"Pass `cost`, or both `price` and `value`, but got price={show(price)}, value={show(value)}."
+        )
     prices = _per_pull("price", price)
     worth = validation.positive("value", value)
     cost = prices / worth if isinstance(prices, float) else tuple(one / worth for one in prices)
-    return Risk(loss, cost, worth)
+    return Risk(loss, _per_pull("price / value", cost), worth)
 
 
 def _per_pull(name: str, amount: Any) -> float | tuple[float, ...]:
-    if isinstance(amount, Iterable) and not isinstance(amount, str):
-        amounts = tuple(validation.positive(f"{name}[{arm}]", one) for arm, one in enumerate(amount))
-        if len(amounts) < 2:
-            raise InvalidValueError(f"`{name}` must be one number, or one per arm for 2 or more, but got {amounts}.")
-        return amounts
-    return validation.positive(name, amount)
+    if isinstance(amount, numbers.Real | str) or not isinstance(amount, Iterable):
+        return validation.positive(name, amount)
+    listed = validation.items(name, amount, "one number, or one per arm")
+    if len(listed) < 2:
+        raise InvalidValueError(
+            f"`{name}` must be one number, or one per arm for 2 or more, but got {show(tuple(listed))}."
+        )
+    return tuple(validation.positive(f"{name}[{arm}]", one) for arm, one in enumerate(listed))

@@ -1,6 +1,11 @@
 """Check arguments; each check returns the value in its canonical type.
 
 Messages have the form "`name` must <condition> but got <value>."
+
+Numbers have limits of magnitude: at most MAX_MAGNITUDE, and at least MIN_MAGNITUDE where they must be positive. The
+largest expression in the package is gap^3 / (8 sigma^2 cost), which stays below 1e300 within these limits; a sum of
+1e15 squared rewards stays below 1e116. So nothing that is computed from accepted numbers overflows, and no divisor
+becomes 0. Real prices, rewards and standard deviations are nowhere near the limits.
 """
 
 import math
@@ -10,25 +15,44 @@ from typing import Any
 
 from dbcare.errors import InvalidValueError
 
+MAX_MAGNITUDE = 1e50
+MIN_MAGNITUDE = 1e-50
+MAX_ARMS = 1_000_000  # a run keeps several numbers per arm, a simulation does so for each thread
+MAX_WHOLE = 2**63 - 1  # what a 64-bit integer holds
+MAX_SHOWN = 80  # characters of a value in a message
+
+
+def show(value: Any) -> str:
+    """Return a value as messages show it, cut off if it is long."""
+    try:
+        shown = repr(value)
+    except Exception:  # an integer with too many digits, or an object that cannot describe itself
+        shown = f"an object of type {type(value).__name__}"
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
+
 
 def real(name: str, value: Any) -> float:
-    """Check that the value is a finite real number; booleans and strings are rejected."""
+    """Check that the value is a real number of at most MAX_MAGNITUDE; booleans and strings are rejected."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidValueError(f"`{name}` must be a real number but got {value!r}.")
+        raise InvalidValueError(f"`{name}` must be a real number but got {show(value)}.")
     try:
         number = float(value)
     except OverflowError:  # an integer beyond floating point
         number = math.inf
     if not math.isfinite(number):
         raise InvalidValueError(f"`{name}` must be finite but got {number}.")
+    if abs(number) > MAX_MAGNITUDE:
+        raise InvalidValueError(f"`{name}` must be at most {MAX_MAGNITUDE:g} in absolute value but got {number}.")
     return number
 
 
 def positive(name: str, value: Any) -> float:
-    """Check that the value is a finite number above zero."""
+    """Check that the value is a number above zero, within the limits of magnitude."""
     number = real(name, value)
     if number <= 0.0:
         raise InvalidValueError(f"`{name}` must be positive but got {number}.")
+    if number < MIN_MAGNITUDE:
+        raise InvalidValueError(f"`{name}` must be at least {MIN_MAGNITUDE:g} but got {number}.")
     return number
 
 
@@ -40,10 +64,12 @@ def known_sigma(value: Any) -> float:
 
 
 def non_negative(name: str, value: Any) -> float:
-    """Check that the value is a finite number, zero or above."""
+    """Check that the value is zero, or a number above it within the limits of magnitude."""
     number = real(name, value)
     if number < 0.0:
         raise InvalidValueError(f"`{name}` must not be negative but got {number}.")
+    if 0.0 < number < MIN_MAGNITUDE:
+        raise InvalidValueError(f"`{name}` must be 0 or at least {MIN_MAGNITUDE:g} but got {number}.")
     return number
 
 
@@ -52,7 +78,7 @@ def open_unit(name: str, value: Any) -> float:
     number = real(name, value)
     if not 0.0 < number < 1.0:
         raise InvalidValueError(f"`{name}` must lie strictly between 0 and 1 but got {number}.")
-    return number
+    return positive(name, number)
 
 
 def unit(name: str, value: Any) -> float:
@@ -63,25 +89,61 @@ def unit(name: str, value: Any) -> float:
     return number
 
 
-def whole(name: str, value: Any, *, at_least: int) -> int:
-    """Check that the value is a whole number, at least `at_least`; 1e5 counts as whole, 1.5 and True do not."""
+def whole(name: str, value: Any, *, at_least: int, at_most: int = MAX_WHOLE) -> int:
+    """Check that the value is a whole number within limits; 1e5 counts as whole, 1.5 and True do not."""
     number = real(name, value)
     if number != int(number):
         raise InvalidValueError(f"`{name}` must be a whole number but got {number}.")
-    if number < at_least:
-        raise InvalidValueError(f"`{name}` must be at least {at_least} but got {int(number)}.")
-    return int(value)
+    count = int(value)
+    if count < at_least:
+        raise InvalidValueError(f"`{name}` must be at least {at_least} but got {count}.")
+    if count > at_most:
+        raise InvalidValueError(f"`{name}` must be at most {at_most} but got {count}.")
+    return count
+
+
+def arms(value: Any, *, at_least: int = 2) -> int:
+    """Check that the value is a number of arms."""
+    return whole("arms", value, at_least=at_least, at_most=MAX_ARMS)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Check that the value is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"`{name}` must be True or False but got {show(value)}.")
+    return value
+
+
+def items(name: str, value: Any, what: str) -> list[Any]:
+    """Return the items of an iterable other than a text; an error that its own iteration raises passes through."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        iterator = iter(value)
+    except TypeError:
+        raise InvalidValueError(f"`{name}` must be {what} but got {show(value)}.") from None
+    return list(iterator)
+
+
+def pairs(name: str, value: Any, what: str) -> list[tuple[Any, Any]]:
+    """Return the items of an iterable, each of which must be a pair."""
+    checked = []
+    for place, item in enumerate(items(name, value, what)):
+        try:
+            if isinstance(item, str | bytes):
+                raise TypeError
+            first, second = item
+        except (TypeError, ValueError):
+            raise InvalidValueError(f"`{name}` must be {what} but got {show(item)} at position {place}.") from None
+        checked.append((first, second))
+    return checked
 
 
 def text(name: str, value: Any, *, longest: int = 200) -> str:
     """Check that the value is a nonblank string that fits on one line and can be stored anywhere."""
     if isinstance(value, str) and value.strip() and len(value) <= longest and value.isprintable():
         return value
-    shown = repr(value)
-    raise InvalidValueError(
-        f"`{name}` must be a string of 1 to {longest} printable characters but got "
-        f"{shown if len(shown) <= 80 else shown[:80] + '...'}."
-    )
+    raise InvalidValueError(f"`{name}` must be a string of 1 to {longest} printable characters but got {show(value)}.")
 
 
 def spread_within(bound: float, spread: float) -> None:
@@ -101,6 +163,6 @@ def set_fields(owner: Any, **values: Any) -> None:
 def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     """Check that the value is one of `choices`."""
     names = list(choices)
-    if value not in names:
-        raise InvalidValueError(f"`{name}` must be one of {', '.join(names)} but got {value!r}.")
+    if not isinstance(value, str) or value not in names:
+        raise InvalidValueError(f"`{name}` must be one of {', '.join(names)} but got {show(value)}.")
     return str(value)

@@ -16,6 +16,7 @@ from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.run import Run
 from dbcare.risk import Loss, Risk
+from dbcare.validation import MAX_MAGNITUDE
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("dbcare")
@@ -57,8 +58,8 @@ def with_rewards(draw: st.DrawFn, policies: st.SearchStrategy[Any], elements: st
     return policy, draw(arrays(np.float64, (policy.arms, epochs), elements=elements, fill=elements))
 
 
-# Small enough that no sum of rewards is infinite.
-ANY = st.floats(-1e300, 1e300)
+# All rewards that a run accepts.
+ANY = st.floats(-MAX_MAGNITUDE, MAX_MAGNITUDE)
 # Near the radius, where decisions are made.
 MIXED = st.one_of(st.floats(-3.0, 3.0), st.sampled_from([0.0, 1.0]), ANY)
 # Multiples of 1/64: sums are exact, so adding a constant changes no difference.

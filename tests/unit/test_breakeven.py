@@ -358,7 +358,7 @@ def test_it_guesses_if_one_pull_of_each_arm_costs_as_much_as_a_guess_loses() -> 
     assert Breakeven(Risk.simple_regret(0.3), 3, bound=1.0).start().ask() is None
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.1, 0.7, -1.1e50])
+@pytest.mark.parametrize("constant", [0.0, 0.1, 0.7, -1.1e49])
 def test_without_sigma_it_does_not_stop_before_rewards_vary(constant: float) -> None:
     """If all rewards are equal, their scale is unknown; rounding errors of 0.1 n / n do not count as a spread."""
     run = Breakeven(Risk.misidentification(1e-3), 3, sigma=None).start(seed=3)
@@ -376,30 +376,30 @@ def test_arms_with_constant_rewards_are_separated_by_their_means() -> None:
     assert run.recommendation() == 1
 
 
-def test_a_reward_with_an_infinite_square_is_refused() -> None:
+def test_a_reward_beyond_the_limit_of_magnitude_is_refused() -> None:
     run = Breakeven(MI, 2).start()
     with pytest.raises(
-        InvalidRewardError, match=r"must be a finite number of at most 1e\+100 but got 1e\+101 for pull 1"
+        InvalidRewardError, match=r"Pull 1, of arm 0: `reward` must be at most 1e\+50 in absolute value"
     ):
-        run.tell(1e101)
-    run.tell(-1e100)
+        run.tell(1e51)
+    run.tell(-1e50)
 
 
-@pytest.mark.parametrize("sigma", [1e-100, 1e100])
+@pytest.mark.parametrize("sigma", [1e-47, 1e49])
 def test_bounds_hold_at_extreme_scales(sigma: float) -> None:
     policy = Breakeven(Risk.simple_regret(1e-3 * sigma), 3, sigma)
     generator = np.random.default_rng(1)
     run = policy.start(seed=1)
     while run.ask() is not None:
-        run.tell(float(generator.normal(0.0, 1.0)) * min(sigma, 1e99))
+        run.tell(float(generator.normal(0.0, 1.0)) * sigma)
     assert run.pulls <= policy.max_pulls
-    assert Breakeven(Risk.misidentification(1e-300), 2).max_pulls == 2**62
+    assert Breakeven(Risk.misidentification(1e-50), 2).max_pulls == 2**62
 
 
 BAD = [
     (lambda: Breakeven(SR, 1), "`arms` must be at least 2 but got 1."),
     (lambda: Breakeven(SR, 2, sigma=0.0), "`sigma` must be positive but got 0.0."),
-    (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must lie between 1e-100 and 1e100 but got 1e-101."),
+    (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must be at least 1e-50 but got 1e-101."),
     (lambda: Breakeven(SR, 2, sigma=None), "`bound` is required for simple regret if sigma is unknown."),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]

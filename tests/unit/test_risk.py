@@ -78,8 +78,8 @@ def test_an_unknown_loss_is_refused() -> None:
         Risk("regret", 1e-4)  # type: ignore[arg-type]
 
 
-def test_a_ratio_that_is_not_a_number_is_refused() -> None:
-    """price / value may underflow to 0 or overflow."""
-    for price, value in ((1e-200, 1e200), (1e200, 1e-200)):
-        with pytest.raises(InvalidValueError, match="`cost` must be"):
+def test_a_ratio_beyond_the_limits_is_refused() -> None:
+    """price / value may be beyond the limits of magnitude even if both are within them."""
+    for price, value, limit in ((1e-30, 1e30, "at least 1e-50"), (1e30, 1e-30, "at most 1e\\+50")):
+        with pytest.raises(InvalidValueError, match=f"`price / value` must be {limit}"):
             Risk.simple_regret(price=price, value=value)

@@ -129,7 +129,6 @@ def studies(
 ) -> None:
     """List all studies, oldest first."""
     import dbcare
-    from dbcare.live.settings import Settings
     from dbcare.money import Money
 
     with friendly_errors():
@@ -141,7 +140,7 @@ def studies(
                 continue
             row = {"study": record.name, **asdict(record.standing)}
             row |= {"created": record.created, "created_by": record.created_by}
-            spent = Money(record.standing.spent, Settings.from_dict(record.settings).currency)
+            spent = Money(record.standing.spent, record.currency)
             choice = f"{row['recommended']} ({row['verdict']})"
             cells.append([record.name, row["state"], f"{row['counted']:,}", str(spent), choice])
             rows.append({column: row[column] for column in STUDY_COLUMNS})

@@ -58,7 +58,9 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
     def exact_risk(threshold: float) -> float:
         return float(evaluate_grid(make_policy(threshold), [gap], family, sigma).risk(risk)[0])
 
-    gap = validation.positive("gap", gap)
+    check_risk(risk)
+    validation.one_of("family", family, FAMILIES)
+    gap, sigma = validation.positive("gap", gap), validation.positive("sigma", sigma)
     start = brownian_threshold(risk, gap, sigma)
     if family == "bernoulli":
         # Differences are whole numbers, so search the integers around the start.

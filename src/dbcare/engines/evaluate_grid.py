@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.estimates import QUANTILES
-from dbcare.engines.exact import two_arm_curve
+from dbcare.engines.exact import FAMILIES, two_arm_curve
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps
 from dbcare.errors import InvalidValueError
 from dbcare.policies.policy import Policy
@@ -59,16 +59,27 @@ def evaluate_grid(
     >>> law.mean_pulls.round(1)
     array([318. ,  92.6,  21.5])
     """
-    grid = check_gaps(gaps, np.inf if family == "gaussian" else 1.0)
+    grid = check_gaps(gaps, np.inf if validation.one_of("family", family, FAMILIES) == "gaussian" else 1.0)
     if not isinstance(policy, Policy) and not callable(policy):
-        raise InvalidValueError(f"`policy` must be a Policy or a function of the gap but got {policy!r}.")
+        raise InvalidValueError(
+            f"`policy` must be a Policy or a function of the gap but got {validation.show(policy)}."
+        )
     if isinstance(policy, Policy):
         validation.spread_within(policy.largest_spread, float(grid.max()))
         return two_arm_curve(policy, gaps, family=family, sigma=sigma, levels=QUANTILES)
-    laws = [two_arm_curve(policy(float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in grid]
+    laws = [
+        two_arm_curve(_call(policy, float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in grid
+    ]
     joined = {
         field.name: np.concatenate([getattr(law, field.name) for law in laws])
         for field in fields(TwoArmLaw)
         if field.name not in ("levels", "mass_defect")
     }
     return TwoArmLaw(**joined, levels=laws[0].levels, mass_defect=max(law.mass_defect for law in laws))
+
+
+def _call(function: Callable[[float], Policy], gap: float) -> Policy:
+    policy = function(gap)
+    if not isinstance(policy, Policy):
+        raise InvalidValueError(f"`policy` must return a Policy for each gap but got {validation.show(policy)}.")
+    return policy

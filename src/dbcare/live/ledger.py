@@ -178,8 +178,9 @@ class Ledger:
         if self.decision.has_stopped:
             return self.decision.why()
         limit = self.settings.max_spend
-        waiting = any(trial.arm not in self.retired for trial in self.open.values())
-        if limit is not None and not waiting and self._affordable_arm() is None:
+        if limit is None or any(trial.arm not in self.retired for trial in self.open.values()):
+            return None
+        if self._affordable_arm() is None:
             spent, budget = self.settings.money(self.spent), self.settings.money(limit)
             return f"another trial would exceed max_spend: {spent} of {budget} has been spent"
         return None

@@ -7,6 +7,7 @@ import io
 import math
 from pathlib import Path
 
+from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import restore_formula
 
@@ -64,6 +65,8 @@ def read_log(path: str | Path) -> list[tuple[str, float]]:
 def _read_text(path: str | Path) -> str:
     try:
         raw = Path(path).read_bytes()
+    except (TypeError, ValueError):  # not a path at all
+        raise InvalidValueError(f"`path` must be the path of a file but got {validation.show(path)}.") from None
     except OSError as problem:
         raise InvalidValueError(f"{path} cannot be read: {problem.strerror}.") from None
     try:

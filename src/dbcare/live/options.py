@@ -16,7 +16,6 @@ from dbcare.validation import MAX_WHOLE
 
 DIRECTIONS = ("maximize", "minimize")
 MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
-MAX_ARMS_PER_REQUEST = MAX_ARMS
 MAX_PENDING = 1_000_000
 MAX_NAME_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 500

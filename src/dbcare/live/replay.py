@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
@@ -186,7 +187,8 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     rewards: dict[str, list[float]] = {}
-    for arm, reward in observations:
+    for arm, reward in validation.pairs("observations", observations, "pairs of an arm's name and a reward"):
+        validation.text("arm", arm)
         rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:
         names = ", ".join(map(repr, rewards)) or "none"

@@ -10,6 +10,7 @@ from typing import cast
 from dbcare import validation
 from dbcare.errors import (
     InvalidValueError,
+    StorageError,
     StudyExistsError,
     StudyMismatchError,
     StudyNotFoundError,
@@ -278,6 +279,7 @@ def find_studies(
         raise InvalidValueError(f"`search` must be part of a name but got {search!r}.")
     if after is not None:
         check_name(after)
+    validation.flag("by_state", by_state)
     return find_in(open_store(storage), search, after=after, limit=limit, by_state=by_state)
 
 
@@ -292,7 +294,7 @@ def find_in(
 def _add_standing(store: Store, record: StudyRecord) -> StudyRecord:
     try:
         return replace(record, standing=StoredStudy(store, record.name).store_standing())
-    except (StudyNotFoundError, UnknownPolicyError):  # deleted since, or unusable here
+    except (StudyNotFoundError, UnknownPolicyError, StorageError):  # deleted since, unusable here, or damaged
         return record
 
 

@@ -92,10 +92,9 @@ class SyncedLedger:
         positions = transaction.session.append(transaction.recorded)
         self._last = positions[-1], transaction.recorded[-1]
         transaction.session.save_standing(make_standing(self._ledger))
-        # With many trials pending, a summary is large: it is then saved less often, so that its cost stays in bounds.
-        if transaction.retires_an_arm or self._last[0] - self._summarized >= max(
-            EVENTS_PER_SUMMARY, len(self._ledger.open)
-        ):
+        # With many trials open, a summary is large: it is then saved less often, so that its cost stays in bounds.
+        due = self._summarized + max(EVENTS_PER_SUMMARY, len(self._ledger.open))
+        if transaction.retires_an_arm or self._last[0] >= due:
             self._save_summary(transaction.session)
 
     def forget(self) -> None:
@@ -113,13 +112,14 @@ class SyncedLedger:
 
     def _pages(self) -> Iterator[list[PlacedEvent]]:
         """Iterate over all events in pages, each read in a session of its own."""
-        page: list[PlacedEvent] = []
-        while not page or len(page) == EVENTS_PER_PAGE:
+        position = 0
+        while True:
             with self.store.session(self.name, write=False) as session:
-                page = session.events_after(page[-1][0] if page else 0, EVENTS_PER_PAGE)
+                page = session.events_after(position, EVENTS_PER_PAGE)
             yield page
-            if not page:
+            if len(page) < EVENTS_PER_PAGE:
                 return
+            position = page[-1][0]
 
     def _open(self, session: StoreSession) -> None:
         """Restore the ledger from the stored summary if it fits, else from all events."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare import validation
 from dbcare.engines.evaluate_within import CountedRuns
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import InvalidValueError
@@ -55,9 +56,8 @@ def check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
     """Return the gaps, each once, in ascending order."""
     if isinstance(gaps, numbers.Real | str):
         return (setting.check_gap("gaps", gaps),)
-    if not isinstance(gaps, Iterable):
-        raise InvalidValueError(f"`gaps` must be a number or several but got {gaps!r}.")
-    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(gaps)}
+    listed = validation.items("gaps", gaps, "a number or several")
+    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(listed)}
     if not checked:
         raise InvalidValueError("`gaps` must be at least one number but got none.")
     return tuple(sorted(checked))
@@ -82,9 +82,8 @@ def choose_strategies(setting: PlanSetting, policies: Any) -> tuple[tuple[str, .
 
 
 def _check_names(policies: Any) -> list[str]:
-    if not isinstance(policies, Iterable):
-        raise InvalidValueError(f"`policies` must be names of policies but got {policies!r}.")
-    wanted = [find_strategy(name).name for name in ([policies] if isinstance(policies, str) else policies)]
+    listed = [policies] if isinstance(policies, str) else validation.items("policies", policies, "names of policies")
+    wanted = [find_strategy(name).name for name in listed]
     if not wanted:
         raise InvalidValueError("`policies` must be at least one name but got none.")
     return [name for name in strategy_names() if name in wanted]

@@ -19,7 +19,7 @@ from dbcare.money import Money
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import PolicyEntry
-from dbcare.risk import Risk
+from dbcare.risk import Risk, check_risk
 
 LEVEL, POWER = 0.05, 0.80  # of the fixed-size test: two-sided level, power at its gap
 Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf(POWER)
@@ -70,7 +70,7 @@ class PlanSetting:
             baseline=None if self.baseline is None else validation.open_unit("baseline", self.baseline),
             bound=None if bound is None else validation.positive("bound", bound),
         )
-        self.risk.costs(self.arms)
+        check_risk(self.risk).costs(self.arms)
 
     @property
     def unit(self) -> float:

@@ -54,8 +54,8 @@ def default_names() -> list[str]:
 
 def find_strategy(name: object) -> Strategy:
     """Return a strategy by name; an unknown name is an error that lists all."""
-    if name in OWN:
-        return OWN[str(name)]
+    if isinstance(name, str) and name in OWN:
+        return OWN[name]
     entry = POLICIES[validation.one_of("policies", name, strategy_names())]
 
     def build(setting: PlanSetting, _gap: float, largest: float) -> tuple[Policy, Risk]:

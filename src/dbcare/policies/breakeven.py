@@ -72,12 +72,11 @@ class Breakeven(Policy):
         check_risk(self.risk)
         if self.risk.loss is Loss.SIMPLE_REGRET and self.sigma is None and self.bound is None:
             raise InvalidValueError("`bound` is required for simple regret if sigma is unknown.")
-        if not isinstance(self.sigma_guard, bool):
-            raise InvalidValueError(f"`sigma_guard` must be True or False but got {self.sigma_guard!r}.")
+        validation.flag("sigma_guard", self.sigma_guard)
         validation.set_fields(
             self,
-            arms=validation.whole("arms", self.arms, at_least=2),
-            sigma=None if self.sigma is None else _check_magnitude("sigma", self.sigma),
+            arms=validation.arms(self.arms),
+            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
             bound=None if self.bound is None else validation.positive("bound", self.bound),
         )
         self.risk.costs(self.arms)
@@ -89,11 +88,6 @@ class Breakeven(Policy):
     @property
     def largest_spread(self) -> float:
         return math.inf if self.bound is None or self.risk.loss is Loss.MISIDENTIFICATION else self.bound
-
-    @property
-    def largest_reward(self) -> float:
-        """Small enough that sums of squares stay finite."""
-        return 1e100
 
     @property
     def _scale(self) -> float:
@@ -190,11 +184,3 @@ class Breakeven(Policy):
             f"the strongest rival, {wording.arm(rival)}, has an expected loss of "
             f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
         )
-
-
-def _check_magnitude(name: str, value: float) -> float:
-    """Return a positive number whose square neither overflows nor underflows."""
-    number = validation.positive(name, value)
-    if not 1e-100 <= number <= 1e100:
-        raise InvalidValueError(f"`{name}` must lie between 1e-100 and 1e100 but got {number:g}.")
-    return number

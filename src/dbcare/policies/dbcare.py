@@ -58,7 +58,7 @@ class DBCARE(EliminationPolicy):
         check_risk(self.risk)
         validation.set_fields(
             self,
-            arms=validation.whole("arms", self.arms, at_least=2),
+            arms=validation.arms(self.arms),
             sigma=validation.known_sigma(self.sigma),
             bound=validation.positive("bound", self.bound),
         )

@@ -12,6 +12,7 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import Rule
+from dbcare.validation import show
 
 FACTS = ("risk", "arms", "sigma", "bound", "gap", "family", "max_pulls")  # parameters that a problem fills
 OVERRIDABLE = ("sigma", "bound", "max_pulls")  # facts that an option may replace
@@ -27,19 +28,29 @@ PARAMETERS = {
 def import_factory(path: str) -> Callable[..., Policy]:
     """Import a policy's class or function from `module:name`."""
     module, _, name = path.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise InvalidValueError(f"`policy` must have the form module:function but got {show(path)}.")
     try:
         factory = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as failure:
+    except (ImportError, AttributeError) as failure:
         raise InvalidValueError(f"Cannot import the policy {path}: {failure}.") from None
     if not callable(factory):
-        raise InvalidValueError(f"`policy` must name a function but got {path}, which is {factory!r}.")
+        raise InvalidValueError(f"`policy` must name a function but got {path}, which is {show(factory)}.")
     return cast(Callable[..., Policy], factory)
+
+
+def find_parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a factory."""
+    try:
+        return inspect.signature(factory).parameters
+    except ValueError:  # a builtin that does not tell
+        raise InvalidValueError(f"{show(factory)} must tell its parameters but does not.") from None
 
 
 def own_options(factory: Callable[..., Any]) -> list[str]:
     """Return the options that users may give: what no problem fixes, or what they may replace."""
-    parameters = inspect.signature(factory).parameters.values()
-    taken = [each.name for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    parameters = find_parameters(factory).values()
+    taken = [each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     own = [name for name in taken if name not in FACTS or name in OVERRIDABLE]
     return [*own, "budget_per_arm"] if "budget" in taken else own
 
@@ -49,7 +60,7 @@ def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: 
 
     `facts` has a method `known` (`PolicyFacts`). Where a policy takes a budget, `budget_per_arm` may be given instead.
     """
-    taken = inspect.signature(factory).parameters
+    taken = find_parameters(factory)
     refuse_unknown(f"Options of {name}", options, own_options(factory))
     known = facts.known()
     arguments = {option: value for option, value in known.items() if option in taken} | dict(options)
@@ -67,10 +78,10 @@ def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: 
 def check_factory(name: str, factory: Any) -> None:
     """Refuse what cannot build a policy: not callable, a class that is not complete, a rule of the wrong shape."""
     if not callable(factory):
-        raise InvalidValueError(f"The source of {name} must be a Policy class or a function but got {factory!r}.")
+        raise InvalidValueError(f"The source of {name} must be a Policy class or a function but got {show(factory)}.")
     if isinstance(factory, type):
         if not issubclass(factory, Policy):
-            raise InvalidValueError(f"The source of {name} must be a subclass of Policy but got {factory!r}.")
+            raise InvalidValueError(f"The source of {name} must be a subclass of Policy but got {show(factory)}.")
         if missing := sorted(getattr(factory, "__abstractmethods__", ())):
             raise InvalidValueError(
                 f"{factory.__name__} cannot be registered as {name}: it lacks {', '.join(missing)}."
@@ -82,9 +93,9 @@ def check_factory(name: str, factory: Any) -> None:
 def check_policy(name: str, policy: Any) -> None:
     """Refuse a policy that no engine could run."""
     if not isinstance(policy, Policy):
-        raise InvalidValueError(f"{name} must return a Policy but got {policy!r}.")
+        raise InvalidValueError(f"{name} must return a Policy but got {show(policy)}.")
     if not isinstance(rule := getattr(policy, "rule", None), Rule):
-        raise InvalidValueError(f"`rule` of {name} must be a Rule but got {rule!r}.")
+        raise InvalidValueError(f"`rule` of {name} must be a Rule but got {show(rule)}.")
     check_rule(name, policy.rule)
     if not isinstance(policy.state_size, int) or policy.state_size < 1:
         raise InvalidValueError(f"`state_size` of {name} must be a positive integer but got {policy.state_size!r}.")
@@ -99,7 +110,7 @@ def check_rule(name: str, rule: Rule) -> None:
         expected = PARAMETERS[field.name]
         wanted = f"`{field.name}` of {name} must be a function of ({', '.join(expected)})"
         if not callable(function):
-            raise InvalidValueError(f"{wanted} but got {function!r}.")
+            raise InvalidValueError(f"{wanted} but got {show(function)}.")
         try:
             signature = inspect.signature(function)
         except ValueError:  # a builtin that does not tell
@@ -115,7 +126,7 @@ def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Non
     names = list(known)
     for name in given:
         if name not in names:
-            raise InvalidValueError(f"{what} must be among {', '.join(names) or 'none'} but got {name!r}.")
+            raise InvalidValueError(f"{what} must be among {', '.join(names) or 'none'} but got {show(name)}.")
 
 
 def require_all(name: str, taken: Mapping[str, inspect.Parameter], given: Mapping[str, Any]) -> None:

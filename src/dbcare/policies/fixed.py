@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dbcare import validation
+from dbcare.errors import InvalidValueError
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk, check_risk
 from dbcare.theory import budgets
+
+MAX_PULLS_PER_ARM = 2.0**62  # fits into a counter
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Uniform(SchedulePolicy):
     def __post_init__(self) -> None:
         validation.set_fields(
             self,
-            arms=validation.whole("arms", self.arms, at_least=2),
+            arms=validation.arms(self.arms),
             pulls=validation.whole("pulls", self.pulls, at_least=1),
         )
 
@@ -75,7 +78,12 @@ class KnownGapOracle(SchedulePolicy):
         check_risk(self.risk)
         validation.set_fields(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
         self.risk.costs(2)
-        _ = self.risk.single_cost  # raises if costs differ
+        # The oracle never pulls an arm more often than N*(2), rounded up.
+        if budgets.epoch_budget(self.risk.loss, 2, self.risk.single_cost, self.sigma) > MAX_PULLS_PER_ARM:
+            raise InvalidValueError(
+                f"`cost` must allow at most {MAX_PULLS_PER_ARM:g} pulls of an arm but got {self.risk.single_cost:g}, "
+                f"which allows more at sigma {self.sigma:g}."
+            )
 
     @cached_property
     def pulls(self) -> int:
@@ -107,7 +115,7 @@ class Guess(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.whole("arms", self.arms, at_least=2))
+        validation.set_fields(self, arms=validation.arms(self.arms))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

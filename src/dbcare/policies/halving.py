@@ -41,7 +41,7 @@ class SequentialHalving(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.whole("arms", self.arms, at_least=2))
+        validation.set_fields(self, arms=validation.arms(self.arms))
         validation.set_fields(self, budget=validation.whole("budget", self.budget, at_least=0))
         validation.one_of("ranking", self.ranking, RANKINGS)
         least = self.arms * self.rounds
@@ -95,7 +95,7 @@ class SuccessiveRejects(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        arms = validation.whole("arms", self.arms, at_least=2)
+        arms = validation.arms(self.arms)
         # With a smaller budget than K + 1 the first phase would make no pull.
         validation.set_fields(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
 

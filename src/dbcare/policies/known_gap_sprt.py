@@ -48,7 +48,7 @@ class KnownGapSPRT(EliminationPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        guess = self.threshold == math.inf
+        guess = isinstance(self.threshold, float) and self.threshold == math.inf
         validation.set_fields(
             self,
             gap=validation.positive("gap", self.gap),

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.validation import show
+
 # The colors of Okabe and Ito, distinct for any color vision (with their yellow darkened).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#8C7A00", "#0072B2", "#D55E00", "#CC79A7",
@@ -61,6 +65,13 @@ class Look:
     colors: tuple[str, ...] = ()
     marker: str = ""
     hollow: bool = False
+
+    def __post_init__(self) -> None:
+        colors = tuple(validation.items("colors", self.colors, "a sequence of colors"))
+        for name, value in (("marker", self.marker), *(("colors", color) for color in colors)):
+            if not isinstance(value, str):
+                raise InvalidValueError(f"`{name}` must be of type str but got {show(value)}.")
+        validation.set_fields(self, colors=colors, hollow=validation.flag("hollow", self.hollow))
 
 
 PLAIN = Look()

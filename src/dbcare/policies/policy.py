@@ -17,6 +17,9 @@ from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Risk
+from dbcare.validation import show
+
+MAX_STATE_SIZE = 100_000_000  # numbers; more than any policy for the most arms needs
 
 
 class Policy(ABC):
@@ -83,11 +86,6 @@ class Policy(ABC):
     @property
     def largest_spread(self) -> float:
         """The largest difference of two means that the policy was made for."""
-        return math.inf
-
-    @property
-    def largest_reward(self) -> float:
-        """Largest absolute reward that the rule supports."""
         return math.inf
 
     def start(self, seed: int = 0) -> Run:
@@ -219,13 +217,13 @@ class CustomPolicy(Policy):
     ) -> None:
         for what, value, kind in (("rule", rule, Rule), ("risk", risk, Risk | None)):
             if not isinstance(value, kind):
-                raise InvalidValueError(f"`{what}` must be a {what.capitalize()} but got {value!r}.")
-        self.name = name
-        self.arms = validation.whole("arms", arms, at_least=2)
+                raise InvalidValueError(f"`{what}` must be a {what.capitalize()} but got {show(value)}.")
+        self.name = validation.text("name", name)
+        self.arms = validation.arms(arms)
         self.rule = rule
         self.risk = risk
         self._tables = tables
-        self._state_size = validation.whole("state_size", state_size, at_least=1)
+        self._state_size = validation.whole("state_size", state_size, at_least=1, at_most=MAX_STATE_SIZE)
         self._max_pulls = validation.whole("max_pulls", max_pulls, at_least=0)
 
     def __repr__(self) -> str:

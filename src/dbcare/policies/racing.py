@@ -75,7 +75,7 @@ class Racing(ConfidencePolicy):
     max_pulls: int = DEFAULT_MAX_PULLS
 
     def __post_init__(self) -> None:
-        arms = validation.whole("arms", self.arms, at_least=2)
+        arms = validation.arms(self.arms)
         validation.set_fields(
             self,
             arms=arms,

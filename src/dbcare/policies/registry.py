@@ -15,13 +15,14 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.bandit import Bandit, check_bandit
 from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
 from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import BLUE, GREEN, ORANGE, PLAIN, PURPLE, RED, SKY, VIOLET, YELLOW, Look, PolicyKind
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.risk import Risk, check_risk
+from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
 GROUP = "dbcare.policies"  # of entry points
@@ -68,11 +69,18 @@ class PolicyEntry:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
             raise InvalidValueError(
-                f"`name` must be lowercase words joined by hyphens, such as my-lucb, but got {self.name!r}."
+                f"`name` must be lowercase words joined by hyphens, such as my-lucb, but got {show(self.name)}."
             )
         if not isinstance(self.source, str):
             check_factory(self.name, self.source)
-        if self.planned and not self.live:
+        for what, value, kind in (
+            ("label", self.label, str),
+            ("kind", self.kind, PolicyKind),
+            ("look", self.look, Look),
+        ):
+            if not isinstance(value, kind):
+                raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
+        if validation.flag("planned", self.planned) and not validation.flag("live", self.live):
             raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
         validation.set_fields(self, label=self.label or self.name)
 
@@ -307,7 +315,7 @@ def build_policy(name: str, bandit: Bandit, risk: Risk, /, **options: Any) -> Po
     >>> build_policy("racing", Bandit.two_arm(0.5), Risk.simple_regret(1e-3), delta=0.1)
     Racing(arms=2, delta=0.1, sigma=1.0, max_pulls=10000)
     """
-    return build_from_facts(name, PolicyFacts.from_bandit(bandit, risk), options)
+    return build_from_facts(name, PolicyFacts.from_bandit(check_bandit(bandit), check_risk(risk)), options)
 
 
 def build_from_facts(name: str, facts: PolicyFacts, options: Mapping[str, Any]) -> Policy:

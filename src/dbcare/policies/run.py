@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
 from dbcare.policies.rule import STOP
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
+from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.policies.policy import Policy
@@ -94,12 +96,13 @@ class Run:
             policy_text = snapshot["policy"]
             state = [number if isinstance(number, int) else float(number) for number in snapshot["state"]]
             pulls, events = int(snapshot["pulls"]), [RunEvent(**event) for event in snapshot["events"]]
-        except (KeyError, TypeError, ValueError) as problem:
+            usable = isinstance(policy_text, str) and all(map(math.isfinite, state))
+        except (LookupError, TypeError, ValueError, OverflowError) as problem:
             raise InvalidValueError(
-                f"`snapshot` must come from Run.snapshot but cannot be read: {problem!r}."
+                f"`snapshot` must come from Run.snapshot but cannot be read: {show(problem)}."
             ) from None
-        if policy_text != repr(policy) or len(state) != policy.state_size or not all(map(math.isfinite, state)):
-            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {policy_text}.")
+        if not usable or policy_text != repr(policy) or len(state) != policy.state_size:
+            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {show(policy_text)}.")
         return cls(policy, state, pulls, events)
 
     def snapshot(self) -> dict[str, Any]:
@@ -120,10 +123,10 @@ class Run:
         """Count the reward of the arm asked for; pass `arm` to have it checked."""
         asked = self.ask()
         if asked is None:
-            raise StoppedError(f"Cannot accept {reward!r}: the run stopped after {self.pulls} pulls.")
-        if arm is not None and arm != asked:
-            raise NotAskedError(f"`arm` must be {asked}, the arm asked for, but got {arm!r}.")
-        self.count(asked, self._finite(reward, asked))
+            raise StoppedError(f"Cannot accept {show(reward)}: the run stopped after {self.pulls} pulls.")
+        if arm is not None and not _is_same(arm, asked):
+            raise NotAskedError(f"`arm` must be {asked}, the arm asked for, but got {show(arm)}.")
+        self.count(asked, self._check_reward(reward, asked))
 
     def count(self, arm: int, reward: float) -> None:
         """Count a finite reward of any arm; for live studies, whose rewards may arrive out of order."""
@@ -147,15 +150,14 @@ class Run:
         reason = f"stopped after {wording.count(self.pulls)}: {self.policy.why_stopped(self.state, wording)}"
         return f"{reason}; {self.events[-1].sentence(wording)}" if self.events else reason
 
-    def _finite(self, reward: Any, arm: int) -> float:
-        if isinstance(reward, numbers.Real | np.bool_):
-            try:
-                number = float(reward)
-            except OverflowError:
-                number = math.inf
-            if math.isfinite(number) and abs(number) <= self.policy.largest_reward:
-                return number
-        limit = "" if math.isinf(self.policy.largest_reward) else f" of at most {self.policy.largest_reward:g}"
-        raise InvalidRewardError(
-            f"`reward` of arm {arm} must be a finite number{limit} but got {reward!r} for pull {self.pulls + 1}."
-        )
+    def _check_reward(self, reward: Any, arm: int) -> float:
+        if isinstance(reward, bool | np.bool_):
+            return float(reward)
+        try:
+            return validation.real("reward", reward)
+        except InvalidValueError as refused:
+            raise InvalidRewardError(f"Pull {self.pulls + 1}, of arm {arm}: {refused}") from None
+
+
+def _is_same(arm: Any, asked: int) -> bool:
+    return isinstance(arm, numbers.Real) and bool(arm == asked)

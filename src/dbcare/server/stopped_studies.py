@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from dbcare.live.stores.base import Store
 from dbcare.live.studies import find_in
-from dbcare.server.api.schemas import read_currency
 
 STOPPED = "stopped"
 
@@ -35,7 +34,7 @@ def list_stopped(store: Store) -> list[StoppedStudy]:
             asked=standing.asked,
             counted=standing.counted,
             spent=standing.spent,
-            unit=read_currency(record),
+            unit=record.currency,
             recommended=standing.recommended,
             verdict=standing.verdict,
             reason=standing.reason,

@@ -124,9 +124,12 @@ def two_arm_boundary(tables: EliminationTables) -> Floats:
 
 def check_gaps(gaps: npt.ArrayLike, at_most: float = np.inf) -> Floats:
     """Return gaps as a flat array; each must be finite and between 0 and `at_most`."""
-    array = np.array(gaps, dtype=np.float64, ndmin=1)
+    try:
+        array = np.array(gaps, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError, OverflowError):  # not numbers, or not floating-point ones
+        array = np.empty(0)
     if array.ndim != 1 or not array.size:
-        raise InvalidValueError(f"`gaps` must be one number or a flat list of numbers but got {gaps!r}.")
+        raise InvalidValueError(f"`gaps` must be one number or a flat list of numbers but got {validation.show(gaps)}.")
     for gap in array[~(np.isfinite(array) & (array >= 0.0) & (array <= at_most))]:
         raise InvalidValueError(f"`gaps` must lie between 0 and {at_most:g} and be finite but got {gap}.")
     return array

@@ -100,6 +100,11 @@ class StudyRecord:
     created_by: str | None = None
     standing: Standing | None = None
 
+    @property
+    def currency(self) -> str | None:
+        """The currency of amounts; None where they are in units of the loss."""
+        return None if self.settings.get("value") is None else str(self.settings.get("unit"))
+
 
 class Store(ABC):
     """Studies by name; safe to use from several threads.

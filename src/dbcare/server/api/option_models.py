@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
-from dbcare.live.options import MAX_ARMS_PER_REQUEST, StudyOptions
+from dbcare.live.options import MAX_ARMS, StudyOptions
 from dbcare.live.studies import create_study
 from dbcare.options import NamedOption, Option, OptionKind, named_options
 from dbcare.planner.options import PlanOptions
@@ -72,7 +72,7 @@ NewStudy = make_model(
     strict(name="ads", arms=["A", "B", "C"], price=0.4, value=20000, sigma=0.5),
     {
         "name": (Name, ...),
-        "arms": (Annotated[list[Name], Field(min_length=2, max_length=MAX_ARMS_PER_REQUEST)], ...),
+        "arms": (Annotated[list[Name], Field(min_length=2, max_length=MAX_ARMS)], ...),
     },
 )
 

@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live import stored_study
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
-from dbcare.live.settings import Settings
 from dbcare.live.standing import Standing
 from dbcare.live.status import Recommendation, Status
 from dbcare.live.stores.base import StudyRecord
@@ -54,17 +53,12 @@ class Listed(BaseModel):
             arms=len(record.settings["arms"]),
             counted=standing.counted,
             spent=standing.spent,
-            unit=read_currency(record),
+            unit=record.currency,
             recommended=standing.recommended,
             verdict=standing.verdict,
             created=record.created,
             created_by=record.created_by,
         )
-
-
-def read_currency(record: StudyRecord) -> str | None:
-    """Return the currency of a study's amounts; None where they are in units of the loss."""
-    return None if record.settings.get("value") is None else str(record.settings.get("unit", Settings.unit))
 
 
 class StudyOut(BaseModel):

@@ -13,7 +13,6 @@ from dbcare.live.studies import find_in
 from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.schemas import read_currency
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.drawing import Sparkline, draw_sparkline
 from dbcare.server.pages.rendering import Pages
@@ -36,7 +35,7 @@ class StudyRow:
 
 def make_row(record: StudyRecord) -> StudyRow | None:
     """Make the row of a study; None if it cannot be used here."""
-    standing, currency = record.standing, read_currency(record)
+    standing, currency = record.standing, record.currency
     if standing is None:
         return None
     loss = None if standing.expected_loss is None else Money(standing.expected_loss, currency)

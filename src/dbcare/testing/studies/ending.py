@@ -53,7 +53,7 @@ class Ending(Checks):
         assert study.explain() == ["the campaign is over"]
         assert study.recommendation().final
         study.tell(late, 0.5)
-        assert study.trials()[1].reward == 0.5
+        assert list(study.trials())[1].reward == 0.5
         study.resume()
         assert study.should_stop()
 

@@ -62,7 +62,7 @@ class Leases(Checks):
         status = study.status()
         assert (status.arms[0].trials, status.arms[0].mean) == (1, 0.0)
         assert is_close(status.spent, 3 * COST)
-        first = study.trials()[0]
+        first = next(study.trials())
         assert (first.status, first.reward, first.late) == ("expired", 0.0, 1.0)
 
     def test_a_timeout_reward_may_be_set_per_ask(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import uuid
 
 import numpy as np
@@ -24,9 +25,12 @@ class Reporting(Checks):
         assert study.settings.arms == NAMES
         status, choice = study.status(), study.recommendation()
         assert status.arms == tuple(ArmStatus(name, 0, None, None, None, 0, None) for name in NAMES)
-        assert status == Status(study.name, "running", status.arms, 0, 0, 0, 0, None, 0.0, None, status.reason, ())
+        known = (study.name, "running", status.arms, 0, 0, 0, 0, None, 0.0, None, status.reason, ())
+        assert status.created is not None
+        assert abs(status.created - time.time()) < 600.0
+        assert status == Status(*known, created=status.created)
         assert choice == Recommendation(choice.arm, None, None, None, 0.0, status.reason, False, "undecided")
-        assert (study.history(), study.explain(), study.pending(), study.trials()) == ([], [], [], [])
+        assert (study.history(), study.explain(), study.pending(), list(study.trials())) == ([], [], [], [])
         assert study.check() == 0
 
     def test_settings_are_those_it_was_created_with(self) -> None:

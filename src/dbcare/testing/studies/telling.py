@@ -88,7 +88,7 @@ class Telling(Checks):
         study.tell(first, 0.1 + 0.2)
         study.tell(third, failed=True)
         assert second.id == 2
-        rows = study.trials()
+        rows = list(study.trials())
         assert [(row.trial, row.arm, row.status, row.reward, row.counted) for row in rows] == [
             (1, "A", "told", 0.1 + 0.2, True),
             (2, "B", "asked", None, False),
