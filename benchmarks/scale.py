@@ -1,7 +1,7 @@
 """Measure many studies and long ones: listing 5,000, and a study of 1,000,000 trials.
 
-`make bench`, or `python benchmarks/scale.py [--out DIR] [--trials N]`. The long study is grown with `tell_many`, which
-takes some minutes.
+`make bench`, or `python benchmarks/scale.py [--out DIR]`. The long study is grown with `tell_many`, which takes a few
+minutes.
 """
 
 import json
@@ -43,22 +43,22 @@ def grow(study: Study, trials: int) -> None:
 
 
 def time_listing(storage: str) -> tuple[float, float]:
-    """Return the seconds that the API, and the page, take to list 50 of the studies."""
+    """Return the seconds that the API takes to list 50 of the studies, and to search them all."""
     server = Server(storage)
     server.start()
     server.get("/v1/studies?limit=1")
-    api, page = [], []
+    listing, searching = [], []
     for number in range(20):
         began = time.perf_counter()
         listed = json.loads(server.get(f"/v1/studies?limit=50&after=study%20{200 * number}"))
-        api.append(time.perf_counter() - began)
+        listing.append(time.perf_counter() - began)
         assert len(listed) == 50
         began = time.perf_counter()
         found = json.loads(server.get(f"/v1/studies?limit=50&q={200 + number}"))
-        page.append(time.perf_counter() - began)
+        searching.append(time.perf_counter() - began)
         assert found
     server.kill()
-    return statistics.median(api), statistics.median(page)
+    return statistics.median(listing), statistics.median(searching)
 
 
 def main() -> None:

@@ -77,7 +77,7 @@ def find_free_port() -> int:
 def run_service(storage: str) -> Iterator[str]:
     """Run the dbcare service in a process of its own; the client waits until it responds."""
     port = str(find_free_port())
-    command = [sys.executable, "-m", "dbcare", "serve", "--storage", storage, "--port", port]
+    command = [sys.executable, "-m", "dbcare", "serve", "--storage", storage, "--port", port, "--quiet"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}"

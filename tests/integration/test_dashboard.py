@@ -121,7 +121,7 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
             f"Choose emoji ({choice.verdict}): {choice.spent:.2f} USD has been spent."
         )
         expect(page.locator("[aria-live]")).to_contain_text("The study has stopped. Recommended: emoji")
-        assert page.locator(".log li").all_text_contents() == study.explain()
+        assert page.locator("ol.log li").all_text_contents() == study.explain()
         expect(page.locator("#chart .main-svg").first).to_be_visible()
         assert page.evaluate("window.sameDocument"), "the page was reloaded"
         window.take_screenshot("stopped-light-1280")

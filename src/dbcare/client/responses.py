@@ -12,7 +12,7 @@ from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
 from dbcare.live.export import TrialRow
 from dbcare.live.settings import Settings
-from dbcare.live.status import ArmStatus, Status
+from dbcare.live.status import Activity, ArmStatus, Status
 
 if TYPE_CHECKING:
     import httpx2
@@ -114,9 +114,11 @@ def build_settings(plain: Any) -> Settings:
 
 
 def build_status(plain: Any) -> Status:
-    """Build a status with its arms."""
+    """Build a status with its arms and activities."""
     status = build(Status, plain)
-    return build(Status, {**plain, "arms": [build(ArmStatus, arm) for arm in status.arms]})
+    arms = [build(ArmStatus, arm) for arm in status.arms]
+    activities = [build(Activity, activity) for activity in status.activities]
+    return build(Status, {**plain, "arms": arms, "activities": activities})
 
 
 def _parse_json(response: httpx2.Response) -> Any:

@@ -32,14 +32,20 @@ class SqliteFile:
     def __init__(self, url: sa.URL) -> None:
         self.url = url
         self.timeout = _read_timeout(url)
+        self._writer: sqlite3.Connection | None = None
+        self._inherited: object = None
         self._opened: tuple[FileIdentity | None, FileIdentity | None] | None = None  # file and log, once seen
         self.renew()
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start with a fresh lock and connection in a child process; the parent's connection must not be used."""
+        """Start with a fresh lock and connection in a child process.
+
+        The parent's connection must not be used there, and not be closed either, which could remove the log.
+        """
         self.lock = threading.Lock()
-        self._writer: sqlite3.Connection | None = None
+        self._inherited = (self._inherited, self._writer)
+        self._writer = None
 
     @property
     def path(self) -> str:
