@@ -1,7 +1,9 @@
 """A child process made with `os.fork`, which cannot hang a test: it says where it hangs, and ends."""
 
 import faulthandler
+import math
 import os
+import signal
 import tempfile
 import time
 import traceback
@@ -20,7 +22,10 @@ class ForkedChild:
         if self.pid == 0:
             status = 1
             try:
-                faulthandler.dump_traceback_later(seconds, exit=True, file=self._report)
+                # Not `dump_traceback_later`: its thread does not survive a fork, and its lock does.
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                faulthandler.register(signal.SIGALRM, file=self._report, chain=True)
+                signal.alarm(math.ceil(seconds))
                 self._report.write(" ".join(map(str, act())))
                 status = 0
             except BaseException:
@@ -34,7 +39,7 @@ class ForkedChild:
         with self._report:
             while (ended := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
                 if time.monotonic() > self._until:
-                    os.kill(self.pid, 9)
+                    os.kill(self.pid, signal.SIGKILL)
                     os.waitpid(self.pid, 0)
                     raise TimeoutError("The child neither ended nor said where it hangs.")
                 time.sleep(0.002)

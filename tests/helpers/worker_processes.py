@@ -19,11 +19,20 @@ WITH_REWARD = (EventKind.TOLD, EventKind.SURPLUS)
 class Worker:
     """One process; its output goes to a file, which survives whatever happens to the process."""
 
-    def __init__(self, address: str, study: str, number: int, trials: int, folder: Path, lease: str) -> None:
+    def __init__(
+        self,
+        address: str,
+        study: str,
+        number: int,
+        trials: int,
+        folder: Path,
+        lease: str,
+        environment: dict[str, str] | None = None,
+    ) -> None:
         self.output = folder / f"worker-{number}.txt"
         command = [sys.executable, str(WORKER), address, study, f"worker {number}", str(trials), lease]
         with self.output.open("w") as file:
-            self.process = subprocess.Popen(command, stdout=file, stderr=file)
+            self.process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
 
     def kill(self) -> None:
         """Send SIGKILL."""

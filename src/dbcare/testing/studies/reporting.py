@@ -28,7 +28,7 @@ class Reporting(Checks):
         known = (study.name, "running", status.arms, 0, 0, 0, 0, None, 0.0, None, status.reason, ())
         assert status.created is not None
         assert abs(status.created - time.time()) < 600.0
-        assert status == Status(*known, created=status.created)
+        assert status == Status(*known, created=status.created, created_by=status.created_by)
         assert choice == Recommendation(choice.arm, None, None, None, 0.0, status.reason, False, "undecided")
         assert (study.history(), study.explain(), study.pending(), list(study.trials())) == ([], [], [], [])
         assert study.check() == 0
