@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -38,20 +39,21 @@ class Mailbox:
     """Tells the event loop about operations that threads have carried out, waking it once for a whole group."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._done: deque[asyncio.Future[None]] = deque()
         self._is_awake = False
 
     def expect(self) -> asyncio.Future[None]:
         """Return a future to pass to `deliver` later."""
-        return self._loop.create_future()
+        return self.loop.create_future()
 
     def deliver(self, future: asyncio.Future[None]) -> None:
         """Note that an operation is done. Called in the thread that carried it out."""
         self._done.append(future)
         if not self._is_awake:
             self._is_awake = True
-            self._loop.call_soon_threadsafe(self._empty)
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits
+                self.loop.call_soon_threadsafe(self._empty)
 
     def _empty(self) -> None:
         self._is_awake = False
@@ -98,7 +100,7 @@ class LeanPath:
             await self.app(scope, _replay(message, receive), send)
             return
         scope["route"], scope["path_params"] = self._routes[action], {"name": study.name}
-        if self._mailbox is None:
+        if self._mailbox is None or self._mailbox.loop is not asyncio.get_running_loop():
             self._mailbox = Mailbox()
         future = self._mailbox.expect()
         study.commits.submit(operation, self.studies.writers, partial(self._mailbox.deliver, future))
