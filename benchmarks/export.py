@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 
 from bars import Bars
+from http_load import Server
 from live import grow_study
 from process_memory import forget_peak, measure_growth
-from server import Server
 
 from dbcare.live.stores.open import open_store
 

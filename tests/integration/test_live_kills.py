@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.announce import announce
 from helpers.commit_proxy import run_commit_proxy
 from helpers.postgres import Server, run_server
 from helpers.worker_main import draw_reward
@@ -92,13 +93,15 @@ def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, own_serv
 
 
 @pytest.mark.soak
-def test_sqlite_survives_250_killed_workers(tmp_path: Path) -> None:
+def test_sqlite_survives_250_killed_workers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=250, servers=0))
+    announce(capfd, "250 workers of an SQLite file killed, nothing lost")
 
 
 @pytest.mark.soak
-def test_five_hundred_kills(tmp_path: Path, own_server: Server) -> None:
+def test_five_hundred_kills(tmp_path: Path, own_server: Server, capfd: pytest.CaptureFixture[str]) -> None:
     check_survival(own_server.address(), tmp_path, shuffle_victims(workers=250, servers=250), own_server)
+    announce(capfd, "250 workers and 250 PostgreSQL servers killed, nothing lost")
 
 
 def test_a_commit_whose_reply_is_lost(postgres: Server) -> None:
