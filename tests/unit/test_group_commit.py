@@ -96,6 +96,32 @@ def test_operations_without_a_waiting_thread() -> None:
     assert Step.groups == [["slow"], ["s0"], ["s1"], ["s2"], ["last"]]
 
 
+def test_an_executor_that_was_shut_down_holds_up_nobody() -> None:
+    commits, delivered = GroupCommit(), []
+    writer = ThreadPoolExecutor(1)
+    writer.shutdown()
+    step = Step("late")
+    commits.submit(step, writer, lambda: delivered.append(step.outcome()))
+    assert commits.run(Step("next")) == "NEXT"
+    wait_until(lambda: delivered == ["LATE"])
+
+
+def test_an_interrupted_leader_passes_on_the_lead_to_an_executor() -> None:
+    commits, delivered = GroupCommit(), []
+    with ThreadPoolExecutor(3) as threads:
+        slow = threads.submit(commits.run, Step("slow"))
+        wait_until(lambda: Step.groups == [["slow"]])
+        interrupted = threads.submit(commits.run, Step("interrupted", weight=MAX_WEIGHT))
+        wait_until(lambda: queued(commits) == 1)
+        step = Step("other")
+        commits.submit(step, threads, lambda: delivered.append(step.outcome()))
+        Step.may_go.set()
+        slow.result(PATIENCE_SECONDS)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.result(PATIENCE_SECONDS)
+        wait_until(lambda: delivered == ["OTHER"])
+
+
 def test_a_thousand_operations_of_one_study_do_not_delay_another() -> None:
     queue = FairQueue()
     for number in range(1000):

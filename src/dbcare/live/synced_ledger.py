@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from dbcare.errors import InvalidValueError, StorageError, StudyNotFoundError
-from dbcare.live.after_fork import renew_after_fork
 from dbcare.live.events import Event, EventKind
+from dbcare.live.forks import renew_after_fork
 from dbcare.live.ledger import Ledger
 from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings

@@ -14,7 +14,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from typing import Any, Generic, TypeVar
 
-from dbcare.live.after_fork import renew_after_fork
+from dbcare.errors import StorageError
+from dbcare.live.forks import renew_after_fork
 
 MAX_WEIGHT = 256  # of a group, in events: whoever waits for the next group does not wait long
 
@@ -121,9 +122,7 @@ class GroupCommit:
             if not self._enqueue(operation):
                 operation.wait()
             if not operation.is_done:
-                following = self._lead()
-                if following is not None and following.executor is not None:
-                    following.executor.submit(self._lead_on)
+                self._lead()
         except BaseException:  # such as Ctrl-C
             self._leave(operation)
             raise
@@ -133,7 +132,7 @@ class GroupCommit:
         """Carry out an operation in a thread of `executor`, and call `deliver` there once it is done."""
         operation.executor, operation.deliver = executor, deliver
         if self._enqueue(operation):
-            executor.submit(self._lead_on)
+            self._let_lead(operation)
 
     def _enqueue(self, operation: Operation[Any]) -> bool:
         """Add an operation; return whether it is to lead at once."""
@@ -143,47 +142,50 @@ class GroupCommit:
             self._led = True
         return operation.leads
 
-    def _lead_on(self) -> None:
-        """Lead one group after the other, as long as operations without a waiting thread are to lead."""
-        while self._lead() is not None:
-            pass
-
-    def _lead(self) -> Operation[Any] | None:
-        """Carry out the next group, and let the oldest waiting operation lead; return it if no thread waits for it."""
+    def _lead(self) -> None:
+        """Carry out the next group, and let the oldest waiting operation lead."""
         group: list[Operation[Any]] = []
         try:
             with self._lock:
                 group += self._queue.take()
             if group:
                 group[0].carry_out(group)
+        except BaseException:  # such as Ctrl-C in this thread, while it waited for a lock
+            for operation in group:
+                if operation.error is None:  # nobody may take silence for success
+                    operation.result, operation.error = None, StorageError("The change was interrupted; retry.")
+            raise
         finally:
             for operation in group:
                 operation.is_done = True
-            following = self._pass_on()  # before the results are delivered: the disk need not wait for that
+            self._pass_on()  # before the results are delivered: the disk need not wait for that
             for operation in group:
                 if operation.deliver is None:
                     operation.signal()
                 else:
                     operation.deliver()
-        return following
 
-    def _pass_on(self) -> Operation[Any] | None:
+    def _pass_on(self) -> None:
         with self._lock:
             following = self._queue.first()
             self._led = following is not None
-            if following is None:
-                return None
-            following.leads = True
-            if following.executor is None:
-                following.signal()
-                return None
-            return following
+            if following is not None:
+                following.leads = True
+                self._let_lead(following)
+
+    def _let_lead(self, operation: Operation[Any]) -> None:
+        """Let an operation lead: in the thread that waits for it, or in one of its executor."""
+        if operation.executor is None:
+            operation.signal()
+            return
+        try:
+            operation.executor.submit(self._lead)
+        except RuntimeError:  # it has been shut down, but others may be waiting
+            threading.Thread(target=self._lead, daemon=True).start()
 
     def _leave(self, operation: Operation[Any]) -> None:
         """Give up waiting: what has not begun is not carried out, and somebody else leads."""
         with self._lock:
             was_waiting = self._queue.remove(operation)
         if was_waiting and operation.leads:
-            following = self._pass_on()
-            if following is not None and following.executor is not None:
-                following.executor.submit(self._lead_on)
+            self._pass_on()

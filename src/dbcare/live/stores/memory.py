@@ -12,10 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
-from dbcare.live.after_fork import renew_after_fork
 from dbcare.live.events import Event
+from dbcare.live.forks import Turnstile, suspend_for_fork
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession, StudyRecord
+
+MAX_WAIT_SECONDS = 60.0  # for transactions to end before a fork
 
 
 class _MemoryStudy(StoreSession):
@@ -78,10 +80,20 @@ class MemoryStore(Store):
         self._studies: dict[str, _MemoryStudy] = {}
         self._lock = threading.Lock()
         self._identities = itertools.count(1)
-        renew_after_fork(self)
+        self._turnstile = Turnstile()
+        suspend_for_fork(self)
+
+    def suspend(self) -> None:
+        """Wait until nothing is half written, so that a child process gets a sound copy."""
+        self._turnstile.close(MAX_WAIT_SECONDS)
+
+    def go_on(self) -> None:
+        """Go on in the parent."""
+        self._turnstile.open()
 
     def renew(self) -> None:
-        """Replace the locks, which another thread may have held in the parent process."""
+        """Replace the locks in a child process."""
+        self._turnstile = Turnstile()
         self._lock = threading.Lock()
         for study in self._studies.values():
             study.lock = threading.RLock()
@@ -110,7 +122,7 @@ class MemoryStore(Store):
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
         study = self._find(name)
-        with study.lock:
+        with self._turnstile.enter(), study.lock:
             if self._studies.get(name) is not study:  # deleted while this session waited for another
                 raise StudyNotFoundError(f"Study {name!r} not found.")
             count, latest, record = len(study.events), study.latest, study.record

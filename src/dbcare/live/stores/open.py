@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.after_fork import renew_after_fork
+from dbcare.live.forks import renew_after_fork
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
 

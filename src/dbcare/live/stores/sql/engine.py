@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from dbcare.errors import StorageError
+from dbcare.live.forks import Turnstile, suspend_for_fork
 from dbcare.live.stores.sql.errors import show_unreadable, show_url
 from dbcare.live.stores.sql.sqlite_file import DEFAULT_TIMEOUT_SECONDS, SqliteFile
 
@@ -61,7 +62,27 @@ class Engines:
         self.url = parse_address(address)
         self.file = SqliteFile(self.url) if self.url.get_backend_name() == "sqlite" else None
         self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
+        self._is_left_open = False  # by a fork, which could not wait any longer
+        self._turnstile = Turnstile()
         self.get(write=False)
+        if self.file is not None:
+            suspend_for_fork(self)
+
+    def suspend(self) -> None:
+        """Close the file before a fork, once the other threads' transactions are over."""
+        assert self.file is not None
+        self._is_left_open = not self._turnstile.close(self.file.timeout)
+        if not self._is_left_open:
+            self.dispose()
+
+    def go_on(self) -> None:
+        """Go on in the parent."""
+        self._is_left_open = False
+        self._turnstile.open()
+
+    def renew(self) -> None:
+        """Replace the locks in a child process."""
+        self._turnstile = Turnstile()
 
     def get(self, *, write: bool) -> sa.Engine:
         """Return the engine of this process, for transactions that write or only read."""
@@ -82,34 +103,40 @@ class Engines:
     @contextmanager
     def begin(self, *, write: bool) -> Iterator[sa.Connection]:
         """Begin a transaction; within this process, those that write to the same file take turns."""
-        self._check_file()
-        with self.get(write=write).connect() as connection:
-            if write and self.file is not None:
-                with self.file.lock, connection.begin():
-                    yield connection
-            else:
-                with connection.begin():
-                    yield connection
+        with self._turnstile.enter():
+            self._check_file()
+            with self.get(write=write).connect() as connection, self._take_turn(write=write), connection.begin():
+                yield connection
+
+    def _take_turn(self, *, write: bool) -> AbstractContextManager[Any]:
+        return self.file.lock if write and self.file is not None else nullcontext()
 
     @contextmanager
     def begin_plainly(self, *, write: bool) -> Iterator[Any]:
         """Begin a transaction on the driver's own connection: SQLAlchemy takes longer than some databases."""
         if write and self.file is not None:
-            self._check_file()
-            with self.file.write() as plain:
-                yield plain
+            with self._turnstile.enter():
+                self._check_file()
+                with self.file.write() as plain:
+                    yield plain
         else:
             with self.begin(write=write) as connection:
                 yield connection.connection.driver_connection
 
     def _check_file(self) -> None:
+        if self._is_left_open:
+            raise StorageError(
+                f"{show_url(self.url)} was in use when this process was forked; use it in the parent, or start this "
+                "process anew (such as with multiprocessing's spawn)."
+            )
         if self.file is not None and not self.file.check():
             self.dispose()  # another file is in its place
 
     def create_file(self) -> bool:
         """Create the SQLite file unless it exists; return whether it was created."""
-        if self.file is None or not self.file.create():
-            return False
+        with self._turnstile.enter():
+            if self.file is None or not self.file.create():
+                return False
         self.dispose()  # connections to a file that was there before
         return True
 

@@ -9,7 +9,7 @@ from dbcare.errors import StorageError
 
 BUSY = "is locked by another process; retry when it finishes"
 FULL = "is on a full disk; free some space and retry"
-READ_ONLY = "is read-only; allow writing to it"
+READ_ONLY = "is read-only; allow writing to it and its folder"
 CORRUPT = "is corrupted; restore a backup"
 LOST = "dropped the connection; retry (it's safe to tell a reward twice)"
 NO_TABLES = "has lost its tables; restore a backup, or create the study again"

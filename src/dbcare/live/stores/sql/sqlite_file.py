@@ -13,7 +13,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from dbcare.errors import StorageError
-from dbcare.live.after_fork import renew_after_fork
+from dbcare.live.forks import renew_after_fork
 from dbcare.live.stores.sql.errors import show_url
 
 DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait until another process ends its session
