@@ -77,6 +77,10 @@ class StudyNotFoundError(StudyError):
     """No study has that name, or the study has no such trial."""
 
 
+class TrialNotFoundError(StudyNotFoundError):
+    """No such trial was asked in the study."""
+
+
 class StudyMismatchError(StudyError):
     """The stored study was created with different settings; the message lists the differences."""
 

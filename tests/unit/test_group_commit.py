@@ -1,5 +1,7 @@
 """Operations that arrive together share a commit; each has its own result or error, and nobody is left waiting."""
 
+import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -296,13 +298,86 @@ def test_retiring_an_arm_in_a_group(store: SqlStore) -> None:
     event = Event(EventKind.RETIRED, 1.0, arm=1, note="gone")
     group: list[StudyOperation[Any]] = [
         study.ask_later(4, None, None, None, None),
-        StudyOperation(study._ledger, lambda transaction: transaction.retire(event, prepared)),
+        StudyOperation(study._ledger, lambda transaction: transaction.record(event, prepared)),
         study.ask_later(20, None, None, None, None),
     ]
     StudyOperation.carry_out(group)
     assert {trial.arm for trial in group[2].outcome().trials} == {"A", "C"}
     assert study.status().arms == StoredStudy(store, "s").status().arms
     study.check()
+
+
+def test_a_failure_after_an_arm_was_retired_in_the_same_group(store: SqlStore) -> None:
+    """The ledger is built again for what stands, without that arm."""
+    dbcare.create_study("s", ["A", "B", "C"], cost=1e-9, sigma=1.0, max_ahead=50, storage=store)
+    study = StoredStudy(store, "s")
+    study.add((name, 0.25 * place) for place, name in enumerate("ABCABC"))
+    event = Event(EventKind.RETIRED, 1.0, arm=1, note="gone")
+    group: list[StudyOperation[Any]] = [
+        StudyOperation(study._ledger, lambda transaction: transaction.record(event)),
+        StudyOperation(study._ledger, fail_after_recording),
+        study.ask_later(20, None, None, None, None),
+    ]
+    StudyOperation.carry_out(group)
+    assert [type(operation.error) for operation in group] == [type(None), AlreadyToldError, type(None)]
+    assert {trial.arm for trial in group[2].outcome().trials} == {"A", "C"}
+    assert StoredStudy(store, "s").status().arms == study.status().arms
+    study.check()
+
+
+def test_arrivals_through_two_objects_of_one_study_keep_their_order(store: SqlStore) -> None:
+    study, same = make_study(store), StoredStudy(store, "s")
+    group = [opened.ask_later(1, None, None, None, None) for opened in (study, same, study, same)]
+    StudyOperation.carry_out(group)
+    assert [operation.outcome().trials[0].id for operation in group] == [1, 2, 3, 4]
+    study.check()
+
+
+def test_a_locked_file_costs_one_timeout_for_all(tmp_path: Path) -> None:
+    """Not one for each study of the group."""
+    path = tmp_path / "locked.db"
+    with closing(SqlStore(f"sqlite:///{path}?timeout=0.3")) as store:
+        studies = [make_study(store, f"s{number}") for number in range(12)]
+        group = [study.ask_later(1, None, None, None, None) for study in studies]
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            StudyOperation.carry_out(group)
+            assert time.monotonic() - began < 12 * 0.3
+        assert {str(operation.error) for operation in group} == {
+            f"{store.address} is locked by another process; retry when it finishes."
+        }
+
+
+def test_an_earlier_backup_without_events_has_no_gaps(tmp_path: Path) -> None:
+    """What comes after it begins at position 1 again."""
+    path, backup = tmp_path / "live.db", tmp_path / "backup.db"
+    with closing(SqlStore(f"sqlite:///{path}")) as store:
+        study = make_study(store)
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(backup)) as target:
+            source.backup(target)
+        study.tell_many((trial, 0.5) for trial in study.ask(5))
+        store.close()
+        backup.replace(path)
+        study.ask()
+        assert study.check() == 1
+
+
+def test_ctrl_c_waits_for_the_commit() -> None:
+    """In the thread that leads; the others' operations are done, and it is interrupted afterwards."""
+    commits = GroupCommit()
+
+    class Interrupted(Step):
+        @staticmethod
+        def carry_out(group: list[Any]) -> None:
+            signal.raise_signal(signal.SIGINT)
+            Step.carry_out(group)
+
+    step = Interrupted("led")
+    with pytest.raises(KeyboardInterrupt):
+        commits.run(step)
+    assert step.outcome() == "LED"
+    assert commits.run(Step("next")) == "NEXT"
 
 
 @pytest.mark.parametrize("threads", [8])

@@ -23,13 +23,13 @@ class Renewable(Protocol):
 
 
 class Suspendable(Renewable, Protocol):
-    """Something that must be at rest while its process is forked."""
+    """Something that must be paused while its process is forked."""
 
     def suspend(self) -> None:
-        """Come to rest. Called in the thread that forks, before it does."""
+        """Pause before a fork. Called in the thread that forks."""
 
-    def go_on(self) -> None:
-        """End the rest. Called in the parent, after the fork."""
+    def resume(self) -> None:
+        """Resume in the parent, after the fork."""
 
 
 class Turnstile:
@@ -74,7 +74,7 @@ class Turnstile:
 
 
 class _Forks:
-    """Prepares every fork of this process, and puts things right after it."""
+    """Prepares every fork of this process, and restores state afterwards."""
 
     def __init__(self) -> None:
         self._renewable: WeakSet[Renewable] = WeakSet()
@@ -100,7 +100,7 @@ class _Forks:
 
     def _in_parent(self) -> None:
         while self._suspended:
-            self._suspended.pop().go_on()
+            self._suspended.pop().resume()
         self._lock.release()
 
     def _in_child(self) -> None:
@@ -119,5 +119,5 @@ def renew_after_fork(item: Renewable) -> None:
 
 
 def suspend_for_fork(item: Suspendable) -> None:
-    """Have `item` at rest during every fork of this process, and renewed in the child."""
+    """Have `item` paused during every fork of this process, and renewed in the child."""
     _FORKS.suspend(item)

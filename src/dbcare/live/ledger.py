@@ -185,6 +185,11 @@ class Ledger:
             return f"another trial would exceed max_spend: {spent} of {budget} has been spent"
         return None
 
+    @property
+    def state(self) -> str:
+        """Whether the study is running, paused or stopped."""
+        return "stopped" if self.stopped is not None else "paused" if self.paused else "running"
+
     def _affordable_arm(self) -> int | None:
         """Return the policy's next arm, if it stays within `max_spend` even if all pending trials are charged."""
         arm = self.decision.next_arm()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from dbcare.errors import StorageError, StudyNotFoundError
+from dbcare.errors import DbcareError, StorageError, StudyNotFoundError
 from dbcare.live.stores.base import StoreSession
 from dbcare.live.stores.group_commit import Operation
 from dbcare.live.synced_ledger import SyncedLedger
@@ -28,64 +28,89 @@ class StudyOperation(Operation[Result]):
 
     @staticmethod
     def carry_out(group: list[Any]) -> None:
-        """Carry out operations on studies of one store, in order of arrival, in one transaction."""
-        by_ledger: dict[SyncedLedger, list[StudyOperation[Any]]] = {}
-        for operation in group:
-            by_ledger.setdefault(operation.ledger, []).append(operation)
+        """Carry out operations on studies of one store, each study's in order of arrival, in one transaction."""
         with ExitStack() as locks:
-            for ledger in sorted(by_ledger, key=id):  # always in the same order, so that no two wait for each other
+            for ledger in {operation.ledger: None for operation in group}:
                 locks.enter_context(ledger.lock)
-            _carry_out_locked(by_ledger)
+            _carry_out_turns(_divide(group))
 
 
-def _carry_out_locked(by_ledger: dict[SyncedLedger, list[StudyOperation[Any]]]) -> None:
-    is_committing = False
+class Turn:
+    """Operations through one ledger that follow each other."""
+
+    def __init__(self, ledger: SyncedLedger) -> None:
+        self.ledger = ledger
+        self.operations: list[StudyOperation[Any]] = []
+
+    def fail(self, failure: BaseException) -> None:
+        """Let all operations of the turn fail."""
+        for operation in self.operations:
+            operation.fail(failure)
+
+
+def _divide(group: list[StudyOperation[Any]]) -> list[Turn]:
+    """Divide operations into turns; a study that was opened twice has two ledgers, and takes turns between them."""
+    turns: list[Turn] = []
+    latest: dict[str, Turn] = {}
+    for operation in group:
+        turn = latest.get(operation.ledger.name)
+        if turn is None or turn.ledger is not operation.ledger:
+            turn = latest[operation.ledger.name] = Turn(operation.ledger)
+            turns.append(turn)
+        turn.operations.append(operation)
+    return turns
+
+
+def _carry_out_turns(turns: list[Turn]) -> None:
+    """Carry out turns in one transaction; if one of them spoils it, each in a transaction of its own."""
+    turns = [turn for turn in turns if _prepare(turn)]
+    if not turns:
+        return
+    is_under_way = False
     try:
-        for ledger in by_ledger:
-            ledger.prepare()
-        store = next(iter(by_ledger)).store
-        with store.group(sorted({ledger.name for ledger in by_ledger})) as sessions:
-            for ledger, operations in by_ledger.items():
-                _carry_out_on(ledger, sessions.get(ledger.name), operations)
-            is_committing = True
+        with turns[0].ledger.store.group(sorted({turn.ledger.name for turn in turns})) as sessions:
+            is_under_way = True
+            for turn in turns:
+                _carry_out(turn, sessions.get(turn.ledger.name))
+            is_under_way = False
     except BaseException as failure:
-        for ledger in by_ledger:
-            ledger.forget()
-        if len(by_ledger) > 1 and not is_committing and isinstance(failure, Exception):
-            for ledger, operations in by_ledger.items():  # one study's trouble is not that of the others
-                _carry_out_locked({ledger: operations})
+        for turn in turns:
+            turn.ledger.forget()
+        if is_under_way and len(turns) > 1 and isinstance(failure, Exception):
+            for turn in turns:
+                _carry_out_turns([turn])
             return
-        for operations in by_ledger.values():
-            _fail(operations, failure)
+        for turn in turns:
+            turn.fail(failure)
         if not isinstance(failure, Exception):
             raise
 
 
-def _carry_out_on(ledger: SyncedLedger, session: StoreSession | None, operations: list[StudyOperation[Any]]) -> None:
-    """Carry out operations on one study; those that raise leave nothing, the others stand."""
-    if session is None:
-        _fail(operations, StudyNotFoundError(f"Study {ledger.name!r} not found."))
-        return
+def _prepare(turn: Turn) -> bool:
+    """Open the ledger before others have to wait for that; return whether it could be opened."""
     try:
-        transaction = ledger.begin(session)
-    except StudyNotFoundError as deleted:
-        _fail(operations, deleted)
+        turn.ledger.prepare()
+    except DbcareError as failure:
+        turn.fail(failure)
+        return False
+    return True
+
+
+def _carry_out(turn: Turn, session: StoreSession | None) -> None:
+    """Carry out operations through one ledger; those that raise leave nothing, the others stand."""
+    try:
+        if session is None:
+            raise StudyNotFoundError(f"Study {turn.ledger.name!r} not found.")
+        transaction = turn.ledger.begin(session)
+    except (StudyNotFoundError, StorageError) as failure:  # deleted or damaged; errors of the database are others
+        turn.fail(failure)
         return
-    for operation in operations:
+    for operation in turn.operations:
         kept = len(transaction.recorded)
         try:
-            operation.result = operation.act(transaction)
-        except StorageError:
-            raise
-        except Exception as error:
-            operation.error = error
+            operation.result, operation.error = operation.act(transaction), None
+        except DbcareError as error:
+            operation.fail(error)
             if len(transaction.recorded) > kept:
-                transaction = ledger.begin_again(transaction, kept)
-    ledger.finish(transaction)
-
-
-def _fail(operations: list[StudyOperation[Any]], failure: BaseException) -> None:
-    if not isinstance(failure, Exception):  # such as Ctrl-C in the thread that led
-        failure = StorageError("The change was interrupted before it was stored; retry.")
-    for operation in operations:
-        operation.result, operation.error = None, failure
+                transaction = turn.ledger.begin_again(transaction, kept)
+    turn.ledger.finish(transaction)

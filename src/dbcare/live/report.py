@@ -129,7 +129,7 @@ def make_standing(ledger: Ledger) -> Standing:
     """Return how the study stands, for lists of studies."""
     stopped = ledger.stopped
     return Standing(
-        state="stopped" if stopped is not None else "paused" if ledger.paused else "running",
+        state=ledger.state,
         asked=ledger.asked,
         counted=ledger.counted,
         spent=ledger.spent * (ledger.settings.value or 1.0),
@@ -144,10 +144,9 @@ def make_standing(ledger: Ledger) -> Standing:
 def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
     """Return the state of the study."""
     waiting = [trial for trial in ledger.open.values() if trial.status is EventKind.ASKED]
-    state = "stopped" if ledger.stopped is not None else "paused" if ledger.paused else "running"
     return Status(
         name=record.name,
-        state=state,
+        state=ledger.state,
         arms=list_arms(ledger),
         asked=ledger.asked,
         counted=ledger.counted,

@@ -71,8 +71,18 @@ class StoredStudy(Study):
         study._person = person
         return study
 
+    def open(self) -> StoredStudy:
+        """Read the study now rather than when it is first used."""
+        self._ledger.open()
+        return self
+
+    def run(self, operation: StudyOperation[Result]) -> Result:
+        """Carry out an operation on this study; return its result once everything is stored."""
+        self._ledger.open()
+        return self.commits.run(operation)
+
     def _write(self, act: Callable[[Transaction], Result], weight: int = 1) -> Result:
-        return self.commits.run(StudyOperation(self._ledger, act, weight))
+        return self.run(StudyOperation(self._ledger, act, weight))
 
     def ask_later(
         self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
@@ -109,7 +119,7 @@ class StoredStudy(Study):
     def _ask(
         self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
     ) -> list[Trial]:
-        return self.commits.run(self.ask_later(wanted, lease, worker, timeout_reward, key)).trials
+        return self.run(self.ask_later(wanted, lease, worker, timeout_reward, key)).trials
 
     def tell_later(self, trial: Trial | int, reward: float | None, charged: bool = True) -> StudyOperation[None]:
         """Return the operation that records an outcome, as `tell` does."""
@@ -118,7 +128,7 @@ class StoredStudy(Study):
         )
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        self.commits.run(self.tell_later(trial, reward, charged))
+        self.run(self.tell_later(trial, reward, charged))
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         def tell(transaction: Transaction) -> None:
@@ -151,6 +161,12 @@ class StoredStudy(Study):
     def should_stop(self) -> bool:
         with self._ledger.read() as transaction:
             return transaction.ledger.stopped is not None
+
+    def report(self) -> tuple[Status, Recommendation]:
+        """Return the status and the recommendation of one moment."""
+        with self._ledger.read() as transaction:
+            ledger = transaction.ledger
+            return make_status(self.record, ledger, time.time()), make_recommendation(ledger)
 
     def recommendation(self) -> Recommendation:
         with self._ledger.read() as transaction:
@@ -209,7 +225,7 @@ class StoredStudy(Study):
 
         def retire(transaction: Transaction) -> None:
             self._check_retirement(transaction, arm)
-            transaction.retire(event, prepared)
+            transaction.record(event, prepared)
 
         self._write(retire)
 

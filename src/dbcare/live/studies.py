@@ -239,7 +239,7 @@ def find_studies(
     limit: int | None = None,
     by_state: bool = False,
 ) -> list[StudyRecord]:
-    """Find studies by name, with how each of them stands; thousands take no longer than a moment.
+    """Find studies by name, with how each of them stands, without reading their events.
 
     Parameters
     ----------

@@ -46,8 +46,14 @@ class SyncedLedger:
         with self.lock, self.store.session(self.name, write=False) as session:
             yield self.begin(session)
 
+    def open(self) -> None:
+        """Open the ledger unless it is open, so that nobody else has to wait for that later."""
+        if self._ledger is None:
+            with self.lock:
+                self.prepare()
+
     def prepare(self) -> None:
-        """Open the ledger unless it is open, before a transaction for writing keeps others waiting."""
+        """Open the ledger unless it is open, before a transaction for writing; `lock` must be held."""
         if self._ledger is None:
             with self.store.session(self.name, write=False) as session:
                 self.begin(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, StudyNotFoundError
+from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, TrialNotFoundError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
@@ -16,7 +16,7 @@ def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, ch
     """Record the reward of a trial, or its failure where `reward` is None."""
     ledger, number = transaction.ledger, get_trial_number(trial)
     if number > ledger.asked:
-        raise StudyNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
+        raise TrialNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
     pending = ledger.open.get(number)
     if isinstance(trial, Trial):
         arm = ledger.settings.arms[transaction.events_of_trial(number)[0].arm if pending is None else pending.arm]

@@ -22,18 +22,23 @@ class Transaction:
         self.recorded: list[Event] = []
         self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
 
-    def record(self, event: Event) -> None:
-        """Record something that happened just now."""
-        self.recorded.append(event)
-        self._by_trial[event.trial].append(event)
-        self.ledger.apply(event)
+    def record(self, event: Event, prepared: PreparedLedger | None = None) -> None:
+        """Record something that happened just now.
 
-    def retire(self, event: Event, prepared: PreparedLedger) -> None:
-        """Record that an arm is retired; `prepared` is the ledger without that arm, as of some moment before."""
+        Without a retired arm, everything differs from the beginning: `prepared` is the ledger without it, as of some
+        moment before. Default: it is replayed here.
+        """
         self.recorded.append(event)
         self._by_trial[event.trial].append(event)
-        retired = self.ledger.retired | {event.arm}
-        ledger, position = prepared.take(retired) or (Ledger(self.ledger.settings, retired), 0)
+        if event.kind is EventKind.RETIRED:
+            self._replay_without(event.arm, prepared)
+        else:
+            self.ledger.apply(event)
+
+    def _replay_without(self, arm: int, prepared: PreparedLedger | None) -> None:
+        retired = self.ledger.retired | {arm}
+        taken = None if prepared is None else prepared.take(retired)
+        ledger, position = taken or (Ledger(self.ledger.settings, retired), 0)
         unseen = (stored for _, stored in iterate_events(self.session, position))
         for later in chain(unseen, self.recorded):
             ledger.apply(later)

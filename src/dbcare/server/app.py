@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
-from dbcare.errors import StudyNotFoundError
+from dbcare.errors import StudyNotFoundError, TrialNotFoundError
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.open import open_store
 from dbcare.server import problems
@@ -84,7 +84,8 @@ def make_app(
 
     @app.exception_handler(StudyNotFoundError)
     def forget_study(request: Request, error: StudyNotFoundError) -> JSONResponse:
-        studies.forget(request.path_params.get("name", ""))  # it may have been re-created
+        if not isinstance(error, TrialNotFoundError):
+            studies.forget(request.path_params.get("name", ""))  # it may have been re-created
         return problems.report_error(error)
 
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # as FastAPI documents it

@@ -21,7 +21,6 @@ FRESH_SECONDS = 0.25  # during which a study is not looked up again
 class OpenedStudy:
     """A study, and when it was last looked up by its name."""
 
-    identity: int
     study: StoredStudy
     seen: float
 
@@ -56,13 +55,13 @@ class OpenStudies:
             return study
         now = time.monotonic()
         identity = self.store.record(check_name(name)).identity
-        with self._lock:
-            opened = self._open.pop(name, None)
-        if opened is None or opened.identity != identity:
-            opened = OpenedStudy(identity, StoredStudy(self.store, name), now)
+        opened = self._open.get(name)
+        if opened is None or opened.study.record.identity != identity:
+            opened = OpenedStudy(StoredStudy(self.store, name).open(), now)
         opened.seen = now
         with self._lock:
             self._open[name] = opened
+            self._open.move_to_end(name)
             while len(self._open) > MAX_OPEN_STUDIES:
                 self._open.popitem(last=False)
         return opened.study

@@ -20,7 +20,8 @@ def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> None:
     """Send a body; PostError unless the response has a status of 200 to 299."""
     kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
     connection = kind(url.hostname or "", url.port, timeout=SILENCE_SECONDS)
-    watchdog = threading.Timer(ATTEMPT_SECONDS, _abort, [connection])
+    aborted = threading.Event()
+    watchdog = threading.Timer(ATTEMPT_SECONDS, _abort, [connection, aborted])
     watchdog.daemon = True
     watchdog.start()
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -29,7 +30,7 @@ def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> None:
             connection.request("POST", target, body, {**headers, "Connection": "close"})
             with connection.getresponse() as response:
                 status = response.status
-        if not watchdog.is_alive():  # it ended the response, which may be half of one
+        if aborted.is_set():  # the response may be half of one
             raise TimeoutError
     except (OSError, HTTPException) as failure:
         # Not all of its text, which may be the receiver's.
@@ -40,7 +41,8 @@ def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> None:
         raise PostError(f"it responded with status {status}")
 
 
-def _abort(connection: HTTPConnection) -> None:
+def _abort(connection: HTTPConnection, aborted: threading.Event) -> None:
+    aborted.set()  # first, since the response ends at once
     if (opened := connection.sock) is not None:
         with suppress(OSError):
             opened.shutdown(socket.SHUT_RDWR)

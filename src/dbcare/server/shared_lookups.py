@@ -12,15 +12,25 @@ Found = TypeVar("Found")
 
 
 class SharedLookups(Generic[Found]):
-    """Lookups in threads; whoever wants the same thing while it is looked up waits for the same thread."""
+    """Lookups in threads; whoever wants what is being looked up waits for the same thread."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, asyncio.Task[Found]] = {}
 
     async def run(self, wanted: str, look_up: Callable[[], Found]) -> Found:
-        """Return what `look_up` returns, in a thread, for everyone who wants it now."""
-        task = self._under_way.get(wanted)
-        if task is None:
-            task = self._under_way[wanted] = asyncio.create_task(run_in_threadpool(look_up))
-            task.add_done_callback(lambda _: self._under_way.pop(wanted, None))
-        return await asyncio.shield(task)  # whoever gives up waiting does not end it for the others
+        """Return what `look_up` finds, in a thread.
+
+        That something was not found is not shared: it may have been created after that lookup began.
+        """
+        earlier = self._under_way.get(wanted)
+        if earlier is not None:
+            await asyncio.wait([earlier])
+            if earlier.exception() is None and (found := earlier.result()) is not None:
+                return found
+        task = self._under_way[wanted] = asyncio.create_task(run_in_threadpool(look_up))
+        task.add_done_callback(lambda done: self._forget(wanted, done))
+        return await asyncio.shield(task)  # a cancelled caller must not cancel the shared lookup
+
+    def _forget(self, wanted: str, done: asyncio.Task[Found]) -> None:
+        if self._under_way.get(wanted) is done:
+            del self._under_way[wanted]

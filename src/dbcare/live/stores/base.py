@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare.errors import StudyNotFoundError
 from dbcare.live.events import Event
 from dbcare.live.standing import Standing
 from dbcare.live.stores.group_commit import GroupCommit
@@ -158,15 +159,23 @@ class Store(ABC):
         With `by_state`, running studies come first, then paused and stopped ones, each newest first. `after` is the
         last study of the page before (StudyNotFoundError if it is gone), and `limit` how many to return.
         """
-        records = [self.record(name) for name in self.names() if search.casefold() in name.casefold()]
+        names = [name for name in self.names() if search.casefold() in name.casefold()]
+        records = [record for name in names if (record := self._find(name)) is not None]
         if by_state:
             records.reverse()
             records.sort(key=lambda record: state_rank(record.standing))
         if after is not None:
             self.record(after)
-            names = [record.name for record in records]
-            records = records[names.index(after) + 1 :] if after in names else []
+            found = [record.name for record in records]
+            records = records[found.index(after) + 1 :] if after in found else []
         return records[:limit]
+
+    def _find(self, name: str) -> StudyRecord | None:
+        """Return a study's record; None if it was deleted since it was listed."""
+        try:
+            return self.record(name)
+        except StudyNotFoundError:
+            return None
 
     def count(self, search: str = "") -> int:
         """Count the studies whose name contains `search`."""

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from dbcare.errors import StorageError
 from dbcare.live.forks import renew_after_fork
+from dbcare.live.interrupts import deferred_interrupt
 
 MAX_WEIGHT = 256  # of a group, in events: whoever waits for the next group does not wait long
 
@@ -49,6 +50,12 @@ class Operation(ABC, Generic[Result]):
     @abstractmethod
     def carry_out(group: list[Any]) -> None:
         """Carry out a group of operations of this kind in one transaction, and note how each of them went."""
+
+    def fail(self, failure: BaseException) -> None:
+        """Note that the operation failed; an error of another thread's own, such as Ctrl-C, is only its own."""
+        if not isinstance(failure, Exception):
+            failure = StorageError("The change was interrupted, and may not have been stored; check before retrying.")
+        self.result, self.error = None, failure
 
     def wait(self) -> None:
         """Wait until the operation is done or is to lead."""
@@ -122,7 +129,8 @@ class GroupCommit:
             if not self._enqueue(operation):
                 operation.wait()
             if not operation.is_done:
-                self._lead()
+                with deferred_interrupt():  # whoever leads does so for others too
+                    self._lead()
         except BaseException:  # such as Ctrl-C
             self._leave(operation)
             raise
@@ -150,15 +158,15 @@ class GroupCommit:
                 group += self._queue.take()
             if group:
                 group[0].carry_out(group)
-        except BaseException:  # such as Ctrl-C in this thread, while it waited for a lock
+        except BaseException as failure:  # nobody may take silence for success
             for operation in group:
-                if operation.error is None:  # nobody may take silence for success
-                    operation.result, operation.error = None, StorageError("The change was interrupted; retry.")
+                if operation.error is None:
+                    operation.fail(failure)
             raise
         finally:
             for operation in group:
                 operation.is_done = True
-            self._pass_on()  # before the results are delivered: the disk need not wait for that
+            self._pass_on()  # before the results are delivered, so that the next commit starts at once
             for operation in group:
                 if operation.deliver is None:
                     operation.signal()

@@ -87,8 +87,8 @@ class MemoryStore(Store):
         """Wait until nothing is half written, so that a child process gets a sound copy."""
         self._turnstile.close(MAX_WAIT_SECONDS)
 
-    def go_on(self) -> None:
-        """Go on in the parent."""
+    def resume(self) -> None:
+        """Resume in the parent."""
         self._turnstile.open()
 
     def renew(self) -> None:
@@ -108,7 +108,9 @@ class MemoryStore(Store):
             self._studies[name] = _MemoryStudy(record)
 
     def record(self, name: str) -> StudyRecord:
-        record = self._find(name).record
+        study = self._get(name)
+        with study.lock:  # what a session writes is not to be seen before it commits
+            record = study.record
         return replace(record, settings=copy.deepcopy(record.settings))
 
     def names(self) -> list[str]:
@@ -116,12 +118,12 @@ class MemoryStore(Store):
 
     def delete(self, name: str) -> None:
         with self._lock:
-            self._find(name)
+            self._get(name)
             del self._studies[name]
 
     @contextmanager
     def session(self, name: str, *, write: bool) -> Iterator[StoreSession]:
-        study = self._find(name)
+        study = self._get(name)
         with self._turnstile.enter(), study.lock:
             if self._studies.get(name) is not study:  # deleted while this session waited for another
                 raise StudyNotFoundError(f"Study {name!r} not found.")
@@ -135,7 +137,7 @@ class MemoryStore(Store):
     def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _find(self, name: str) -> _MemoryStudy:
+    def _get(self, name: str) -> _MemoryStudy:
         if name not in self._studies:
             raise StudyNotFoundError(f"Study {name!r} not found.")
         return self._studies[name]

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError
+from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError, TrialNotFoundError
 from dbcare.live.operations import StudyOperation
 from dbcare.live.stored_study import AskOutcome, StoredStudy
 from dbcare.server.access.gate import Gate, read_key
@@ -59,7 +59,7 @@ class Mailbox:
         self._is_awake = False
         while self._done:
             future = self._done.popleft()
-            if not future.done():  # the client may have left, which takes nothing back
+            if not future.done():  # the client may have disconnected; the change stands
                 future.set_result(None)
 
 
@@ -83,7 +83,7 @@ class LeanPath:
         await self.app(scope, receive, send)
 
     async def _find_study(self, name: str, request: Request) -> StoredStudy | None:
-        """Return the study, if the request has a worker's key; None if there is anything to object."""
+        """Return the study, if the request has a worker's key; None if it must take the usual route."""
         if read_key(request) is None:  # a browser's session is not enough
             return None
         try:
@@ -100,15 +100,16 @@ class LeanPath:
             await self.app(scope, _replay(message, receive), send)
             return
         scope["route"], scope["path_params"] = self._routes[action], {"name": study.name}
-        if self._mailbox is None or self._mailbox.loop is not asyncio.get_running_loop():
-            self._mailbox = Mailbox()
-        future = self._mailbox.expect()
-        study.commits.submit(operation, self.studies.writers, partial(self._mailbox.deliver, future))
+        mailbox = self._mailbox
+        if mailbox is None or mailbox.loop is not asyncio.get_running_loop():
+            mailbox = self._mailbox = Mailbox()
+        future = mailbox.expect()
+        study.commits.submit(operation, self.studies.writers, partial(mailbox.deliver, future))
         await future
         try:
             result = operation.outcome()
         except DbcareError as error:
-            if isinstance(error, StudyNotFoundError):
+            if isinstance(error, StudyNotFoundError) and not isinstance(error, TrialNotFoundError):
                 self.studies.forget(study.name)  # it may have been re-created
             await report_error(error)(scope, receive, send)
             return

@@ -11,7 +11,7 @@ from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
 from dbcare.live.standing import Standing
 from dbcare.live.status import Recommendation, Status
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.study import MAX_REASON_LENGTH, Study
+from dbcare.live.study import MAX_REASON_LENGTH
 
 MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
@@ -70,14 +70,10 @@ class StudyOut(BaseModel):
     recommendation: Recommendation
 
     @classmethod
-    def from_study(cls, study: Study) -> StudyOut:
+    def from_study(cls, study: stored_study.StoredStudy) -> StudyOut:
         """Describe a study."""
-        return cls(
-            name=study.name,
-            settings=study.settings.to_dict(),
-            status=study.status(),
-            recommendation=study.recommendation(),
-        )
+        status, recommendation = study.report()
+        return cls(name=study.name, settings=study.settings.to_dict(), status=status, recommendation=recommendation)
 
 
 class Checked(BaseModel):

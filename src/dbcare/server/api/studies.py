@@ -75,7 +75,7 @@ class StudyRoutes:
         def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
             """Ask for the next trials. With an Idempotency-Key, asking again returns the same ones."""
             checked = study.check_ask(wanted.n, wanted.lease, wanted.worker, wanted.timeout_reward, key)
-            result = study.commits.run(study.ask_later(*checked))
+            result = study.run(study.ask_later(*checked))
             metrics.asked.inc(len(result.trials))
             return schemas.Asked.from_result(result)
 

@@ -62,7 +62,8 @@ class Engines:
         self.url = parse_address(address)
         self.file = SqliteFile(self.url) if self.url.get_backend_name() == "sqlite" else None
         self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
-        self._is_left_open = False  # by a fork, which could not wait any longer
+        self._is_left_open = False  # by the fork in progress, which could not wait any longer
+        self._is_unusable = False  # in this process, since the file was open when it was forked
         self._turnstile = Turnstile()
         self.get(write=False)
         if self.file is not None:
@@ -71,18 +72,21 @@ class Engines:
     def suspend(self) -> None:
         """Close the file before a fork, once the other threads' transactions are over."""
         assert self.file is not None
-        self._is_left_open = not self._turnstile.close(self.file.timeout)
-        if not self._is_left_open:
+        self._is_left_open = True
+        if self._turnstile.close(self.file.timeout):
             self.dispose()
+            self._is_left_open = False
 
-    def go_on(self) -> None:
-        """Go on in the parent."""
+    def resume(self) -> None:
+        """Resume in the parent."""
         self._is_left_open = False
         self._turnstile.open()
 
     def renew(self) -> None:
-        """Replace the locks in a child process."""
+        """Replace the locks in a child process; a file that was left open cannot be used there, ever."""
         self._turnstile = Turnstile()
+        self._is_unusable |= self._is_left_open
+        self._is_left_open = False
 
     def get(self, *, write: bool) -> sa.Engine:
         """Return the engine of this process, for transactions that write or only read."""
@@ -124,7 +128,7 @@ class Engines:
                 yield connection.connection.driver_connection
 
     def _check_file(self) -> None:
-        if self._is_left_open:
+        if self._is_unusable:
             raise StorageError(
                 f"{show_url(self.url)} was in use when this process was forked; use it in the parent, or start this "
                 "process anew (such as with multiprocessing's spawn)."

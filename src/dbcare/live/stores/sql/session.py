@@ -79,7 +79,7 @@ class SqlSession(StoreSession):
         self._url = url
         self._connection = connection
         self._study = study
-        self._last: int | None = None  # no event comes after this position
+        self._last: int | None = None  # position of the last event, if it is known
 
     def events_after(self, position: int, limit: int | None = None) -> list[PlacedEvent]:
         if limit is None:
@@ -87,7 +87,8 @@ class SqlSession(StoreSession):
         else:
             placed = self._events(self._statements.page_after, position, limit)
         if limit is None or len(placed) < limit:
-            self._last = placed[-1][0] if placed else max(position, self._last or 0)
+            # That nothing comes after `position` does not mean that there is an event at it.
+            self._last = placed[-1][0] if placed else (0 if position == 0 else self._last)
         return placed
 
     def events_of_trials(self, first: int, last: int) -> list[Event]:

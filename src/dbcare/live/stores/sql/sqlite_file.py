@@ -65,7 +65,11 @@ class SqliteFile:
         for setting in ("synchronous = FULL", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {setting}")
         connection.execute("PRAGMA schema_version")  # opens the log
-        self._opened = _identify(self.path), _identify(self.log_path)
+        found = _identify(self.path), _identify(self.log_path)
+        if self._opened is not None and found[0] != self._opened[0]:
+            connection.close()
+            raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
+        self._opened = found
         return connection
 
     def _connect(self, mode: str) -> sqlite3.Connection:
@@ -130,10 +134,13 @@ class SqliteFile:
         with self.lock:
             if self._writer is None:
                 self._writer = self.connect()
+                self._use_write_ahead_log(self._writer)  # a copy may be without one
                 self._writer.execute("PRAGMA busy_timeout = 0")  # `begin` waits
             connection = self._writer
             self.begin(connection)
             try:
+                if not self.check():  # what is written to a file that was moved away would be missed
+                    raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
