@@ -69,7 +69,7 @@ class Clients:
                 time.sleep(0.01)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", [pytest.param("sqlite", marks=pytest.mark.soak), "postgresql"])
 def test_two_servers_under_load_and_one_is_killed(database: str, postgres: Server, tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 'load.db'}" if database == "sqlite" else postgres.create_database()
     study = dbcare.create_study("load", ARMS, cost=1e-9, sigma=1.0, storage=storage)

@@ -34,7 +34,7 @@ from dbcare.errors import (
 from dbcare.live.stored_study import StoredStudy
 
 ARMS = ["A", "B", "C"]
-KILLS = 3
+KILLS = 2
 
 
 @pytest.fixture

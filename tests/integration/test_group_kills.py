@@ -99,7 +99,7 @@ def kill_groups(study: Study, address: str, folder: Path, kills: int, *early: st
     return journal, lost
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [2, pytest.param(100, marks=pytest.mark.soak)])
 def test_groups_of_threads_are_killed(
     address: str, tmp_path: Path, kills: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,7 +118,7 @@ def test_the_journal_finds_what_was_acknowledged_too_early(tmp_path: Path) -> No
     open_store(address).close()
 
 
-@pytest.mark.parametrize(("kills", "outages"), [(3, 1), pytest.param(50, 20, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "outages"), [(1, 1), pytest.param(50, 20, marks=pytest.mark.soak)])
 def test_a_server_with_many_connections_is_killed(
     address: str, request: pytest.FixtureRequest, kills: int, outages: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

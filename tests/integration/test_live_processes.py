@@ -30,7 +30,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     open_store(storage).close()
 
 
-@pytest.mark.parametrize("trials", [100, pytest.param(1_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("trials", [50, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_eight_processes_share_a_study(address: str, tmp_path: Path, trials: int) -> None:
     """Every trial is asked once and told once, and the decisions are those of a replay."""
     study = dbcare.create_study("eight", ARMS, cost=1e-9, sigma=1.0, storage=address)
