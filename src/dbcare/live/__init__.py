@@ -13,7 +13,7 @@ status          status and recommendation, as users hold them; `standing`, a stu
 diagnostics     which assumptions the data contradict
 arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files
-interrupts      Ctrl-C at a bad moment
-forks           what a child process gets: fresh locks, and files that are closed
+interrupts      defers Ctrl-C during a commit
+forks           fresh locks and closed files for child processes
 replay          what a policy would have done with data from before; `log_file` reads them
 """

@@ -1,4 +1,4 @@
-"""Ctrl-C at a bad moment: it waits until what is under way is complete."""
+"""Defer Ctrl-C until the work in progress is complete."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import FrameType
 
 @contextmanager
 def deferred_interrupt() -> Iterator[None]:
-    """Let Ctrl-C take effect at the end of the block; the second one takes effect at once.
+    """Let Ctrl-C take effect at the end of the block; a second one takes effect at once.
 
-    Only the main thread is ever interrupted by it.
+    Does nothing outside the main thread, the only one that Ctrl-C interrupts.
     """
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):

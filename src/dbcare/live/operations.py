@@ -36,7 +36,7 @@ class StudyOperation(Operation[Result]):
 
 
 class Turn:
-    """Operations through one ledger that follow each other."""
+    """Consecutive operations on one ledger."""
 
     def __init__(self, ledger: SyncedLedger) -> None:
         self.ledger = ledger
@@ -49,7 +49,7 @@ class Turn:
 
 
 def _divide(group: list[StudyOperation[Any]]) -> list[Turn]:
-    """Divide operations into turns; a study that was opened twice has two ledgers, and takes turns between them."""
+    """Divide operations into turns; a study that was opened twice has two ledgers, which alternate as needed."""
     turns: list[Turn] = []
     latest: dict[str, Turn] = {}
     for operation in group:
@@ -102,7 +102,7 @@ def _carry_out(turn: Turn, session: StoreSession | None) -> None:
         if session is None:
             raise StudyNotFoundError(f"Study {turn.ledger.name!r} not found.")
         transaction = turn.ledger.begin(session)
-    except (StudyNotFoundError, StorageError) as failure:  # deleted or damaged; errors of the database are others
+    except (StudyNotFoundError, StorageError) as failure:  # deleted or damaged; database errors abort the group
         turn.fail(failure)
         return
     for operation in turn.operations:

@@ -2,7 +2,7 @@
 
 A durable commit waits for the disk, and takes as long for one event as for a hundred. The first operation to arrive
 leads: its thread carries out every operation that is waiting, commits once, and tells each how it went. Meanwhile
-others queue up; the oldest of them leads the next group. Alone, an operation pays nothing for this.
+others queue up; the first of them leads the next group. Alone, an operation pays nothing for this.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Operation(ABC, Generic[Result]):
         """Carry out a group of operations of this kind in one transaction, and note how each of them went."""
 
     def fail(self, failure: BaseException) -> None:
-        """Note that the operation failed; an error of another thread's own, such as Ctrl-C, is only its own."""
+        """Record a failure; an interrupt such as Ctrl-C concerns only the thread that led, and others get a StorageError."""
         if not isinstance(failure, Exception):
             failure = StorageError("The change was interrupted, and may not have been stored; check before retrying.")
         self.result, self.error = None, failure
@@ -151,7 +151,7 @@ class GroupCommit:
         return operation.leads
 
     def _lead(self) -> None:
-        """Carry out the next group, and let the oldest waiting operation lead."""
+        """Carry out the next group, and let the first waiting operation lead."""
         group: list[Operation[Any]] = []
         try:
             with self._lock:
