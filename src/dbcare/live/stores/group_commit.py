@@ -52,7 +52,7 @@ class Operation(ABC, Generic[Result]):
         """Carry out a group of operations of this kind in one transaction, and note how each of them went."""
 
     def fail(self, failure: BaseException) -> None:
-        """Record a failure; an interrupt such as Ctrl-C concerns only the thread that led, and others get a StorageError."""
+        """Record a failure; if the leading thread was interrupted (Ctrl-C), the others get a StorageError."""
         if not isinstance(failure, Exception):
             failure = StorageError("The change was interrupted, and may not have been stored; check before retrying.")
         self.result, self.error = None, failure
