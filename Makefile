@@ -6,8 +6,8 @@ INSTALLED := .venv/.installed
 .PHONY: test packages lint format bench soak reproduce clean
 
 # A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
-# Two workers more than there are processors: many tests wait for processes, disks and clocks.
-WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 2)))
+# One worker more than there are processors: some tests wait for processes, disks and clocks.
+WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test: $(INSTALLED) packages
 	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
 	@command -v chromium >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \

@@ -10,7 +10,8 @@ DbcareError
 ├── EngineError                        an engine cannot answer the question
 └── StudyError                         a study that is unavailable
     ├── StudyExistsError               the name is taken
-    ├── StudyNotFoundError             no such study, or no such trial in it
+    ├── StudyNotFoundError             no such study
+    │   └── TrialNotFoundError         no such trial in it
     ├── StudyMismatchError             loaded with settings other than those it was created with
     ├── UnknownPolicyError             its policy is not installed here
     ├── AccessError                    the server does not allow this key to do this

@@ -123,17 +123,18 @@ def test_bodies_that_are_too_large_are_refused(server: ApiServer, admin: httpx.C
 
 
 def test_an_address_that_sends_too_many_requests_must_wait(tmp_path: Path) -> None:
-    """Here, ten requests at once, then ten per second."""
-    app = make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(requests_per_second=10.0))
+    """Here, two requests at once, then two per second."""
+    app = make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(requests_per_second=2.0))
 
     async def send_many() -> list[httpx.Response]:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
             return [await client.get("/healthz") for _ in range(30)]
 
     responses = asyncio.run(send_many())
-    assert {response.status_code for response in responses[:10]} == {200}
-    assert_refused(responses[-1], 429, "Too many requests: one address may send at most 10 per second.")
-    assert int(responses[-1].headers["retry-after"]) >= 1
+    assert {response.status_code for response in responses[:2]} == {200}
+    refused = next(response for response in responses if response.status_code != 200)
+    assert_refused(refused, 429, "Too many requests: one address may send at most 2 per second.")
+    assert int(refused.headers["retry-after"]) >= 1
 
 
 def test_until_a_key_exists_only_this_machine_is_served(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ def test_waiting_for_a_lock_goes_by_another_clock(
     assert study.status().counted == 1
 
 
+@pytest.mark.soak
 def test_a_server_whose_clock_jumps(study: Study, address: str, clock: MovingClock) -> None:
     """Keys and sessions are valid by the server's clock, and asks and tells go on."""
     records = open_records(open_store(address))

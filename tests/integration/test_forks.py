@@ -27,7 +27,7 @@ from dbcare.live.stores.open import open_store
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and later
 
-FORKS = 20
+FORKS = 8
 THREADS = 4
 NUMBERS = itertools.count()  # of studies in memory, which share one store
 STORES = ["memory", "sqlite", "postgresql"]

@@ -118,7 +118,8 @@ def test_the_journal_finds_what_was_acknowledged_too_early(tmp_path: Path) -> No
     open_store(address).close()
 
 
-@pytest.mark.parametrize(("kills", "outages"), [(1, 1), pytest.param(50, 20, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize(("kills", "outages"), [(50, 20)])
 def test_a_server_with_many_connections_is_killed(
     address: str, request: pytest.FixtureRequest, kills: int, outages: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

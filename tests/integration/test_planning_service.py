@@ -144,6 +144,7 @@ def test_a_plan_within_the_budget_is_that_of_the_library(address: str) -> None:
     assert answer["omissions"] == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "extreme",
     [
