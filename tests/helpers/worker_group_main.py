@@ -33,7 +33,7 @@ def work(study: StoredStudy, name: str, executor: ThreadPoolExecutor | None) -> 
             continue
         report(f"asked {key} {trial.id}")
         if executor is None:
-            retry(lambda: study.tell(trial, draw_reward(trial.id)))  # noqa: B023
+            retry(lambda: study.tell(trial, draw_reward(trial.id)))  # noqa: B023  # called at once
         else:
             study.commits.submit(study.tell_later(trial, draw_reward(trial.id)), executor, lambda: None)
         report(f"told {trial.id}")

@@ -22,7 +22,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Return a file with a study of 550 trials, a summary, pending trials and a retired arm."""
     path = tmp_path_factory.mktemp("sound") / "s.db"
     with closing(SqlStore(f"sqlite:///{path}")) as store:
-        study = dbcare.create_study("s", ["A", "B", "C"], storage=store, **SETTINGS)  # type: ignore[arg-type]
+        study = dbcare.create_study("s", ["A", "B", "C"], storage=store, **SETTINGS)  # type: ignore[arg-type]  # values of several types
         chance = random.Random(1)
         for turn in range(11):
             study.tell_many((trial, chance.gauss(0.0, 1.0)) for trial in study.ask(50, worker="w", key=f"key {turn}"))
@@ -45,7 +45,7 @@ def list_uses(store: SqlStore) -> Iterator[Callable[[], object]]:
     yield store.names
     yield lambda: find_in(store)
     for use in ("status", "recommendation", "pending", "history", "explain", "check", "ask"):
-        yield lambda use=use: getattr(StoredStudy(store, "s"), use)()  # type: ignore[misc]
+        yield lambda use=use: getattr(StoredStudy(store, "s"), use)()  # type: ignore[misc]  # binds the value
     yield lambda: list(StoredStudy(store, "s").trials())
     yield lambda: StoredStudy(store, "s").ask(key="key 3")
     yield lambda: StoredStudy(store, "s").tell(1, 0.5)

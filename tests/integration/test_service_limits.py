@@ -301,7 +301,7 @@ def test_limits_must_be_positive(tmp_path: Path) -> None:
         with pytest.raises(InvalidValueError, match=f"`{name}` must be"):
             ServiceLimits(**{name: kind(0)})  # type: ignore[arg-type]  # names of both kinds
     with pytest.raises(InvalidValueError, match="`connections` must be a whole number"):
-        make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(connections=1.5))  # type: ignore[arg-type]
+        make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(connections=1.5))  # type: ignore[arg-type]  # wrong on purpose
     command = [str(COMMAND), "serve", "--storage", f"sqlite:///{tmp_path / 's.db'}", "--header-bytes", "0"]
     refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert refused.returncode == 2

@@ -43,11 +43,11 @@ ARRAYS: list[Any] = [
 NESTED: list[Any] = [
     [], (), {}, set(), [None], [[]], [[1]], [1], (1, 2), (1, 0.5), [(1,)], [(1, 0.5, 2)], [(None, 1)], ["A", "B"],
     [["A"], ["B"]], ["A", "A"], [("A",)], [("A", "B")], [("A", None)], [({}, 1.0)], [("A", 1e60)], {"A": 1.0},
-    {"policy": "x", "state": [10**400], "pulls": math.inf, "events": [1]}, [dbcare.Trial("x", None, "y")],  # type: ignore[arg-type]
+    {"policy": "x", "state": [10**400], "pulls": math.inf, "events": [1]}, [dbcare.Trial("x", None, "y")],  # type: ignore[arg-type]  # wrong on purpose
 ]  # fmt: skip
 OBJECTS: list[Any] = [
     None, object(), int, ..., Path("nowhere/x.csv"), Path("."), dbcare.Guess(2), dbcare.Bernoulli(0.5),
-    dbcare.Trial(None, [], object()),  # type: ignore[arg-type]
+    dbcare.Trial(None, [], object()),  # type: ignore[arg-type]  # wrong on purpose
     dbcare.Risk.misidentification([0.1, 0.2, 0.3]), dbcare.Bandit.two_arm(0.5), dbcare.Loss.SIMPLE_REGRET,
 ]  # fmt: skip
 WRONG = st.sampled_from([*NUMBERS, *TEXTS, *ARRAYS, *NESTED, *OBJECTS]) | st.builds(
@@ -89,7 +89,7 @@ def _study_method(method: str) -> Callable[..., Any]:
             if method == "retire":
                 study.add([("A", 1.0)])
             getattr(study, method)(**arguments)
-            json.dumps([study.settings.to_dict(), study._ledger._ledger.to_dict()], allow_nan=False)  # type: ignore[attr-defined]
+            json.dumps([study.settings.to_dict(), study._ledger._ledger.to_dict()], allow_nan=False)  # type: ignore[attr-defined]  # of a stored study
         finally:
             dbcare.delete_study("wrong")
 

@@ -161,7 +161,7 @@ WRONG_SHAPES: list[tuple[Callable[[Any], Any], str]] = [
         "`observations` must be pairs of an arm's name and a reward but got 'AB' at position 0.",
     ),
     (lambda study: study.add([(["A"], 1.0)]), "`arm` must be one of A, B but got ['A']."),
-    (lambda study: study.tell(dbcare.Trial(None, "A", None), 1.0), "`trial` must be a real number but got None."),  # type: ignore[arg-type]
+    (lambda study: study.tell(dbcare.Trial(None, "A", None), 1.0), "`trial` must be a real number but got None."),  # type: ignore[arg-type]  # wrong on purpose
 ]
 
 
@@ -181,7 +181,7 @@ def test_outcomes_of_the_wrong_shape_are_refused(call: Callable[[Any], Any], mes
 def test_rewards_may_be_numpy_booleans() -> None:
     study = dbcare.create_study("booleans", ["A", "B"], cost=0.1, binary=True)
     try:
-        study.tell(study.ask(), np.bool_(True))  # type: ignore[arg-type]
+        study.tell(study.ask(), np.bool_(True))  # type: ignore[arg-type]  # wrong on purpose
         assert study.status().arms[0].mean == 1.0
     finally:
         dbcare.delete_study("booleans")

@@ -134,7 +134,7 @@ def test_a_storage_is_an_address_or_a_store() -> None:
     with pytest.raises(
         InvalidValueError, match=r"`storage` must be a Store or an address such as sqlite:///ads\.db but got 3"
     ):
-        create_study("new", ["A", "B"], cost=1e-3, sigma=1.0, storage=3)  # type: ignore[arg-type]
+        create_study("new", ["A", "B"], cost=1e-3, sigma=1.0, storage=3)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_restored_backup_is_noticed(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_failed_trial_stays_charged() -> None:
     study = create_memory_study()
     study.ask()
     with pytest.raises(InvalidValueError, match="`charged` must be True or False but got None"):
-        study.tell(1, failed=True, charged=None)  # type: ignore[arg-type]
+        study.tell(1, failed=True, charged=None)  # type: ignore[arg-type]  # wrong on purpose
     study.tell(1, failed=True)
     with pytest.raises(AlreadyToldError, match="Trial 1 is already recorded as failed but got failed and free"):
         study.tell(1, failed=True, charged=False)
@@ -262,9 +262,9 @@ def test_threads_that_open_one_address_share_its_store(tmp_path: Path) -> None:
 def test_unknown_options_are_named() -> None:
     """Also those that only a study has, where data are replayed."""
     with pytest.raises(InvalidValueError, match=r"Options of a study must be among price, .* but got 'polcy'"):
-        Settings.from_options(NAMES, cost=0.01, polcy="x")  # type: ignore[call-arg]
+        Settings.from_options(NAMES, cost=0.01, polcy="x")  # type: ignore[call-arg]  # wrong on purpose
     with pytest.raises(InvalidValueError, match=r"Options of a replay must be among price, .* but got 'max_spend'"):
-        replay_log([("A", 1.0), ("B", 0.0)], cost=0.01, sigma=1.0, max_spend=1.0)  # type: ignore[call-arg]
+        replay_log([("A", 1.0), ("B", 0.0)], cost=0.01, sigma=1.0, max_spend=1.0)  # type: ignore[call-arg]  # wrong on purpose
 
 
 def test_a_summary_may_word_its_events_differently() -> None:

@@ -165,6 +165,6 @@ def test_the_figure_draws_what_there_is(tmp_path: Path) -> None:
 
 def test_a_budget_of_another_kind_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="`budget` must be a WorkBudget but got 5"):
-        plan(2, cost=1e-3, sigma=1.0, budget=5)  # type: ignore[arg-type]
+        plan(2, cost=1e-3, sigma=1.0, budget=5)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InvalidValueError, match="`left` must be positive but got nan"):
         WorkBudget(math.nan)

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from enum import StrEnum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dbcare.server.service_limits import ServiceLimits
+from dbcare.server.watched_response import WatchedResponse
 
 
 class Refusal(StrEnum):
@@ -69,19 +70,11 @@ class MetricsMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        start = time.perf_counter()
-        status = 500
-
-        async def send_and_note_status(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        start, response = time.perf_counter(), WatchedResponse(send)
         try:
-            await self.app(scope, receive, send_and_note_status)
+            await self.app(scope, receive, response.send)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self.metrics.requests.labels(scope["method"], route, status).inc()
+            self.metrics.requests.labels(scope["method"], route, response.status).inc()
             if not route.endswith("/events"):  # a stream lasts as long as its page is open
                 self.metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - start)

@@ -11,9 +11,10 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dbcare.server.access.gate import VISITOR
+from dbcare.server.watched_response import WatchedResponse
 
 LOG = logging.getLogger("dbcare.requests")
 STUDY = "dbcare.study"  # where a request's scope has the name of a study that is not in the path
@@ -57,23 +58,16 @@ class RequestLog:
         if scope["type"] != "http" or not LOG.isEnabledFor(logging.INFO):
             await self.app(scope, receive, send)
             return
-        start, status = time.perf_counter(), 500
-
-        async def send_and_note_status(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        start, response = time.perf_counter(), WatchedResponse(send)
         try:
-            await self.app(scope, receive, send_and_note_status)
+            await self.app(scope, receive, response.send)
         finally:
             log_request(
                 scope.get(VISITOR),
                 scope["method"],
                 getattr(scope.get("route"), "path", None),
                 scope.get("path_params", {}).get("name") or scope.get(STUDY),
-                status,
+                response.status,
                 time.perf_counter() - start,
                 (scope.get("client") or (NOTHING, 0))[0],
             )
