@@ -23,6 +23,7 @@ class OptionKind(Enum):
     FLAG = auto()
     CHOICE = auto()
     PER_ARM = auto()  # one number for all arms, or one per arm
+    WEIGHT = auto()  # a positive number, or infinity
     INTERVAL = auto()  # two numbers, the lower one first
     NUMBERS = auto()  # one or more numbers
     NAMES = auto()  # one or more texts

@@ -7,7 +7,7 @@ dashboard's form read them here. A new option needs an entry here, a parameter o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypedDict
 
 from dbcare.options import Option, OptionKind
@@ -31,10 +31,10 @@ class ReplayOptions(TypedDict, total=False):
     """The options that a replay of logged data takes too."""
 
     price: Annotated[
-        float | Sequence[float] | None,
+        float | Sequence[float] | Mapping[str, float] | None,
         Option(
             OptionKind.PER_ARM,
-            "Price of a trial, or one per arm, such as 0.4,0.4,2.",
+            "Price of a trial, or one per arm, such as 0.4,0.4,2 or A=0.4,B=0.4,C=2.",
             label="Price of a trial",
             hint="Or one per arm, separated by spaces.",
         ),
@@ -49,7 +49,7 @@ class ReplayOptions(TypedDict, total=False):
         ),
     ]
     cost: Annotated[
-        float | Sequence[float] | None,
+        float | Sequence[float] | Mapping[str, float] | None,
         Option(OptionKind.PER_ARM, "price / value, instead of both.", label="Cost"),
     ]
     direction: Annotated[
@@ -72,13 +72,46 @@ class ReplayOptions(TypedDict, total=False):
         ),
     ]
     sigma: Annotated[
-        float | None, Option(OptionKind.NUMBER, "Standard deviation of a reward.", label="Standard deviation (sigma)")
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "Standard deviation of a reward, as a guess that the rewards correct.",
+            label="Standard deviation (sigma)",
+        ),
+    ]
+    baseline: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "For rewards of 0 or 1: their usual rate, such as 0.04.",
+            label="Usual rate",
+        ),
     ]
     bounds: Annotated[
         tuple[float, float] | None,
         Option(OptionKind.INTERVAL, "Range of possible rewards, such as 0,5.", label="Bounds"),
     ]
-    binary: Annotated[bool, Option(OptionKind.FLAG, "Rewards are 0 or 1.", label="Binary rewards")]
+    binary: Annotated[
+        bool, Option(OptionKind.FLAG, "Rewards are 0 or 1, and their rate is unknown.", label="Binary rewards")
+    ]
+    sigma_pulls: Annotated[
+        float,
+        Option(
+            OptionKind.WEIGHT,
+            "How many rewards the stated spread counts as; inf if it is known for certain. Default: 6.",
+            label="Weight of the stated spread",
+            hint="How many rewards it counts as.",
+        ),
+    ]
+    cap: Annotated[
+        float | None,
+        Option(
+            OptionKind.NUMBER,
+            "Count rewards above this as this, so that a few huge ones cannot decide.",
+            label="Cap",
+            hint="Larger rewards count as this.",
+        ),
+    ]
     policy: Annotated[
         str, Option(OptionKind.CHOICE, "Name of the policy. Default: breakeven.", _live_policies, label="Policy")
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack
@@ -10,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from dbcare import validation
-from dbcare.errors import InvalidRewardError, InvalidValueError
+from dbcare.errors import InvalidValueError
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
@@ -19,10 +20,10 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.risk import Loss, Risk
+from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, Spread
 from dbcare.validation import show
 
-BINARY = (0.0, 1.0)
-MIN_WIDTH = 2.0 * validation.MIN_MAGNITUDE  # half the width of the bounds is a standard deviation
+GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" was before settings had `sigma_pulls`
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Settings:
     """Everything that defines a study; studies with equal settings ask for the same trials given the same rewards.
 
     `cost` is in units of the loss, one for all arms or one per arm; with a `value`, amounts are shown in money.
-    Rewards are described by `sigma`, by the `bounds` of their range, or as `binary`: 0 or 1.
+    The spread of the rewards is stated by `sigma`, `baseline`, `bounds` or `binary`, or learned.
 
     Parameters
     ----------
-    arms, value, unit, risk, direction, sigma, bounds, binary, policy, max_ahead, timeout_reward, seed
+    arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, policy, max_ahead, seed
+        As in `create_study`.
+    timeout_reward : float, optional
         As in `create_study`.
     cost : float or tuple of float
         Cost of a trial in units of the loss, or one per arm.
@@ -56,8 +59,11 @@ class Settings:
     risk: str = str(Loss.SIMPLE_REGRET)
     direction: str = "maximize"
     sigma: float | None = None
+    baseline: float | None = None
     bounds: tuple[float, float] | None = None
     binary: bool = False
+    sigma_pulls: float = DEFAULT_SIGMA_PULLS
+    cap: float | None = None  # rewards above it count as this
     policy: str = DEFAULT_POLICY
     max_spend: float | None = None  # in units of the loss, as `cost`
     max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
@@ -71,19 +77,17 @@ class Settings:
         validation.one_of("risk", self.risk, list(Loss))
         validation.text("unit", self.unit)
         check_description(self.description)
-        bounds = _check_interval(self.bounds)
-        if validation.flag("binary", self.binary) and (self.sigma is not None or bounds not in (None, BINARY)):
-            raise InvalidValueError(
-                "`binary` cannot be combined with sigma or bounds "
-                f"but got sigma={show(self.sigma)} and bounds={bounds}."
-            )
+        stated = Spread(self.sigma, self.baseline, self.bounds, self.binary, self.sigma_pulls)
         validation.set_fields(
             self,
             arms=_check_names(self.arms),
             cost=self._risk.cost,
             value=self._risk.value,
-            bounds=BINARY if self.binary else bounds,
-            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            sigma=stated.sigma,
+            baseline=stated.baseline,
+            bounds=BINARY if stated.takes_binary else stated.bounds,
+            sigma_pulls=stated.sigma_pulls,
+            cap=None if self.cap is None else _check_cap(self.cap, stated),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
             max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
@@ -100,8 +104,10 @@ class Settings:
         refuse_unknown("Options of a study", values, read_options(StudyOptions))
         loss = Loss(validation.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
-        risk = make(values.pop("cost", None), price=values.pop("price", None), value=values.pop("value", None))
+        cost, price = (_in_order_of_arms(name, values.pop(name, None), arms) for name in ("cost", "price"))
+        risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
+        validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
         if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:
             raise InvalidValueError(f"`arms` must be at most {MAX_ARMS:,} names but got {len(arms):,}.")
         return cls(
@@ -135,16 +141,15 @@ class Settings:
     def build_policy(self, arms: Sequence[int]) -> Policy:
         """Build the policy that decides among some of the arms."""
         cost = self.cost if isinstance(self.cost, float) else tuple(self.costs[arm] for arm in arms)
-        width = None if self.bounds is None else self.bounds[1] - self.bounds[0]
-        facts = PolicyFacts(Risk(Loss(self.risk), cost, self.value), len(arms), self.spread, width)
-        return self.policy_entry.build(facts)
+        return self.policy_entry.build(PolicyFacts(Risk(Loss(self.risk), cost, self.value), len(arms), self.spread))
 
-    @property
-    def spread(self) -> float | None:
-        """The standard deviation that the policy assumes: `sigma`, or half the range; None if it must learn it."""
-        if self.sigma is None and self.bounds is not None:
-            return (self.bounds[1] - self.bounds[0]) / 2.0
-        return self.sigma
+    @cached_property
+    def spread(self) -> Spread:
+        """What is stated about the spread of the rewards as they count: none is above the `cap`."""
+        bounds = self.bounds
+        if bounds is not None and self.cap is not None:
+            bounds = bounds[0], self.cap
+        return Spread(self.sigma, self.baseline, bounds, self.binary, self.sigma_pulls)
 
     @cached_property
     def costs(self) -> tuple[float, ...]:
@@ -163,23 +168,31 @@ class Settings:
     def check_reward(self, name: str, reward: Any) -> float:
         """Return a reward as a number, if this study accepts it."""
         number = float(reward) if isinstance(reward, bool | np.bool_) else validation.real(name, reward)
-        if self.binary and number not in BINARY:
-            raise InvalidRewardError(f"`{name}` must be 0 or 1 but got {number:g}.")
-        if self.bounds is not None and not self.bounds[0] <= number <= self.bounds[1]:
-            low, high = self.bounds
-            raise InvalidRewardError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")
+        Spread(self.sigma, self.baseline, self.bounds, self.binary).check_reward(name, number)
         return number
+
+    def count_as(self, reward: float) -> float:
+        """Return what a reward counts as: itself, or the `cap` if it is above that."""
+        return reward if self.cap is None else min(reward, self.cap)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, texts and lists, ready for JSON."""
-        return asdict(self)
+        plain = asdict(self)
+        if math.isinf(self.sigma_pulls):
+            plain["sigma_pulls"] = "inf"  # JSON has no infinity
+        return plain
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Settings:
-        """Return the settings that `to_dict` described."""
+        """Return the settings that `to_dict` described, by this version or an earlier one."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
         }
+        if "sigma_pulls" not in plain:
+            if values.get("policy", DEFAULT_POLICY) == DEFAULT_POLICY:
+                values["policy"] = GUARDED_POLICY
+        elif plain["sigma_pulls"] == "inf":
+            values["sigma_pulls"] = math.inf
         return cls(**values)
 
     def differences(self, other: Settings) -> list[str]:
@@ -208,19 +221,25 @@ def _check_names(arms: Any) -> tuple[str, ...]:
     return tuple(arms)
 
 
-def _check_interval(bounds: Any) -> tuple[float, float] | None:
-    if bounds is None:
-        return None
-    if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
-        raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {show(bounds)}.")
-    low, high = (validation.real("bounds", end) for end in bounds)
-    if not low < high:
-        raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {low:g} and {high:g}.")
-    if not MIN_WIDTH <= high - low <= validation.MAX_MAGNITUDE:
-        raise InvalidValueError(
-            f"`bounds` must be {MIN_WIDTH:g} to {validation.MAX_MAGNITUDE:g} apart but got {low:g} and {high:g}."
-        )
-    return low, high
+def _in_order_of_arms(name: str, amount: Any, arms: Any) -> Any:
+    """Return amounts given by the names of the arms as a list in their order; any others as they are."""
+    if not isinstance(amount, Mapping):
+        return amount
+    names = _check_names(arms)
+    if missing := [arm for arm in names if arm not in amount]:
+        raise InvalidValueError(f"`{name}` must have an entry for each arm but got none for {show(missing[0])}.")
+    refuse_unknown(f"`{name}`", amount, names)
+    return [amount[arm] for arm in names]
+
+
+def _check_cap(cap: Any, stated: Spread) -> float:
+    number = validation.real("cap", cap)
+    if stated.takes_binary:
+        raise InvalidValueError(f"`cap` is for rewards that vary widely, not for rewards of 0 or 1, but got {number:g}.")
+    if stated.bounds is not None and not stated.bounds[0] < number < stated.bounds[1]:
+        low, high = stated.bounds
+        raise InvalidValueError(f"`cap` must lie between the bounds {low:g} and {high:g} but got {number:g}.")
+    return number
 
 
 def _check_ahead(max_ahead: Any) -> int:

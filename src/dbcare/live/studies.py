@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -31,14 +31,17 @@ def create_study(
     name: str,
     arms: Sequence[str],
     *,
-    price: float | Sequence[float] | None = None,
+    price: float | Sequence[float] | Mapping[str, float] | None = None,
     value: float | None = None,
-    cost: float | Sequence[float] | None = None,
+    cost: float | Sequence[float] | Mapping[str, float] | None = None,
     direction: str = Settings.direction,
     risk: str = Settings.risk,
     sigma: float | None = None,
+    baseline: float | None = None,
     bounds: tuple[float, float] | None = None,
     binary: bool = Settings.binary,
+    sigma_pulls: float = Settings.sigma_pulls,
+    cap: float | None = None,
     policy: str = Settings.policy,
     storage: str | Store | None = None,
     load_if_exists: bool = False,
@@ -57,23 +60,30 @@ def create_study(
         The study's name, without slashes.
     arms : sequence of str
         Names of the options to choose from, 2 to 1,000.
-    price : float or sequence of float, optional
-        Price of a trial, or one per arm.
+    price : float, sequence of float or mapping, optional
+        Price of a trial, or one per arm: in the order of the arms, or by their names.
     value : float, optional
         What one unit of reward is worth in the same currency; with the risk "misidentification", what a wrong choice
         costs.
-    cost : float or sequence of float, optional
+    cost : float, sequence of float or mapping, optional
         price / value, instead of both.
     direction : {"maximize", "minimize"}
         Whether rewards are good or bad.
     risk : {"simple_regret", "misidentification"}
         What a wrong choice loses: its gap in means, or the same whatever the gap.
     sigma : float, optional
-        Standard deviation of a reward.
+        Standard deviation of a reward. State the spread of the rewards in one way, by `sigma`, `baseline`, `bounds` or
+        `binary`, or not at all: it is then learned from the rewards. Only `sigma` and `bounds` go together.
+    baseline : float, optional
+        For rewards of 0 or 1: their usual rate, such as 0.04.
     bounds : tuple of float, optional
         Range of possible rewards, the lower end first.
     binary : bool
-        Whether rewards are 0 or 1. Rewards are described by one of `sigma`, `bounds` and `binary`.
+        Whether rewards are 0 or 1, with a rate that nobody knows.
+    sigma_pulls : float
+        How many rewards the stated spread counts as against those that come in; `math.inf` if it is certain.
+    cap : float, optional
+        Rewards above it count as the cap, so that a few huge ones cannot decide. The rewards told stay on record.
     policy : str
         Name of a registered policy that runs live.
     storage : str or Store, optional

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_losses, breakeven_rule
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import State
@@ -61,17 +60,17 @@ class Breakeven(Policy):
 
     risk: Risk
     arms: int
-    sigma: float | None = 1.0
-    sigma_guard: bool = True
+    sigma: float | None = None
+    sigma_pulls: float = 6.0
     bound: float | None = None
+    largest_sigma: float | None = None
+    sigma_guard = True
     rule = breakeven_rule.RULE
     learns_spread = True
     breaks_even = True
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        if self.risk.loss is Loss.SIMPLE_REGRET and self.sigma is None and self.bound is None:
-            raise InvalidValueError("`bound` is required for simple regret if sigma is unknown.")
         validation.flag("sigma_guard", self.sigma_guard)
         validation.set_fields(
             self,

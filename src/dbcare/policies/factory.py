@@ -14,8 +14,9 @@ from dbcare.policies.policy import Policy
 from dbcare.policies.rule import Rule
 from dbcare.validation import show
 
-FACTS = ("risk", "arms", "sigma", "bound", "gap", "family", "max_pulls")  # parameters that a problem fills
-OVERRIDABLE = ("sigma", "bound", "max_pulls")  # facts that an option may replace
+# Parameters that a problem fills, and those of them that an option may replace.
+FACTS = ("risk", "arms", "sigma", "sigma_pulls", "largest_sigma", "bound", "gap", "family", "max_pulls")
+OVERRIDABLE = ("sigma", "sigma_pulls", "largest_sigma", "bound", "max_pulls")
 PARAMETERS = {
     "init": ("state", "tables", "tie"),
     "ask": ("state", "tables"),
@@ -58,11 +59,12 @@ def own_options(factory: Callable[..., Any]) -> list[str]:
 def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: Mapping[str, Any]) -> Policy:
     """Call a factory with the facts and options it takes, and check what it returns.
 
-    `facts` has a method `known` (`PolicyFacts`). Where a policy takes a budget, `budget_per_arm` may be given instead.
+    `facts` has a method `known` (`PolicyFacts`); a factory that takes `sigma_pulls` learns the spread, and is given the
+    likely sigma. Where a policy takes a budget, `budget_per_arm` may be given instead.
     """
     taken = find_parameters(factory)
     refuse_unknown(f"Options of {name}", options, own_options(factory))
-    known = facts.known()
+    known = facts.known(learns="sigma_pulls" in taken)
     arguments = {option: value for option, value in known.items() if option in taken} | dict(options)
     if "budget_per_arm" in arguments:
         if "budget" in arguments:

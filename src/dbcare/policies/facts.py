@@ -8,6 +8,7 @@ from typing import Any
 from dbcare.bandit import Bandit
 from dbcare.rewards import Bernoulli
 from dbcare.risk import Risk
+from dbcare.spread import Spread
 
 MAX_CAP_PULLS = 1e15
 
@@ -16,13 +17,14 @@ MAX_CAP_PULLS = 1e15
 class PolicyFacts:
     """The risk, the number of arms, the spread of the rewards, and what else is known.
 
-    `bound` is the largest possible difference of two means, `gap` that between the two best arms, and `family` the
-    rewards' distribution; None where nobody knows. Only yardsticks and simulations know the gap.
+    `bound` is the largest possible difference of two means, by default the width of the rewards' range; `gap` that
+    between the two best arms, and `family` the rewards' distribution; None where nobody knows. Only yardsticks and
+    simulations know the gap.
     """
 
     risk: Risk
     arms: int
-    sigma: float | None
+    spread: Spread
     bound: float | None = None
     gap: float | None = None
     family: str | None = None
@@ -30,10 +32,11 @@ class PolicyFacts:
     @classmethod
     def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
         """Return what a simulation of `bandit` knows; `bound` defaults to the spread of its means, at least 1."""
+        binary = all(isinstance(arm, Bernoulli) for arm in bandit.arms)
         return cls(
             risk,
             len(bandit.arms),
-            bandit.sigma,
+            Spread(binary=True) if binary else Spread(sigma=bandit.sigma),
             max(bandit.spread, 1.0) if bound is None else bound,
             bandit.smallest_gap,
             "bernoulli" if isinstance(bandit.arms[0], Bernoulli) else "gaussian",
@@ -44,14 +47,20 @@ class PolicyFacts:
         """The paper's cap on fixed confidence, 10 / cost, but at least one pull per arm."""
         return max(self.arms, round(min(10.0 / min(self.risk.costs(self.arms)), MAX_CAP_PULLS)))
 
-    def known(self) -> dict[str, Any]:
-        """Return the values by parameter; an unknown sigma is passed on as None, other unknown values are left out."""
+    def known(self, *, learns: bool = False) -> dict[str, Any]:
+        """Return the values by parameter; an unknown sigma is passed on as None, other unknown values are left out.
+
+        A policy that `learns` the spread is given the likely sigma, any other one that is never too small.
+        """
         values = {
             "risk": self.risk,
             "arms": self.arms,
-            "bound": self.bound,
+            "sigma_pulls": self.spread.sigma_pulls,
+            "largest_sigma": self.spread.largest,
+            "bound": self.spread.width if self.bound is None else self.bound,
             "gap": self.gap,
             "family": self.family,
             "max_pulls": self.max_pulls,
         }
-        return {name: value for name, value in values.items() if value is not None} | {"sigma": self.sigma}
+        sigma = self.spread.guess if learns else self.spread.certain
+        return {name: value for name, value in values.items() if value is not None} | {"sigma": sigma}

@@ -50,6 +50,8 @@ class PolicyEntry:
         Whether live studies may use it: all parameters that a study cannot know must have defaults.
     planned : bool
         Whether every plan compares it.
+    closed : bool
+        Whether only stored studies may use it, not new ones.
 
     Examples
     --------
@@ -65,6 +67,7 @@ class PolicyEntry:
     look: Look = PLAIN
     live: bool = True
     planned: bool = False
+    closed: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -82,6 +85,8 @@ class PolicyEntry:
                 raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
         if validation.flag("planned", self.planned) and not validation.flag("live", self.live):
             raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
+        if validation.flag("closed", self.closed) and not self.live:
+            raise InvalidValueError(f"`closed` requires live=True, which {self.name} lacks.")
         validation.set_fields(self, label=self.label or self.name)
 
     @property
@@ -136,8 +141,8 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
 
     @property
     def live(self) -> list[str]:
-        """Names of the policies that live studies may use."""
-        return [entry.name for entry in self._entries() if entry.live]
+        """Names of the policies that new live studies may use."""
+        return [entry.name for entry in self._entries() if entry.live and not entry.closed]
 
     @property
     def planned(self) -> list[str]:
@@ -192,6 +197,8 @@ POLICIES = PolicyRegistry(
     [
         _shipped("breakeven", "policies.breakeven:Breakeven", "Breakeven", PolicyKind.OURS,
                  Look((VIOLET,), "o"), live=True, planned=True),
+        _shipped("breakeven-guarded", "policies.breakeven_guarded:BreakevenGuarded", "Breakeven with a guard",
+                 PolicyKind.OURS, Look((VIOLET,), "D", hollow=True), live=True, closed=True),
         _shipped("breakeven-racing", "policies.breakeven_racing:BreakevenRacing", "BreakevenRacing", PolicyKind.OURS,
                  Look((VIOLET,), "s", hollow=True), live=True),
         _shipped("dbcare", "policies.dbcare:DBCARE", "DBCARE", PolicyKind.PAPER,
