@@ -58,7 +58,6 @@ class Spread:
             baseline=None if self.baseline is None else validation.open_unit("baseline", self.baseline),
             bounds=_check_interval(self.bounds),
             binary=validation.flag("binary", self.binary),
-            sigma_pulls=check_sigma_pulls(self.sigma_pulls),
         )
         stated = self._ways()
         if len(stated) > 1:
@@ -66,8 +65,7 @@ class Spread:
                 f"State the spread of the rewards in one way but got {' and '.join(stated)}: sigma, baseline (the "
                 "usual rate, for rewards of 0 or 1), bounds, or binary; only sigma and bounds go together."
             )
-        if not stated and math.isinf(self.sigma_pulls):
-            raise InvalidValueError("`sigma_pulls` can only be infinite if the spread is stated but none was.")
+        validation.set_fields(self, sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=bool(stated)))
 
     def _ways(self) -> list[str]:
         """List the ways in which the spread is stated; sigma and bounds together are one."""
@@ -127,11 +125,13 @@ class Spread:
             raise InvalidRewardError(f"`{name}` must lie within the bounds {low:g} to {high:g} but got {number:g}.")
 
 
-def check_sigma_pulls(value: Any) -> float:
-    """Return how many rewards a stated sigma counts as: a positive number, or infinity."""
-    if isinstance(value, float) and value == math.inf:
-        return math.inf
-    return validation.positive("sigma_pulls", value)
+def check_sigma_pulls(value: Any, *, is_stated: bool) -> float:
+    """Return how many rewards a stated sigma counts as: a positive number, or infinity if one is stated."""
+    if not (isinstance(value, float) and value == math.inf):
+        return validation.positive("sigma_pulls", value)
+    if not is_stated:
+        raise InvalidValueError("`sigma_pulls` must be finite where no spread is stated but got inf.")
+    return math.inf
 
 
 def _check_interval(bounds: Any) -> tuple[float, float] | None:

@@ -1,27 +1,46 @@
 """Breakeven: losses against scipy, decisions against a second implementation of the formulas, and its guarantees."""
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import ndtr, stdtr  # far quicker than scipy.stats for single numbers
+from scipy.special import beta, ndtr, stdtr  # far quicker than scipy.stats for single numbers
 from scipy.stats import norm, t
 
 from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
 from dbcare.engines.draws import make_arms
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
-from dbcare.policies import breakeven_losses, breakeven_rule
+from dbcare.policies import breakeven_losses, breakeven_state
 from dbcare.policies.breakeven import MAX_SIGMA_FACTOR
+from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
+from dbcare.spread import Spread
 from dbcare.theory import student
 
 MI, SR = Risk.misidentification(1e-3), Risk.simple_regret(1e-3)
+GOLDEN = Path(__file__).parents[1] / "golden"
+KNOWN_SIGMA: dict[str, tuple[Risk, list[float], float, float | None]] = {
+    "two arms, misidentification": (Risk.misidentification(1e-3), [0.4, 0.0], 1.0, None),
+    "five arms, simple regret": (Risk.simple_regret(1e-4), [0.5, 0.4, 0.2, 0.0, -0.3], 0.7, None),
+    "eight arms, costs by arm": (
+        Risk.simple_regret([1e-4, 2e-4, 5e-4, 1e-3, 1e-4, 3e-4, 2e-4, 1e-4]),
+        [0.0, 0.1, 0.9, 0.8, 0.3, 0.2, 0.1, 0.5],
+        2.0,
+        1.5,
+    ),
+    "twenty arms, misidentification": (Risk.misidentification(2e-4), [0.02 * k for k in range(20)], 0.3, None),
+    "three binary arms": (Risk.simple_regret(1e-4), [0.3, 0.25, 0.1], 0.5, 1.0),
+}
 
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 7, 12, 29, 30, 31, 32, 60, 1000])
@@ -37,83 +56,130 @@ def test_student_losses_match_scipy(freedom: int) -> None:
 
 @pytest.mark.parametrize("risk", [MI, SR])
 def test_the_table_of_the_gaussian_loss_matches_the_loss(risk: Risk) -> None:
-    tables = Breakeven(risk, 2, sigma_guard=False).tables
+    series = Breakeven(risk, 2).tables.series
     for z in (0.0, 0.004, 0.5, 1.2345, 3.0, 8.0, 20.0):
         expected = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
-        assert breakeven_losses.from_series(tables, z) == pytest.approx(expected, rel=1e-6 if z <= 8.0 else 3e-5)
-    assert breakeven_losses.from_series(tables, 100.0) == 0.0
+        assert breakeven_losses.gaussian_loss(series, z) == pytest.approx(expected, rel=1e-6 if z <= 8.0 else 3e-5)
+    assert breakeven_losses.gaussian_loss(series, 100.0) == 0.0
+
+
+@pytest.mark.parametrize("risk", [MI, SR])
+@pytest.mark.parametrize("freedom", [3, 4, 5, 9, 30, 63, 64, 65, 70, 127, 129, 400, 10**4, 10**8])
+def test_the_table_of_the_student_losses_matches_the_losses(risk: Risk, freedom: int) -> None:
+    """Over all that matters: at z = 6 a loss is 1e-10. The tail as such is scipy's."""
+    tables = Breakeven(risk, 2).tables
+    for z in (0.0, 0.01, 0.3, 1.0, 1.7, 2.5, 3.99, 4.5, 6.0):
+        x = math.sqrt(freedom * math.expm1(z * z / (freedom - 0.5)))
+        tail = t.sf(x, freedom)
+        expected = tail if risk is MI else (freedom + x * x) / (freedom - 1) * t.pdf(x, freedom) - x * tail
+        found = breakeven_losses.student_loss(tables.series, tables.ratios, x, freedom)
+        # The subtraction above loses digits as x grows, more so with many degrees of freedom.
+        assert found == pytest.approx(expected, rel=2e-6 if z <= 4.0 else 2e-5)
 
 
 @dataclass
 class Reference:
     """A second implementation of the rule in docs/explanation/breakeven.md, with lists and scipy.
 
-    `samples`: degrees of freedom and pooled deviation at the last update of each arm's loss.
+    `losses` and `variances` are those of each arm's last update, the leader's among them.
     """
 
     policy: Breakeven
     rewards: list[list[float]] = field(default_factory=list)
-    samples: list[tuple[int, float]] = field(default_factory=list)
+    losses: dict[int, float] = field(default_factory=dict)
+    variances: dict[int, float] = field(default_factory=dict)
     leader: int = -1
-    doubted: bool = False
+    pool: tuple[float, float] = (0.0, 0.0)  # variance and degrees of freedom
 
     def __post_init__(self) -> None:
         self.rewards = [[] for _ in range(self.policy.arms)]
-        self.samples = [(0, 0.0)] * self.policy.arms
         self.costs = self.policy.risk.costs(self.policy.arms)
-        self.doubted = self.policy.sigma is None
+        self.is_error = self.policy.risk.loss is Loss.MISIDENTIFICATION
 
     @property
     def spent(self) -> float:
         return math.fsum(cost * len(own) for cost, own in zip(self.costs, self.rewards, strict=True))
 
+    @property
+    def scale_is_unknown(self) -> bool:
+        return self.policy.sigma is None and self.pool[0] == 0.0
+
     def tell(self, arm: int, reward: float) -> None:
         self.rewards[arm].append(reward)
-        if min(map(len, self.rewards)) > 0:
-            leader = int(np.argmax([np.mean(own) for own in self.rewards]))
-            scale_unknown = not any(deviation for _, deviation in self.samples)
-            everything = self.leader == arm or leader != self.leader or scale_unknown
-            self.weigh(range(self.policy.arms) if everything else [arm])
-            self.leader = leader
+        if min(map(len, self.rewards)) == 0:
+            return
+        means = [float(np.mean(own)) for own in self.rewards]
+        leader = int(np.argmax(means))
+        if arm == self.leader or leader != self.leader or self.scale_is_unknown:
+            arms = list(range(self.policy.arms))
+        else:
+            arms = [arm]
+        self.leader = leader
+        self.weigh(arms)
+        if max(self.losses.values()) <= self.spent:
+            self.weigh(range(self.policy.arms))
+
+    def squares(self, arm: int) -> float:
+        return float(np.var(self.rewards[arm])) * len(self.rewards[arm])
+
+    def pooled(self) -> tuple[float, float]:
+        counts = [len(own) for own in self.rewards]
+        within = sum(self.squares(arm) for arm in range(self.policy.arms))
+        inside = sum(counts) - self.policy.arms
+        if self.policy.sigma is not None:
+            freedom = self.policy.sigma_pulls + inside
+            return (self.policy.sigma_pulls * self.policy.sigma**2 + within) / freedom, freedom
+        everything = [reward for own in self.rewards for reward in own]
+        choices = [(sum(counts) - 1, float(np.var(everything)) * sum(counts)), (inside, within)]
+        usable = [(freedom, squares) for freedom, squares in choices if freedom > 2 and squares > 0.0]
+        freedom, squares = min(usable, key=lambda choice: choice[1] / (choice[0] - 2), default=(1, 0.0))
+        return squares / freedom, freedom
+
+    def variance(self, arm: int) -> tuple[float, float, bool]:
+        """Return the variance of an arm, its degrees of freedom, and whether it is the pool's."""
+        limit = self.policy.believed_sigma**2
+        pool, freedom = min(self.pool[0], limit), self.pool[1]
+        stated = 0.0 if self.policy.sigma is None else self.policy.sigma**2
+        pulls = len(self.rewards[arm])
+        if pulls == 1:
+            return (stated, self.policy.sigma_pulls, False) if stated > pool else (pool, freedom, True)
+        weight = min(self.policy.sigma_pulls / 3.0, freedom)
+        own = min((weight * max(pool, stated) + self.squares(arm)) / (weight + pulls - 1), limit)
+        return (own, weight + pulls - 1, False) if own > pool else (pool, freedom, True)
 
     def weigh(self, arms: Iterable[int]) -> None:
-        rewards = [reward for own in self.rewards for reward in own]
-        within = sum(float(np.var(own)) * len(own) for own in self.rewards)
-        choices = [(len(rewards) - 1, float(np.var(rewards)) * len(rewards)), (len(rewards) - self.policy.arms, within)]
-        usable = [(freedom, squares) for freedom, squares in choices if freedom > 2 and squares > 0.0]
-        freedom, squares = min(usable, key=lambda choice: choice[1] / (choice[0] - 2), default=(0, 0.0))
+        known, largest = math.isinf(self.policy.sigma_pulls), self.policy.largest_loss
+        if known:
+            assert self.policy.sigma is not None
+            estimates = dict.fromkeys(range(self.policy.arms), (self.policy.sigma**2, math.inf, True))
+        else:
+            self.pool = self.pooled()
+            estimates = {arm: self.variance(arm) for arm in {*arms, self.leader}}
+        self.variances |= {arm: variance for arm, (variance, _, _) in estimates.items()}
+        best, best_freedom, best_is_shared = estimates[self.leader]
         for arm in arms:
-            self.samples[arm] = (freedom, math.sqrt(squares / freedom)) if self.doubted and freedom else (0, 0.0)
-
-    @property
-    def losses(self) -> dict[int, float]:
-        counts, means = [len(own) for own in self.rewards], [float(np.mean(own)) for own in self.rewards]
-        losses = {}
-        for arm, (freedom, deviation) in enumerate(self.samples):
-            if arm == self.leader:
-                continue
-            gap, spread = means[self.leader] - means[arm], math.sqrt(1.0 / counts[arm] + 1.0 / counts[self.leader])
-            loss = 0.0
-            if self.policy.sigma is not None:
-                z = gap / (self.policy.sigma * spread)
-                tail, density = float(ndtr(-z)), math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
-                loss = tail if self.is_error else self.policy.sigma * spread * (density - z * tail)
-            elif deviation == 0.0:
+            variance, freedom, is_shared = estimates[arm]
+            a, b = variance / len(self.rewards[arm]), best / len(self.rewards[self.leader])
+            error = math.sqrt(a + b)
+            gap = float(np.mean(self.rewards[self.leader]) - np.mean(self.rewards[arm]))
+            if self.scale_is_unknown:
                 loss = math.inf
-            if deviation > 0.0:
-                x = gap / (deviation * spread)
-                tail = float(stdtr(freedom, -x))
-                if self.is_error:
-                    loss = max(loss, tail)
-                else:
-                    excess = (freedom + x * x) / (freedom - 1.0) * t.pdf(x, freedom) - x * tail
-                    loss = max(loss, deviation * spread * excess)
-            losses[arm] = min(loss, 0.5 if self.is_error else self.policy.largest_loss)
-        return losses
-
-    @property
-    def is_error(self) -> bool:
-        return self.policy.risk.loss is Loss.MISIDENTIFICATION
+            elif known:
+                tail = float(ndtr(-gap / error))
+                loss = (
+                    tail
+                    if self.is_error
+                    else error * math.exp(-0.5 * (gap / error) ** 2) / math.sqrt(2.0 * math.pi) - gap * tail
+                )
+            else:
+                welch = (a + b) ** 2 / (a**2 / freedom + b**2 / best_freedom)
+                nu = max(3, math.floor(self.pool[1] if is_shared and best_is_shared else welch))
+                x = gap / error
+                tail = float(stdtr(nu, -x))
+                density = (1.0 + x * x / nu) ** (-(nu + 1) / 2) / (math.sqrt(nu) * beta(0.5, nu / 2))
+                loss = tail if self.is_error else error * ((nu + x * x) / (nu - 1) * density - x * tail)
+            self.losses[arm] = 0.0 if arm == self.leader else min(loss, largest)
+        self.losses[self.leader] = 0.0
 
     def ask(self) -> int | None:
         """Return the arm to pull, or None; means must not tie."""
@@ -121,43 +187,74 @@ class Reference:
         if 0 in counts:
             return counts.index(0)
         if max(self.losses.values()) <= self.spent:
-            if not self.policy.sigma_guard and self.policy.sigma is not None:
-                return None
-            self.doubted = True
-            self.weigh(range(self.policy.arms))
-            if max(self.losses.values()) <= self.spent and sum(counts) >= 4:
-                return None
-        losses, lead = self.losses, counts[self.leader]
+            return None
+        if self.scale_is_unknown:
+            return counts.index(min(counts))
+        a = {arm: self.variances[arm] / counts[arm] for arm in range(self.policy.arms)}
+        best = a[self.leader]
         scores = {
-            arm: loss * lead / (counts[arm] * (counts[arm] + lead) * self.costs[arm]) for arm, loss in losses.items()
+            arm: self.losses[arm] * a[arm] / ((a[arm] + best) * counts[arm] * self.costs[arm])
+            for arm in a
+            if arm != self.leader
         }
-        removed = sum(loss * counts[arm] / (lead * (counts[arm] + lead)) for arm, loss in losses.items())
-        scores[self.leader] = removed / self.costs[self.leader]
+        removed = sum(self.losses[arm] * best / (a[arm] + best) for arm in scores)
+        scores[self.leader] = removed / (counts[self.leader] * self.costs[self.leader])
         return max(scores, key=scores.__getitem__)
+
+
+STATEMENTS: dict[str, tuple[Spread, float]] = {
+    "right": (Spread(sigma=1.0), 1.0),
+    "too small": (Spread(sigma=0.4), 1.0),
+    "too large, few pulls": (Spread(sigma=2.0, sigma_pulls=2.5), 1.0),
+    "known": (Spread(sigma=1.0, sigma_pulls=math.inf), 1.0),
+    "learned": (Spread(), 1.0),
+    "range": (Spread(bounds=(-0.2, 0.6)), 1.0),  # rewards are outside: the limit on the variance takes effect
+    "range and sigma": (Spread(sigma=0.5, bounds=(-10.0, 10.0)), 1.0),
+    "rate": (Spread(baseline=0.04), 0.2),
+    "rate unknown": (Spread(binary=True), 0.3),
+}
 
 
 @pytest.mark.parametrize("loss", list(Loss))
 @pytest.mark.parametrize("costs", [1e-3, (1e-3, 4e-3, 5e-4, 1e-3, 2e-3)])
-@pytest.mark.parametrize(("sigma", "guard"), [(1.0, False), (1.0, True), (0.4, True), (None, True)])
-def test_decisions_follow_the_formulas(
-    loss: Loss, costs: float | tuple[float, ...], sigma: float | None, guard: bool
-) -> None:
-    """Pull by pull, on Gaussian rewards, which do not tie; K = 5."""
-    policy = Breakeven(Risk(loss, costs), 5, sigma, sigma_guard=guard, bound=3.0)
-    for seed in range(6):
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_decisions_follow_the_formulas(loss: Loss, costs: float | tuple[float, ...], statement: str) -> None:
+    """Pull by pull, for all ways to state the spread; K = 5. Rewards are Gaussian, so that means do not tie.
+
+    Their deviations differ by arm, so that some arms use the pooled variance and others their own.
+    """
+    spread, deviation = STATEMENTS[statement]
+    policy = POLICIES["breakeven"].build(PolicyFacts(Risk(loss, costs), 5, spread))
+    assert isinstance(policy, Breakeven)
+    for seed in range(3):
         generator = np.random.default_rng(seed)
-        means = generator.uniform(0.0, 1.0, 5)
+        means = deviation * generator.uniform(0.0, 1.0, 5)
+        deviations = deviation * np.array([1.0, 1.0, 0.5, 1.0, 2.0])
         run, second = policy.start(seed=seed), Reference(policy)
         while (arm := second.ask()) is not None:
-            if sigma is None and not second.samples[0][1]:
-                arm = run.ask()  # while the scale is unknown, all losses tie
-                assert arm is not None
             assert run.ask() == arm
-            reward = generator.normal(means[arm], 1.0)
+            reward = generator.normal(means[arm], deviations[arm])
             run.tell(reward)
             second.tell(arm, reward)
         assert run.ask() is None
         assert run.pulls == sum(map(len, second.rewards))
+
+
+def test_with_a_known_sigma_it_decides_as_before_it_learned() -> None:
+    """The arms pulled by the rule without a guard, as it was before `sigma_pulls`, written down at that time."""
+    for name, runs in json.loads((GOLDEN / "known_sigma_decisions.json").read_text()).items():
+        risk, means, sigma, bound = KNOWN_SIGMA[name]
+        for seed, (pulls, recommended, digest) in enumerate(runs):
+            generator = np.random.default_rng(seed)
+            run = Breakeven(risk, len(means), sigma, math.inf, bound).start(seed=seed)
+            pulled = []
+            while (arm := run.ask()) is not None:
+                pulled.append(arm)
+                is_binary = "binary" in name
+                noise = generator.random() if is_binary else generator.standard_normal()
+                run.tell(float(noise < means[arm]) if is_binary else means[arm] + sigma * noise)
+            assert (len(pulled), run.recommendation()) == (pulls, recommended), (name, seed)
+            assert hashlib.sha256(bytes(pulled)).hexdigest()[:16] == digest, (name, seed)
 
 
 def test_by_hand() -> None:
@@ -166,7 +263,7 @@ def test_by_hand() -> None:
     After 3.0 and 0.0: z = 3/sqrt(2) = 2.1213, Q = 0.01695 <= 0.02 spent: stop. With 2.8: Q(1.9799) = 0.02386 > 0.02.
     Then the arms alternate: after one more pull of either, z uses 1/2 + 1.
     """
-    policy = Breakeven(Risk.misidentification(0.01), 2, sigma_guard=False)
+    policy = Breakeven(Risk.misidentification(0.01), 2, sigma=1.0, sigma_pulls=math.inf)
     run = policy.start(seed=1)
     run.tell(3.0, arm=0)
     run.tell(0.0, arm=1)
@@ -188,29 +285,23 @@ def test_by_hand() -> None:
     assert run.ask() is None
 
 
-def test_the_guard_waits_for_four_rewards_and_uses_their_spread() -> None:
-    """K = 2, sigma understated by 5: Gaussian losses vanish at once, but the rewards' deviation keeps the run going.
+def test_one_noisy_arm_is_not_believed_to_vary_as_little_as_the_others() -> None:
+    """Arm 0 has rewards 4, 0, arm 1 has 0 and 0.2, sigma = 1 counts as 6, c = 0.001, misidentification.
 
-    Rewards 1, 3 and 0, 1 have a mean of 1.25, a sum of squared deviations of 4.75 and 3 degrees of freedom (within arms
-    it is 2.5 with only 2): deviation 1.2583, t = 1.5/1.2583 = 1.192, tail 0.1595 > 0.004 spent.
+    W = 8 + 0.02 with N - K = 2: p = 14.02/8 = 1.7525. Arm 0: (2 * 1.7525 + 8)/3 = 3.835; arm 1: (3.505 + 0.02)/3 < p.
+    t = 1.9/sqrt(3.835/2 + 1.7525/2) = 1.1367. Welch: 2.79375^2/(1.9175^2/3 + 0.87625^2/8) = 5.9, so 5 degrees.
     """
-    rewards = [iter((1.0, 3.0)), iter((0.0, 1.0))]
-    run = Breakeven(Risk.misidentification(0.001), 2, sigma=0.2).start(seed=1)
-    for _ in range(4):
-        arm = run.ask()
-        assert arm is not None
-        run.tell(next(rewards[arm]))
-    assert t.sf(1.5 / math.sqrt(4.75 / 3.0), 3) == pytest.approx(0.1595, abs=1e-4)
-    assert run.ask() is not None
-    assert "expected loss of 0.159" in run.why()
-    trusting = Breakeven(Risk.misidentification(0.001), 2, sigma=0.2, sigma_guard=False).start(seed=1)
-    trusting.tell(1.0)
-    trusting.tell(0.0)
-    assert trusting.ask() is None
+    run = Breakeven(Risk.misidentification(0.001), 2, sigma=1.0).start(seed=1)
+    policy = run.policy
+    for arm, reward in ((0, 4.0), (1, 0.0), (0, 0.0), (1, 0.2)):
+        policy.rule.tell(run.state, policy.tables, arm, reward)
+    losses = policy.expected_losses(run.state)
+    assert losses is not None
+    assert losses[1] == pytest.approx(t.sf(1.1367, 5), rel=1e-3)
 
 
 def test_amounts_are_in_money_if_there_is_a_price() -> None:
-    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 2, sigma=0.5, sigma_guard=False).start()
+    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 2, sigma=0.5, sigma_pulls=math.inf).start()
     while (arm := run.ask()) is not None:
         run.tell(0.2 if arm else 0.0)
     assert f"and {0.4 * run.pulls:,.2f} has been spent" in run.why()
@@ -218,27 +309,27 @@ def test_amounts_are_in_money_if_there_is_a_price() -> None:
 
 def test_pending_pulls_count_as_made() -> None:
     """Three workers at once get three arms; then scores include the pending pulls, losses do not."""
-    policy = Breakeven(Risk.misidentification(1e-3), 3, sigma_guard=False)
+    policy = Breakeven(Risk.misidentification(1e-3), 3, sigma=1.0, sigma_pulls=math.inf)
     run = policy.start(seed=1)
     asked = []
     for _ in range(6):
         arm = run.ask()
         assert arm is not None
         asked.append(arm)
-        breakeven_rule.send(run.state, policy.tables, arm)
+        breakeven_state.send(run.state, policy.tables, arm)
     assert asked == [0, 1, 2, 0, 1, 2]
     for arm in range(3):
         policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
     assert run.ask() == 2  # two pulls of each arm are made; another of the leader helps against both rivals
-    breakeven_rule.send(run.state, policy.tables, 2)
+    breakeven_state.send(run.state, policy.tables, 2)
     assert run.ask() == 1  # now the strongest rival
-    loss = breakeven_rule.section(policy.tables, breakeven_rule.LOSS)
+    loss = breakeven_state.section(policy.tables, breakeven_state.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
 
 
 def test_rewards_may_arrive_in_any_order() -> None:
     """In a live study an arm may have two rewards before another has any."""
-    policy = Breakeven(SR, 3, sigma_guard=False)
+    policy = Breakeven(SR, 3, sigma=1.0, sigma_pulls=math.inf)
     run = policy.start(seed=1)
     for arm, reward in ((2, 0.5), (2, 0.7), (0, 0.1)):
         policy.rule.tell(run.state, policy.tables, arm, reward)
@@ -246,20 +337,20 @@ def test_rewards_may_arrive_in_any_order() -> None:
         assert run.recommendation() == 2
     assert run.ask() == 1
     policy.rule.tell(run.state, policy.tables, 1, 0.65)
-    assert int(run.state[breakeven_rule.LEADER]) == 1
-    assert run.state[breakeven_rule.WITHIN] == pytest.approx(0.02)
+    assert int(run.state[breakeven_state.LEADER]) == 1
+    assert run.state[breakeven_state.WITHIN] == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 4.0, 1e6])
 def test_the_scale_of_rewards_does_not_matter(factor: float) -> None:
     """Rewards, sigma and bound times a factor, and value divided by it, give the same decisions (simple regret)."""
-    for guard, sigma in ((True, 0.7), (False, 0.7), (True, None)):
-        plain = Breakeven(Risk.simple_regret(price=0.5, value=500.0), 4, sigma, sigma_guard=guard, bound=2.0)
+    for pulls, sigma in ((6.0, 0.7), (math.inf, 0.7), (6.0, None)):
+        plain = Breakeven(Risk.simple_regret(price=0.5, value=500.0), 4, sigma, pulls, bound=2.0)
         scaled = Breakeven(
             Risk.simple_regret(price=0.5, value=500.0 / factor),
             4,
             None if sigma is None else sigma * factor,
-            sigma_guard=guard,
+            pulls,
             bound=2.0 * factor,
         )
         assert plain.max_spend * factor == pytest.approx(scaled.max_spend, rel=1e-9)
@@ -313,10 +404,17 @@ def test_equal_costs_per_arm_are_like_one_cost() -> None:
 
 
 CHEAP = [
-    Breakeven(Risk(loss, costs), 4, sigma, sigma_guard=guard, bound=bound)
+    Breakeven(Risk(loss, costs), 4, sigma, pulls, bound, largest)
     for loss in Loss
     for costs in (1e-4, (1e-4, 1e-3, 2e-4, 1e-4))
-    for sigma, guard, bound in ((1.0, False, None), (1.0, True, None), (0.1, True, 5.0), (None, True, 0.3))
+    for sigma, pulls, bound, largest in (
+        (1.0, math.inf, None, None),
+        (1.0, 6.0, None, None),
+        (0.1, 6.0, 5.0, None),
+        (0.1, 0.5, None, 0.4),
+        (None, 6.0, 0.3, None),
+        (None, 6.0, None, 0.1),
+    )
 ]
 
 
@@ -341,9 +439,13 @@ def test_the_spend_never_exceeds_its_bound(policy: Breakeven) -> None:
 
 def test_the_bound_for_simple_regret_shrinks_with_the_cost() -> None:
     """It is of the order of (sigma^2 c)^(1/3), not of sigma: if pulls cost 1/1000, it is a tenth."""
-    expensive, cheap = (Breakeven(Risk.simple_regret(cost), 2, sigma_guard=False).max_spend for cost in (1e-5, 1e-8))
+    expensive, cheap = (
+        Breakeven(Risk.simple_regret(cost), 2, sigma=1.0, sigma_pulls=math.inf).max_spend for cost in (1e-5, 1e-8)
+    )
     assert cheap == pytest.approx(expensive / 10.0, rel=0.02)
-    assert Breakeven(Risk.misidentification(1e-8), 2, sigma_guard=False).max_spend == pytest.approx(0.5, rel=1e-6)
+    assert Breakeven(Risk.misidentification(1e-8), 2, sigma=1.0, sigma_pulls=math.inf).max_spend == pytest.approx(
+        0.5, rel=1e-6
+    )
 
 
 def test_it_guesses_if_one_pull_of_each_arm_costs_as_much_as_a_guess_loses() -> None:
@@ -400,9 +502,11 @@ BAD = [
     (lambda: Breakeven(SR, 1), "`arms` must be at least 2 but got 1."),
     (lambda: Breakeven(SR, 2, sigma=0.0), "`sigma` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must be at least 1e-50 but got 1e-101."),
-    (lambda: Breakeven(SR, 2, sigma=None), "`bound` is required for simple regret if sigma is unknown."),
+    (lambda: Breakeven(SR, 2, 1.0, 0.0), "`sigma_pulls` must be positive but got 0.0."),
+    (lambda: Breakeven(SR, 2, 1.0, math.nan), "`sigma_pulls` must be finite but got nan."),
+    (lambda: Breakeven(SR, 2, None, math.inf), "`sigma_pulls` must be finite where no spread is stated but got inf."),
+    (lambda: Breakeven(SR, 2, largest_sigma=0.0), "`largest_sigma` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
-    (lambda: Breakeven(SR, 2, sigma_guard=1), "`sigma_guard` must be True or False but got 1."),  # type: ignore[arg-type]
     (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry per arm (3) but got 2."),
     (lambda: DBCARE(SR, 2, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
     (lambda: Racing(2, 0.1, sigma=None), "`sigma` is required here; Breakeven accepts None."),  # type: ignore[arg-type]
@@ -418,9 +522,16 @@ def test_bad_input(make: object, message: str) -> None:
 
 
 def test_the_largest_loss_is_that_of_equal_means() -> None:
-    """sigma sqrt(2) Psi(0) = sigma / sqrt(pi); with the guard, MAX_SIGMA_FACTOR sigma sqrt(2) E[max(T_3, 0)]."""
-    assert Breakeven(SR, 2, 3.0, sigma_guard=False).largest_loss == pytest.approx(3.0 / math.sqrt(math.pi), rel=1e-12)
+    """sigma sqrt(2) Psi(0) = sigma / sqrt(pi); of a guess, that of 10 sigma and the widest Student-t law.
+
+    Learned without a range, it has no limit: until rewards vary, nothing says how much can be lost.
+    """
+    assert Breakeven(SR, 2, 3.0, math.inf).largest_loss == pytest.approx(3.0 / math.sqrt(math.pi), rel=1e-12)
     excess, _ = quad(lambda u: float(t.sf(u, 3)), 0.0, math.inf)
     assert Breakeven(SR, 2, 3.0).largest_loss == pytest.approx(
         MAX_SIGMA_FACTOR * 3.0 * math.sqrt(2.0) * excess, rel=1e-9
     )
+    learned = Breakeven(SR, 2)
+    assert math.isinf(learned.largest_loss)
+    assert math.isinf(learned.max_spend)
+    assert learned.max_pulls == 2**62

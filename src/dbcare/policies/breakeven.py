@@ -8,34 +8,39 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.policies import breakeven_losses, breakeven_rule
-from dbcare.policies.policy import Policy
-from dbcare.policies.rule import State
-from dbcare.policies.wording import DEFAULT_WORDING, Wording
+from dbcare.policies.breakeven_promise import BreakevenPolicy
+from dbcare.policies.breakeven_spread import BreakevenTables
+from dbcare.policies.breakeven_state import state_size
 from dbcare.risk import Loss, Risk, check_risk
+from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
 from dbcare.theory import normal
 
-MAX_PULLS = 2.0**62  # fits into a counter
-MAX_SIGMA_FACTOR = 10.0  # the guard never corrects sigma by more than this
+MAX_SIGMA_FACTOR = 10.0  # a stated sigma is never corrected upward by more than this
+OWN_SHARE = 1.0 / 3.0  # of `sigma_pulls`: the weight of what arms share in the variance of one arm
+MOST_STUDENT_EXCESS = math.sqrt(3.0) / math.pi  # E[max(T, 0)] with 3 degrees of freedom; it falls with their number
 
 
 @dataclass(frozen=True)
-class Breakeven(Policy):
-    """Our own policy for practitioners: adaptive, with a cost per arm and a guard against a wrong sigma.
+class Breakeven(BreakevenPolicy):
+    """Our own policy for practitioners: adaptive, with a cost per arm, and a sigma that is only a guess.
 
-    With n_k pulls and mean m_k of arm k, leader L, se_k = sigma sqrt(1/n_k + 1/n_L) and z_k = (m_L - m_k)/se_k, the
-    expected loss of choosing L where k may be better is l_k = Q(z_k) for misidentification and se_k Psi(z_k) for
-    simple regret, under a flat prior (`theory.normal`). Pull every arm once; then, until the largest l_k is no more
-    than all that has been spent, pull the arm whose next pull removes the largest loss-weighted share of comparison
-    variance per unit of cost:
+    With n_k pulls, mean m_k and estimated variance v_k of arm k, leader L, se_k^2 = v_k/n_k + v_L/n_L and
+    t_k = (m_L - m_k)/se_k, the expected loss of choosing L where k may be better is l_k = P(T > t_k) for
+    misidentification and se_k E[max(T - t_k, 0)] for simple regret, with a Student-t variable T. Pull every arm once;
+    then, until the largest l_k is no more than all that has been spent, pull the arm whose next pull removes the
+    largest loss-weighted share of comparison variance per unit of cost. With a_k = v_k/n_k:
 
-        rival k    l_k n_L / (n_k (n_k + n_L) c_k)
-        leader L   sum over k of l_k n_k / (n_L (n_k + n_L)) / c_L
+        rival k    l_k a_k / ((a_k + a_L) n_k c_k)
+        leader L   sum over k of l_k a_L / (a_k + a_L) / (n_L c_L)
 
     If one pull of each arm costs as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
 
-    `sigma_guard`: before it stops, l_k becomes the larger of the above and the Student-t loss at the standard
-    deviation of the rewards, which takes at least four rewards. `sigma=None`: the Student-t loss alone. `bound`, the
-    largest possible difference of two means, caps the losses of simple regret; it is required without sigma.
+    The stated sigma counts as nu0 = `sigma_pulls` rewards. With SS_k the sum of squares within arm k, W their sum, and
+    N pulls of K arms in all, the arms' common variance is p = (nu0 sigma^2 + W)/(nu0 + N - K), and v_k is the larger of
+    p and (nu1 max(p, sigma^2) + SS_k)/(nu1 + n_k - 1), nu1 = nu0/3: an arm may vary more than the others, and is not
+    believed to vary less. Two arms that both use p have its nu0 + N - K degrees of freedom, others Welch's, at least 3.
+    With `sigma_pulls=math.inf`, sigma is known: v_k = sigma^2, and T is Gaussian. With `sigma=None` it is learned: nu0
+    is 0, and p is the variance of the rewards alone; until that is known, arms are pulled equally often.
 
     Parameters
     ----------
@@ -43,143 +48,92 @@ class Breakeven(Policy):
         What a pull costs and what a wrong choice loses; costs may differ by arm.
     arms : int
         Number of arms.
-    sigma : float or None
-        Standard deviation of a reward; None to learn it from the rewards.
-    sigma_guard : bool
-        Whether to check sigma against the rewards before stopping.
+    sigma : float, optional
+        Standard deviation of a reward. Default: learned from the rewards.
+    sigma_pulls : float
+        How many rewards the stated sigma counts as; `math.inf` if it is certain.
     bound : float, optional
-        The largest possible difference of two means.
+        The largest possible difference of two means, if there is one.
+    largest_sigma : float, optional
+        The largest possible standard deviation: half the range of the rewards, if they have one.
 
     Examples
     --------
     >>> from dbcare import Breakeven, Risk
-    >>> policy = Breakeven(Risk.simple_regret(price=0.40, value=4_000), arms=3, sigma=0.5)
+    >>> policy = Breakeven(Risk.simple_regret(price=0.40, value=4_000), arms=3, sigma=0.5, largest_sigma=1.0)
     >>> round(policy.max_spend, 2), policy.max_pulls
-    (0.4, 3953)
+    (0.2, 2014)
     """
 
     risk: Risk
     arms: int
     sigma: float | None = None
-    sigma_pulls: float = 6.0
+    sigma_pulls: float = DEFAULT_SIGMA_PULLS
     bound: float | None = None
     largest_sigma: float | None = None
-    sigma_guard = True
     rule = breakeven_rule.RULE
-    learns_spread = True
-    breaks_even = True
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.flag("sigma_guard", self.sigma_guard)
         validation.set_fields(
             self,
             arms=validation.arms(self.arms),
             sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=self.sigma is not None),
             bound=None if self.bound is None else validation.positive("bound", self.bound),
+            largest_sigma=None
+            if self.largest_sigma is None
+            else validation.positive("largest_sigma", self.largest_sigma),
         )
         self.risk.costs(self.arms)
 
     @property
     def state_size(self) -> int:
-        return breakeven_rule.state_size(self.arms)
+        return state_size(self.arms, breakeven_rule.SECTIONS)
 
     @property
-    def largest_spread(self) -> float:
-        return math.inf if self.bound is None or self.risk.loss is Loss.MISIDENTIFICATION else self.bound
+    def is_known(self) -> bool:
+        """Whether the stated sigma is taken as certain."""
+        return math.isinf(self.sigma_pulls)
 
     @property
-    def _scale(self) -> float:
-        """A in l_k <= A sqrt(1/n_k + 1/n_L): the loss at equal means and the largest deviation the guard accepts."""
-        if self.sigma is None:
-            return math.inf
-        # E[max(T, 0)] falls with the degrees of freedom, from sqrt(3)/pi at 3.
-        return self.sigma * (MAX_SIGMA_FACTOR * math.sqrt(3.0) / math.pi if self.sigma_guard else normal.PSI_AT_0)
+    def learns_spread(self) -> bool:
+        return not self.is_known
 
     @property
-    def largest_loss(self) -> float:
-        """Upper bound on every l_k."""
-        if self.risk.loss is Loss.MISIDENTIFICATION:
-            return 0.5
-        return min(math.sqrt(2.0) * self._scale, math.inf if self.bound is None else self.bound)
+    def believed_sigma(self) -> float:
+        """The largest standard deviation that the rule believes: `largest_sigma`, or 10 times the stated sigma.
 
-    @property
-    def guesses(self) -> bool:
-        """Whether one pull of each arm costs at least as much as a guess can lose."""
-        at_stake = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else self.bound
-        return at_stake is not None and sum(self.risk.costs(self.arms)) >= (1.0 - 1.0 / self.arms) * at_stake
-
-    @property
-    def max_spend(self) -> float:
-        """Upper bound on a run's spend, in units of the loss.
-
-        A run stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A
-        from `_scale`, it spends at most max(3/2 sum c_k, (27 D/4)^(1/3) + 3 max c_k) + max c_k, where
-        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md).
+        For misidentification, whose losses are at most 1/2 anyway, only a `largest_sigma` limits it.
         """
-        if self.guesses:
-            return 0.0
-        costs = self.risk.costs(self.arms)
-        fewest = 0 if self._doubt == breakeven_losses.TRUST else max(0, breakeven_rule.LEAST_FREEDOM + 1 - self.arms)
-        paid = max(self.largest_loss, sum(costs)) + (1 + fewest) * max(costs)
-        if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
-            return paid
-        roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
-        # (27 D/4)^(1/3), factor by factor, so that no product underflows.
-        work = math.pow(self._scale, 2.0 / 3.0) * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 9.0)
-        shrinking = math.pow(6.75 * roots, 1.0 / 3.0) * work + 3.0 * max(costs)
-        return min(paid, max(1.5 * sum(costs), shrinking) + (1 + fewest) * max(costs))
+        if self.largest_sigma is not None:
+            return max(self.largest_sigma, self.sigma or 0.0)
+        if self.sigma is None or self.risk.loss is Loss.MISIDENTIFICATION:
+            return math.inf
+        return MAX_SIGMA_FACTOR * self.sigma
 
     @property
-    def max_pulls(self) -> int:
-        """What `max_spend` buys of the cheapest arm."""
-        return math.floor(min(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12), MAX_PULLS))
-
-    @property
-    def _doubt(self) -> int:
-        if self.sigma is None:
-            return breakeven_losses.UNKNOWN
-        return breakeven_losses.GUARD if self.sigma_guard else breakeven_losses.TRUST
+    def loss_scale(self) -> float:
+        if self.is_known:
+            assert self.sigma is not None
+            return self.sigma * normal.PSI_AT_0
+        return self.believed_sigma * MOST_STUDENT_EXCESS
 
     @cached_property
-    def tables(self) -> breakeven_losses.BreakevenTables:
-        return breakeven_losses.BreakevenTables(
+    def tables(self) -> BreakevenTables:
+        regret = self.risk.loss is Loss.SIMPLE_REGRET
+        sigma = 1.0 if self.sigma is None else self.sigma
+        return BreakevenTables(
             cost=np.array(self.risk.costs(self.arms)),
-            sigma=0.0 if self.sigma is None else self.sigma,
-            precision=0.0 if self.sigma is None else 1.0 / self.sigma,
-            doubt=self._doubt,
-            counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
+            sigma=sigma,
+            precision=1.0 / sigma,
+            stated=np.full(self.arms, 0.0 if self.sigma is None else 1.0),
+            sigma_pulls=0.0 if self.sigma is None else self.sigma_pulls,
+            own_pulls=OWN_SHARE * self.sigma_pulls,
+            largest_variance=(self.believed_sigma / sigma) ** 2,
+            counts_errors=not regret,
             largest_loss=self.largest_loss,
-            largest_deviation=math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma,
             guess=self.guesses,
-            series=breakeven_losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
-        )
-
-    def expected_losses(self, state: State) -> list[float] | None:
-        if state[breakeven_rule.SEEN] < self.arms:
-            return None
-        first = breakeven_rule.section(self.tables, breakeven_rule.LOSS)
-        return [float(state[first + arm]) for arm in range(self.arms)]
-
-    def reopen(self, state: State) -> None:
-        state[breakeven_rule.STOPPED] = 0.0
-
-    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        if self.guesses:
-            everything = self.risk.money(sum(self.risk.costs(self.arms)), wording.currency)
-            return f"one {wording.noun} of each arm would cost {everything}, and a guess cannot lose more"
-        return self._balance(state, wording)
-
-    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        if state[breakeven_rule.SEEN] < self.arms:
-            return f"{int(state[breakeven_rule.SEEN])} of {self.arms} arms tried"
-        return f"{wording.arm(int(state[breakeven_rule.LEADER]))} leads; {self._balance(state, wording)}"
-
-    def _balance(self, state: State, wording: Wording) -> str:
-        rival = int(state[breakeven_rule.RIVAL])
-        loss = state[breakeven_rule.section(self.tables, breakeven_rule.LOSS) + rival]
-        spent = self.risk.money(state[breakeven_rule.SPENT], wording.currency)
-        return (
-            f"the strongest rival, {wording.arm(rival)}, has an expected loss of "
-            f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
+            series=breakeven_losses.series_of(regret),
+            ratios=breakeven_losses.ratios_of(regret),
         )

@@ -1,78 +1,46 @@
-"""Breakeven: stop once the expected loss of stopping is no more than what has been spent."""
+"""Breakeven as it was before it learned the spread: a sigma for all arms, checked against the rewards before a stop.
+
+Studies that were stored with this rule keep it; new ones use `Breakeven`.
+"""
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.policies import guarded_losses, guarded_rule
-from dbcare.policies.policy import Policy
-from dbcare.policies.rule import State
-from dbcare.policies.wording import DEFAULT_WORDING, Wording
+from dbcare.policies import breakeven_losses, guarded_losses, guarded_rule
+from dbcare.policies.breakeven import MAX_SIGMA_FACTOR, MOST_STUDENT_EXCESS
+from dbcare.policies.breakeven_promise import BreakevenPolicy
+from dbcare.policies.breakeven_state import LEAST_FREEDOM, state_size
 from dbcare.risk import Loss, Risk, check_risk
-from dbcare.theory import normal
-
-MAX_PULLS = 2.0**62  # fits into a counter
-MAX_SIGMA_FACTOR = 10.0  # the guard never corrects sigma by more than this
 
 
 @dataclass(frozen=True)
-class BreakevenGuarded(Policy):
-    """Our own policy for practitioners: adaptive, with a cost per arm and a guard against a wrong sigma.
+class BreakevenGuarded(BreakevenPolicy):
+    """The rule of studies that were stored before `sigma_pulls`.
 
-    With n_k pulls and mean m_k of arm k, leader L, se_k = sigma sqrt(1/n_k + 1/n_L) and z_k = (m_L - m_k)/se_k, the
-    expected loss of choosing L where k may be better is l_k = Q(z_k) for misidentification and se_k Psi(z_k) for
-    simple regret, under a flat prior (`theory.normal`). Pull every arm once; then, until the largest l_k is no more
-    than all that has been spent, pull the arm whose next pull removes the largest loss-weighted share of comparison
-    variance per unit of cost:
-
-        rival k    l_k n_L / (n_k (n_k + n_L) c_k)
-        leader L   sum over k of l_k n_k / (n_L (n_k + n_L)) / c_L
-
-    If one pull of each arm costs as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
-
-    `sigma_guard`: before it stops, l_k becomes the larger of the above and the Student-t loss at the standard
-    deviation of the rewards, which takes at least four rewards. `sigma=None`: the Student-t loss alone. `bound`, the
-    largest possible difference of two means, caps the losses of simple regret; it is required without sigma.
-
-    Parameters
-    ----------
-    risk : Risk
-        What a pull costs and what a wrong choice loses; costs may differ by arm.
-    arms : int
-        Number of arms.
-    sigma : float or None
-        Standard deviation of a reward; None to learn it from the rewards.
-    sigma_guard : bool
-        Whether to check sigma against the rewards before stopping.
-    bound : float, optional
-        The largest possible difference of two means.
-
-    Examples
-    --------
-    >>> from dbcare import Breakeven, Risk
-    >>> policy = Breakeven(Risk.simple_regret(price=0.40, value=4_000), arms=3, sigma=0.5)
-    >>> round(policy.max_spend, 2), policy.max_pulls
-    (0.4, 3953)
+    The losses are those of `Breakeven` with a known sigma, l_k = Q(z_k) or se_k Psi(z_k). Before a stop, and after the
+    first such check, l_k is the larger of that and the Student-t loss at the standard deviation of the rewards, one for
+    all arms, cut at 10 sigma; a run takes at least four rewards. `sigma=None`: the Student-t loss alone, which requires
+    a `bound` for simple regret.
     """
 
     risk: Risk
     arms: int
     sigma: float | None = 1.0
-    sigma_guard: bool = True
     bound: float | None = None
     rule = guarded_rule.RULE
-    learns_spread = True
-    breaks_even = True
+    learns_spread: ClassVar[bool] = True
+    least_pulls: ClassVar[int] = LEAST_FREEDOM + 1
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
         if self.risk.loss is Loss.SIMPLE_REGRET and self.sigma is None and self.bound is None:
             raise InvalidValueError("`bound` is required for simple regret if sigma is unknown.")
-        validation.flag("sigma_guard", self.sigma_guard)
         validation.set_fields(
             self,
             arms=validation.arms(self.arms),
@@ -83,64 +51,11 @@ class BreakevenGuarded(Policy):
 
     @property
     def state_size(self) -> int:
-        return guarded_rule.state_size(self.arms)
+        return state_size(self.arms, guarded_rule.SECTIONS)
 
     @property
-    def largest_spread(self) -> float:
-        return math.inf if self.bound is None or self.risk.loss is Loss.MISIDENTIFICATION else self.bound
-
-    @property
-    def _scale(self) -> float:
-        """A in l_k <= A sqrt(1/n_k + 1/n_L): the loss at equal means and the largest deviation the guard accepts."""
-        if self.sigma is None:
-            return math.inf
-        # E[max(T, 0)] falls with the degrees of freedom, from sqrt(3)/pi at 3.
-        return self.sigma * (MAX_SIGMA_FACTOR * math.sqrt(3.0) / math.pi if self.sigma_guard else normal.PSI_AT_0)
-
-    @property
-    def largest_loss(self) -> float:
-        """Upper bound on every l_k."""
-        if self.risk.loss is Loss.MISIDENTIFICATION:
-            return 0.5
-        return min(math.sqrt(2.0) * self._scale, math.inf if self.bound is None else self.bound)
-
-    @property
-    def guesses(self) -> bool:
-        """Whether one pull of each arm costs at least as much as a guess can lose."""
-        at_stake = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else self.bound
-        return at_stake is not None and sum(self.risk.costs(self.arms)) >= (1.0 - 1.0 / self.arms) * at_stake
-
-    @property
-    def max_spend(self) -> float:
-        """Upper bound on a run's spend, in units of the loss.
-
-        A run stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A
-        from `_scale`, it spends at most max(3/2 sum c_k, (27 D/4)^(1/3) + 3 max c_k) + max c_k, where
-        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md).
-        """
-        if self.guesses:
-            return 0.0
-        costs = self.risk.costs(self.arms)
-        fewest = 0 if self._doubt == guarded_losses.TRUST else max(0, guarded_rule.LEAST_FREEDOM + 1 - self.arms)
-        paid = max(self.largest_loss, sum(costs)) + (1 + fewest) * max(costs)
-        if self.risk.loss is Loss.MISIDENTIFICATION or self.sigma is None:
-            return paid
-        roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
-        # (27 D/4)^(1/3), factor by factor, so that no product underflows.
-        work = math.pow(self._scale, 2.0 / 3.0) * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 9.0)
-        shrinking = math.pow(6.75 * roots, 1.0 / 3.0) * work + 3.0 * max(costs)
-        return min(paid, max(1.5 * sum(costs), shrinking) + (1 + fewest) * max(costs))
-
-    @property
-    def max_pulls(self) -> int:
-        """What `max_spend` buys of the cheapest arm."""
-        return math.floor(min(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12), MAX_PULLS))
-
-    @property
-    def _doubt(self) -> int:
-        if self.sigma is None:
-            return guarded_losses.UNKNOWN
-        return guarded_losses.GUARD if self.sigma_guard else guarded_losses.TRUST
+    def loss_scale(self) -> float:
+        return math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma * MOST_STUDENT_EXCESS
 
     @cached_property
     def tables(self) -> guarded_losses.GuardedTables:
@@ -148,39 +63,9 @@ class BreakevenGuarded(Policy):
             cost=np.array(self.risk.costs(self.arms)),
             sigma=0.0 if self.sigma is None else self.sigma,
             precision=0.0 if self.sigma is None else 1.0 / self.sigma,
-            doubt=self._doubt,
             counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
             largest_loss=self.largest_loss,
             largest_deviation=math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma,
             guess=self.guesses,
-            series=guarded_losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
-        )
-
-    def expected_losses(self, state: State) -> list[float] | None:
-        if state[guarded_rule.SEEN] < self.arms:
-            return None
-        first = guarded_rule.section(self.tables, guarded_rule.LOSS)
-        return [float(state[first + arm]) for arm in range(self.arms)]
-
-    def reopen(self, state: State) -> None:
-        state[guarded_rule.STOPPED] = 0.0
-
-    def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        if self.guesses:
-            everything = self.risk.money(sum(self.risk.costs(self.arms)), wording.currency)
-            return f"one {wording.noun} of each arm would cost {everything}, and a guess cannot lose more"
-        return self._balance(state, wording)
-
-    def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        if state[guarded_rule.SEEN] < self.arms:
-            return f"{int(state[guarded_rule.SEEN])} of {self.arms} arms tried"
-        return f"{wording.arm(int(state[guarded_rule.LEADER]))} leads; {self._balance(state, wording)}"
-
-    def _balance(self, state: State, wording: Wording) -> str:
-        rival = int(state[guarded_rule.RIVAL])
-        loss = state[guarded_rule.section(self.tables, guarded_rule.LOSS) + rival]
-        spent = self.risk.money(state[guarded_rule.SPENT], wording.currency)
-        return (
-            f"the strongest rival, {wording.arm(rival)}, has an expected loss of "
-            f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
+            series=breakeven_losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
         )

@@ -1,43 +1,32 @@
-"""Breakeven's expected losses: Gaussian for a stated sigma, Student's t for the rewards' standard deviation.
+"""Expected losses from tables: Gaussian for a known sigma, Student's t for an estimated one.
 
-Plain arithmetic on numbers and tables, compiled together with the rule (`policies.breakeven_rule`).
+A lookup takes a fraction of the time of the special functions, and every pull of the leader needs one per arm. Plain
+arithmetic on numbers and arrays, compiled together with the rules.
 """
 
+import math
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
-from dbcare.theory.student import student_excess, student_tail
+from dbcare.theory.student import density_at_0, student_excess, student_tail
 
-TRUST, GUARD, UNKNOWN = range(3)  # how the rule treats sigma
+Floats = npt.NDArray[np.float64]
 
-GRID = 64  # points per unit of z in the table of the loss
+GRID = 64  # points per unit of z in the series of the Gaussian loss
 FARTHEST = 38.0  # beyond this z the losses underflow
-
-
-class BreakevenTables(NamedTuple):
-    """The numbers that define a Breakeven policy."""
-
-    cost: npt.NDArray[np.float64]
-    sigma: float
-    precision: float  # 1 / sigma
-    doubt: int  # TRUST, GUARD or UNKNOWN
-    counts_errors: bool  # True for misidentification, False for simple regret
-    largest_loss: float
-    largest_deviation: float  # a larger standard deviation of the rewards is cut to this
-    guess: bool  # whether to choose without any pulls
-    series: npt.NDArray[np.float64]  # of the Gaussian loss, from `series_of`
+RATIO_GRID = 16  # intervals per unit of z in the table of ratios
+RATIO_END = 7.0  # beyond this z, where losses are below 1e-10, a ratio stays as it is
+INTERVALS = int(RATIO_END * RATIO_GRID)
+LEAST, MOST = 3, 64  # degrees of freedom with ratios of their own; those of more follow from three coefficients
+MATCHED = (64.0, 128.0, 256.0)  # degrees of freedom for which the coefficients give the ratios
 
 
 @cache
-def series_of(psi: bool) -> npt.NDArray[np.float64]:
-    """Return four Taylor coefficients of Psi, or else of Q, at each point of a grid: accurate to 1e-6 up to z = 8.
-
-    A lookup takes a tenth of the time of the error function, and every pull of the leader needs one per arm.
-    """
+def series_of(psi: bool) -> Floats:
+    """Return four Taylor coefficients of Psi, or else of Q, at each point of a grid: accurate to 1e-6 up to z = 8."""
     z = np.arange(0.0, FARTHEST + 1.0 / GRID, 1.0 / GRID)
     density = PSI_AT_0 * np.exp(-0.5 * z * z)
     tail = upper_tail(z)
@@ -48,41 +37,73 @@ def series_of(psi: bool) -> npt.NDArray[np.float64]:
     return np.column_stack(series).ravel()
 
 
-class Sample(NamedTuple):
-    """A standard deviation of rewards, its degrees of freedom, and the t density at 0; all 0 if there is none yet."""
-
-    deviation: float
-    freedom: int
-    peak: float
-
-
-def loss_of(tables: BreakevenTables, sample: Sample, gap: float, root: float) -> float:
-    """Return the expected loss of choosing the leader over an arm that is `gap` behind, under a flat prior.
-
-    A standard deviation divided by `root`, (1/n_k + 1/n_L)^(-1/2), is the standard error of the gap.
-    """
-    loss = 0.0
-    if tables.doubt != UNKNOWN:
-        loss = from_series(tables, gap * root * tables.precision)
-        if not tables.counts_errors:
-            loss *= tables.sigma / root
-    elif sample.deviation == 0.0:
-        loss = tables.largest_loss  # the scale is still unknown
-    if sample.deviation > 0.0:
-        error = sample.deviation / root
-        other = student_tail(gap / error, sample.freedom)
-        if not tables.counts_errors:
-            other = error * student_excess(gap / error, sample.freedom, sample.peak, other)
-        loss = max(loss, other)
-    return float(min(loss, tables.largest_loss))
-
-
-def from_series(tables: BreakevenTables, z: float) -> float:
+def gaussian_loss(series: Floats, z: float) -> float:
     """Return Q(z) or Psi(z), depending on the series."""
     if z >= FARTHEST:
         return 0.0
     point = int(z * GRID + 0.5)
-    apart = z - point / GRID
-    first = 4 * point
-    series = tables.series
-    return float(series[first] + apart * (series[first + 1] + apart * (series[first + 2] + apart * series[first + 3])))
+    return cubic(series, 4 * point, z - point / GRID)
+
+
+@cache
+def ratios_of(psi: bool) -> Floats:
+    """Return a table of ratios of Student-t losses to Gaussian ones, from which `student_loss` interpolates.
+
+    With nu degrees of freedom, the ratio is E[max(T - t, 0)]/Psi(z), or else P(T > t)/Q(z), at
+    z = sqrt((nu - 1/2) ln(1 + t^2/nu)), and near 1. The table has four coefficients of a cubic in each interval of z,
+    for nu = LEAST to MOST; then those of a, b and c in 1 + a/nu + b/nu^2 + c/nu^3.
+    """
+    z = np.arange(-1, INTERVALS + 2) / RATIO_GRID  # a cubic needs a point more on either side
+    rows = [_cubics(_ratios(freedom, z, psi)) for freedom in range(LEAST, MOST + 1)]
+    powers = np.array([[freedom**-power for power in (1, 2, 3)] for freedom in MATCHED])
+    beyond_1 = np.array([_ratios(int(freedom), z, psi) - 1.0 for freedom in MATCHED])
+    coefficients = [_cubics(row) for row in np.linalg.solve(powers, beyond_1)]
+    return np.concatenate([np.concatenate(rows).ravel(), np.stack(coefficients, axis=1).ravel()])
+
+
+def _ratios(freedom: int, grid: Floats, psi: bool) -> Floats:
+    """Return the ratios at some z; those at z < 0 continue the function, as a cubic needs."""
+    z = np.abs(grid)
+    t = np.sqrt(freedom * np.expm1(z * z / (freedom - 0.5)))
+    tail = np.array([student_tail(each, freedom) for each in t.tolist()])
+    gaussian = expected_excess(z) if psi else upper_tail(z)
+    if not psi:
+        return np.where(grid < 0.0, (1.0 - tail) / (1.0 - gaussian), tail / gaussian)
+    peak = density_at_0(freedom)
+    pairs = zip(t.tolist(), tail.tolist(), strict=True)
+    excess = np.array([student_excess(each, freedom, peak, beyond) for each, beyond in pairs])
+    return np.where(grid < 0.0, (excess + t) / (gaussian + z), excess / gaussian)
+
+
+def _cubics(values: Floats) -> Floats:
+    """Return the coefficients of the cubic through four neighboring values, for each interval of the middle two."""
+    before, start, end, after = values[:-3], values[1:-2], values[2:-1], values[3:]
+    return np.column_stack(
+        [
+            start,
+            end - before / 3.0 - start / 2.0 - after / 6.0,
+            (before + end) / 2.0 - start,
+            (start - end) / 2.0 + (after - before) / 6.0,
+        ]
+    )
+
+
+def student_loss(series: Floats, ratios: Floats, t: float, freedom: int) -> float:
+    """Return P(T > t) or E[max(T - t, 0)] for t >= 0, depending on the tables: accurate to 1e-5 up to z = 6."""
+    z = math.sqrt((freedom - 0.5) * math.log(1.0 + t * t / freedom))
+    place = min(z, RATIO_END) * RATIO_GRID
+    interval = min(int(place), INTERVALS - 1)
+    x = place - interval
+    if freedom <= MOST:
+        ratio = cubic(ratios, 4 * (INTERVALS * (freedom - LEAST) + interval), x)
+    else:
+        first = 4 * (INTERVALS * (MOST - LEAST + 1) + 3 * interval)
+        inverse = 1.0 / freedom
+        a, b, c = cubic(ratios, first, x), cubic(ratios, first + 4, x), cubic(ratios, first + 8, x)
+        ratio = 1.0 + inverse * (a + inverse * (b + inverse * c))
+    return ratio * gaussian_loss(series, z)
+
+
+def cubic(table: Floats, first: int, x: float) -> float:
+    """Return the value at x of the cubic whose four coefficients start at `first`."""
+    return float(table[first] + x * (table[first + 1] + x * (table[first + 2] + x * table[first + 3])))

@@ -1,61 +1,49 @@
-"""Breakeven's decision rule: which arm to pull next, and when the spend reaches the largest expected loss.
+"""The decision rule of `breakeven-guarded`: one standard deviation for all arms, checked only before a stop.
 
-The notation is that of `policies.breakeven`. A pull changes one arm, so all losses change only if that arm is the
-leader or becomes it. (Losses based on the rewards' standard deviation may therefore use an earlier value; all are
-updated before a stop.) Ties between means or scores go to the arm with the higher PRIORITY, a random order drawn at
-the start of a run.
-
-State: a header, then sections of one number per arm.
+Losses that use the rewards' standard deviation may use an earlier value; all are updated before a stop.
 """
 
 import math
 
-from dbcare.policies.guarded_losses import TRUST, UNKNOWN, GuardedTables, Sample, loss_of
-from dbcare.policies.rule import STOP, Rule, State, next_tie
+from dbcare.policies.breakeven_state import (
+    COUNT,
+    DEVIATION,
+    DOUBTED,
+    LEADER,
+    LEAST_FREEDOM,
+    LOSS,
+    MADE,
+    MEAN,
+    PRICE,
+    PRIORITY,
+    PULLS,
+    ROUNDING,
+    SEEN,
+    SPENT,
+    STOPPED,
+    SUM,
+    WITHIN,
+    count_reward,
+    follow_leader,
+    largest_loss,
+    least_pulled,
+    recommend,
+    section,
+    send,
+    start,
+)
+from dbcare.policies.guarded_losses import GuardedTables, Sample, loss_of
+from dbcare.policies.rule import STOP, Rule, State
 from dbcare.theory.student import density_at_0
 
-PULLS = 0
-SPENT = 1
-LEADER = 2
-RIVAL = 3  # arm with the largest loss
-STOPPED = 4
-SEEN = 5  # arms with at least one reward
-DOUBTED = 6  # whether losses use the standard deviation of the rewards
-DEVIATION = 7  # the standard deviation at the last update of all losses, 0 if none was used
-WITHIN = 8  # sum of squared deviations from each arm's own mean
-HEADER = 9
-
-SECTIONS = 7  # one number per arm in each, in this order
-COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY = range(SECTIONS)
-# MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score.
-
-ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
-LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance
-
-
-def state_size(arms: int) -> int:
-    """Return the length of a state."""
-    return HEADER + SECTIONS * arms
-
-
-def section(tables: GuardedTables, which: int) -> int:
-    """Return the index at which a section starts."""
-    return HEADER + which * len(tables.cost)
+SECTIONS = PRIORITY + 1  # those of `policies.breakeven_state` up to this one
 
 
 def init(state: State, tables: GuardedTables, tie: int) -> None:
-    """Start a run without pulls, with a random order of the arms."""
-    for index in range(len(state)):
-        state[index] = 0.0
-    priority = section(tables, PRIORITY)
-    drawn = float(tie)
-    for arm in range(len(tables.cost)):
-        drawn = next_tie(drawn)
-        state[priority + arm] = drawn
-    if tables.doubt == UNKNOWN:
+    """Start a run; without a stated sigma, losses use the rewards' standard deviation from the start."""
+    start(state, tables, tie)
+    if tables.sigma == 0.0:
         state[DOUBTED] = 1
-    if tables.guess:
-        state[STOPPED] = 1
 
 
 def ask(state: State, tables: GuardedTables) -> int:
@@ -86,108 +74,25 @@ def ask(state: State, tables: GuardedTables) -> int:
     return chosen
 
 
-def least_pulled(state: State, tables: GuardedTables) -> int:
-    """Return the first arm with the fewest pulls made."""
-    made = section(tables, MADE)
-    chosen = 0
-    for arm in range(1, len(tables.cost)):
-        if state[made + arm] < state[made + chosen]:
-            chosen = arm
-    return chosen
-
-
-def send(state: State, tables: GuardedTables, arm: int) -> None:
-    """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived; for live studies."""
-    made = section(tables, MADE)
-    set_made(state, tables, arm, state[made + arm] + 1)
-
-
-def set_made(state: State, tables: GuardedTables, arm: int, pulls: int) -> None:
-    """Set the number of pulls made of an arm."""
-    state[section(tables, MADE) + arm] = pulls
-    state[section(tables, PRICE) + arm] = 1.0 / (pulls * tables.cost[arm])
-
-
 def tell(state: State, tables: GuardedTables, arm: int, reward: float) -> None:
     """Count a reward, update the losses, and stop if they break even."""
-    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
-    pulls = state[count + arm] + 1
-    before = state[mean + arm]
-    state[count + arm] = pulls
-    if pulls > state[section(tables, MADE) + arm]:
-        set_made(state, tables, arm, pulls)
-    state[total + arm] += reward
-    after = state[total + arm] / pulls
-    state[mean + arm] = after
-    state[PULLS] += 1
-    state[SPENT] += tables.cost[arm]
-    if pulls == 1:
-        state[SEEN] += 1
-    else:
-        state[WITHIN] += (reward - before) * (reward - after)
+    before = state[section(tables, MEAN) + arm]
+    count_reward(state, tables, arm, reward)
     if state[SEEN] < len(tables.cost):
         return
-    leader = int(state[LEADER])
-    if pulls == 1 or (arm == leader and after < before):
-        leading = 0
-        for other in range(1, len(tables.cost)):
-            if is_ahead(state, tables, other, leading):
-                leading = other
-        state[LEADER] = leading
-    elif arm != leader and is_ahead(state, tables, arm, leader):
-        state[LEADER] = arm
     scale_unknown = state[DOUBTED] and state[DEVIATION] == 0.0
-    all_change = pulls == 1 or arm == leader or state[LEADER] != leader or scale_unknown
+    all_change = follow_leader(state, tables, arm, before) or scale_unknown
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
     if largest_loss(state, tables) <= state[SPENT]:
         decide(state, tables)
 
 
-def is_ahead(state: State, tables: GuardedTables, one: int, other: int) -> bool:
-    """Return whether the mean of `one` is larger, or equal with a higher priority."""
-    mean, priority = section(tables, MEAN), section(tables, PRIORITY)
-    difference = state[mean + one] - state[mean + other]
-    return bool(difference > 0.0 or (difference == 0.0 and state[priority + one] > state[priority + other]))
-
-
-def recommend(state: State, tables: GuardedTables) -> int:
-    """Return the arm with the largest mean; arms without a reward are considered only if no arm has one."""
-    count, priority = section(tables, COUNT), section(tables, PRIORITY)
-    best = 0
-    for arm in range(1, len(tables.cost)):
-        if state[count + arm] > 0 and state[count + best] > 0:
-            ahead = is_ahead(state, tables, arm, best)
-        elif state[count + arm] == state[count + best]:
-            ahead = state[priority + arm] > state[priority + best]
-        else:
-            ahead = state[count + arm] > 0
-        if ahead:
-            best = arm
-    return best
-
-
 def decide(state: State, tables: GuardedTables) -> None:
-    """Stop, as the largest loss is no more than the spend.
-
-    If sigma is in doubt, stop only if this also holds for the latest standard deviation of the rewards.
-    """
-    if tables.doubt != TRUST:
-        state[DOUBTED] = 1
-        weigh(state, tables, 0, len(tables.cost))
-        if largest_loss(state, tables) > state[SPENT] or state[PULLS] <= LEAST_FREEDOM:
-            return
-    state[STOPPED] = 1
-
-
-def largest_loss(state: State, tables: GuardedTables) -> float:
-    """Return the largest loss, and set RIVAL to its arm; the leader's own loss is 0."""
-    loss, leader = section(tables, LOSS), int(state[LEADER])
-    rival = 1 if leader == 0 else 0
-    for arm in range(rival + 1, len(tables.cost)):
-        if state[loss + arm] > state[loss + rival] and arm != leader:
-            rival = arm
-    state[RIVAL] = rival
-    return float(state[loss + rival])
+    """Stop if the largest loss is no more than the spend for the latest standard deviation of the rewards too."""
+    state[DOUBTED] = 1
+    weigh(state, tables, 0, len(tables.cost))
+    if largest_loss(state, tables) <= state[SPENT] and state[PULLS] > LEAST_FREEDOM:
+        state[STOPPED] = 1
 
 
 def weigh(state: State, tables: GuardedTables, first: int, stop: int) -> None:

@@ -1,0 +1,124 @@
+"""Estimates of how much an arm's rewards vary: the stated sigma, what all arms share, and what the arm itself shows.
+
+Variances are in units of the stated sigma^2, of 1 where none is stated. Plain arithmetic, compiled together with the
+rule (`policies.breakeven_rule`).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.policies.breakeven_state import (
+    COUNT,
+    LEAST_FREEDOM,
+    MEAN,
+    PULLS,
+    ROUNDING,
+    SQUARES,
+    SUM,
+    WITHIN,
+    section,
+)
+from dbcare.policies.rule import State
+
+
+class BreakevenTables(NamedTuple):
+    """The numbers that define a Breakeven policy."""
+
+    cost: npt.NDArray[np.float64]
+    sigma: float  # the unit of deviations: the stated one, or 1
+    precision: float  # 1 / sigma
+    stated: npt.NDArray[np.float64]  # variance of each arm: 1, or 0 where sigma is unknown
+    sigma_pulls: float  # rewards that the stated variance counts as: infinite if known, 0 if none is stated
+    own_pulls: float  # rewards that the common variance counts as in that of a single arm
+    largest_variance: float  # larger ones are cut to this
+    counts_errors: bool  # True for misidentification, False for simple regret
+    largest_loss: float
+    guess: bool  # whether to choose without any pulls
+    series: npt.NDArray[np.float64]  # of the Gaussian loss
+    ratios: npt.NDArray[np.float64]  # of the Student-t loss to the Gaussian one
+
+
+class Variance(NamedTuple):
+    """An estimated variance with its degrees of freedom, and whether all arms share it; a variance of 0 is unknown."""
+
+    value: float
+    freedom: float
+    is_shared: bool
+
+
+def is_known(tables: BreakevenTables) -> bool:
+    """Return whether the stated variances are taken as certain."""
+    return tables.sigma_pulls == math.inf
+
+
+def pooled_variance(state: State, tables: BreakevenTables) -> Variance:
+    """Return the variance that all arms would share: (nu0 sigma^2 + W)/(nu0 + N - K).
+
+    W is the sum of squares within arms, and nu0 the weight of the stated sigma.
+    """
+    if tables.sigma_pulls == 0.0:
+        return sampled_variance(state, tables)
+    freedom = tables.sigma_pulls + state[PULLS] - len(tables.cost)
+    squares = state[WITHIN] * tables.precision * tables.precision
+    pool = (tables.sigma_pulls * tables.stated[0] + squares) / freedom
+    return Variance(min(pool, tables.largest_variance), freedom, True)
+
+
+def sampled_variance(state: State, tables: BreakevenTables) -> Variance:
+    """Return the variance of the rewards alone, where no sigma is stated.
+
+    It is computed within arms, with N - K degrees of freedom, or over all rewards, with N - 1. The latter is too large
+    if means differ, but works when many arms have been pulled only once. The one with the smaller predictive variance,
+    s^2 nu/(nu - 2), is used. Before rewards vary, it is the largest variance that is believed, if there is one.
+    """
+    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    rewards = 0.0
+    for arm in range(len(tables.cost)):
+        rewards += state[total + arm]
+    middle = rewards / state[PULLS]
+    between = 0.0
+    size = 0.0
+    for arm in range(len(tables.cost)):
+        apart = state[mean + arm] - middle
+        between += state[count + arm] * apart * apart
+        size += state[count + arm] * state[mean + arm] * state[mean + arm]
+    rounding = ROUNDING * ROUNDING * size
+    freedom = state[PULLS] - 1.0
+    squares = state[WITHIN] + between
+    inside = freedom + 1.0 - len(tables.cost)
+    if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
+        freedom = inside
+        squares = state[WITHIN]
+    if freedom < LEAST_FREEDOM or squares <= rounding:
+        return Variance(0.0 if tables.largest_variance == math.inf else tables.largest_variance, float(LEAST_FREEDOM), True)
+    return Variance(min(squares / freedom, tables.largest_variance), freedom, True)
+
+
+def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
+    """Return the variance of one arm's rewards: the larger one of the pool's and the arm's own.
+
+    The arm's own is (nu1 m + SS_k)/(nu1 + n_k - 1), where m is the larger of the pool's and the stated variance.
+    """
+    pulls = state[section(tables, COUNT) + arm]
+    least = max(pool.value, tables.stated[arm])
+    if pulls <= 1.0:
+        return Variance(least, tables.sigma_pulls, False) if least > pool.value else pool
+    weight = min(tables.own_pulls, pool.freedom)
+    squares = state[section(tables, SQUARES) + arm] * tables.precision * tables.precision
+    own = min((weight * least + squares) / (weight + pulls - 1.0), tables.largest_variance)
+    return Variance(own, weight + pulls - 1.0, False) if own > pool.value else pool
+
+
+def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> int:
+    """Return the degrees of freedom of a difference of two means, rounded down, at least LEAST_FREEDOM.
+
+    Those of the pool where both arms use it, as that is one estimate; else Welch's formula.
+    """
+    freedom = pool.freedom
+    if not (one.is_shared and other.is_shared):
+        a, b = one.value / pulls, other.value / other_pulls
+        freedom = (a + b) * (a + b) / (a * a / one.freedom + b * b / other.freedom)
+    return max(LEAST_FREEDOM, int(freedom))

@@ -1,0 +1,146 @@
+"""The state of a Breakeven run, and what every version of the rule does with it.
+
+The notation is that of `policies.breakeven`. A state is a header, then sections of one number per arm. Ties between
+means or scores go to the arm with the higher PRIORITY, a random order drawn at the start of a run. The tables have the
+arms' costs in `cost`, and `guess`.
+"""
+
+from typing import Any
+
+from dbcare.policies.rule import State, next_tie
+
+PULLS = 0
+SPENT = 1
+LEADER = 2
+RIVAL = 3  # arm with the largest loss
+STOPPED = 4
+SEEN = 5  # arms with at least one reward
+DOUBTED = 6  # whether losses use the standard deviation of the rewards (the guarded rule only)
+DEVIATION = 7  # the one that the losses use, 0 if it is still unknown
+WITHIN = 8  # sum of squared deviations from each arm's own mean
+HEADER = 9
+
+COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE = range(9)  # sections, in this order
+# MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score. The guarded
+# rule has no SQUARES, the arm's part of WITHIN, and no VARIANCE, that of a reward as it was last estimated.
+
+ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
+LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance
+
+
+def state_size(arms: int, sections: int) -> int:
+    """Return the length of a state."""
+    return HEADER + sections * arms
+
+
+def section(tables: Any, which: int) -> int:
+    """Return the index at which a section starts."""
+    return HEADER + which * len(tables.cost)
+
+
+def start(state: State, tables: Any, tie: int) -> None:
+    """Start a run without pulls, with a random order of the arms."""
+    for index in range(len(state)):
+        state[index] = 0.0
+    priority = section(tables, PRIORITY)
+    drawn = float(tie)
+    for arm in range(len(tables.cost)):
+        drawn = next_tie(drawn)
+        state[priority + arm] = drawn
+    if tables.guess:
+        state[STOPPED] = 1
+
+
+def least_pulled(state: State, tables: Any) -> int:
+    """Return the first arm with the fewest pulls made."""
+    made = section(tables, MADE)
+    chosen = 0
+    for arm in range(1, len(tables.cost)):
+        if state[made + arm] < state[made + chosen]:
+            chosen = arm
+    return chosen
+
+
+def send(state: State, tables: Any, arm: int) -> None:
+    """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived; for live studies."""
+    made = section(tables, MADE)
+    set_made(state, tables, arm, state[made + arm] + 1)
+
+
+def set_made(state: State, tables: Any, arm: int, pulls: int) -> None:
+    """Set the number of pulls made of an arm."""
+    state[section(tables, MADE) + arm] = pulls
+    state[section(tables, PRICE) + arm] = 1.0 / (pulls * tables.cost[arm])
+
+
+def count_reward(state: State, tables: Any, arm: int, reward: float) -> float:
+    """Count a reward of an arm; return by how much it adds to the sum of squares within arms."""
+    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    pulls = state[count + arm] + 1
+    before = state[mean + arm]
+    state[count + arm] = pulls
+    if pulls > state[section(tables, MADE) + arm]:
+        set_made(state, tables, arm, pulls)
+    state[total + arm] += reward
+    after = state[total + arm] / pulls
+    state[mean + arm] = after
+    state[PULLS] += 1
+    state[SPENT] += tables.cost[arm]
+    if pulls == 1:
+        state[SEEN] += 1
+        return 0.0
+    added = (reward - before) * (reward - after)
+    state[WITHIN] += added
+    return float(added)
+
+
+def follow_leader(state: State, tables: Any, arm: int, before: float) -> bool:
+    """Find the leader after a reward of `arm`, whose mean was `before`; return whether all comparisons change.
+
+    They do if the arm leads or led, or if it is the last one to be seen; a reward of any other arm changes its own.
+    """
+    mean, leader = section(tables, MEAN), int(state[LEADER])
+    first = state[section(tables, COUNT) + arm] == 1
+    if first or (arm == leader and state[mean + arm] < before):
+        leading = 0
+        for other in range(1, len(tables.cost)):
+            if is_ahead(state, tables, other, leading):
+                leading = other
+        state[LEADER] = leading
+    elif arm != leader and is_ahead(state, tables, arm, leader):
+        state[LEADER] = arm
+    return bool(first or arm == leader or state[LEADER] != leader)
+
+
+def is_ahead(state: State, tables: Any, one: int, other: int) -> bool:
+    """Return whether one arm's mean is larger, with ties broken by PRIORITY."""
+    mean, priority = section(tables, MEAN), section(tables, PRIORITY)
+    difference = state[mean + one] - state[mean + other]
+    return bool(difference > 0.0 or (difference == 0.0 and state[priority + one] > state[priority + other]))
+
+
+def recommend(state: State, tables: Any) -> int:
+    """Return the arm with the largest mean; arms without a reward are considered only if no arm has one."""
+    count, priority = section(tables, COUNT), section(tables, PRIORITY)
+    best = 0
+    for arm in range(1, len(tables.cost)):
+        if state[count + arm] > 0 and state[count + best] > 0:
+            ahead = is_ahead(state, tables, arm, best)
+        elif state[count + arm] == state[count + best]:
+            ahead = state[priority + arm] > state[priority + best]
+        else:
+            ahead = state[count + arm] > 0
+        if ahead:
+            best = arm
+    return best
+
+
+def largest_loss(state: State, tables: Any) -> float:
+    """Return the largest loss, and set RIVAL to its arm; the leader's own loss is 0."""
+    loss, leader = section(tables, LOSS), int(state[LEADER])
+    rival = 1 if leader == 0 else 0
+    for arm in range(rival + 1, len(tables.cost)):
+        if state[loss + arm] > state[loss + rival] and arm != leader:
+            rival = arm
+    state[RIVAL] = rival
+    return float(state[loss + rival])
