@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dbcare.live.study import Study as Study
     from dbcare.live.trial import Trial as Trial
     from dbcare.money import Money as Money
-    from dbcare.planner.plan import Outlook as Outlook
+    from dbcare.planner.outlook import Outlook as Outlook
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
     from dbcare.planner.setting import PlanSetting as PlanSetting
@@ -118,7 +118,7 @@ _HOME = {
     "Study": "live.study",
     "Trial": "live.trial",
     "Money": "money",
-    "Outlook": "planner.plan",
+    "Outlook": "planner.outlook",
     "Plan": "planner.plan",
     "plan": "planner.plan",
     "Breakeven": "policies.breakeven",

@@ -157,6 +157,11 @@ def _make_risk(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
         raise InvalidValueError(
             f"Pass `cost`, or both `price` and `value`, but got price={show(price)}, value={show(value)}."
         )
+    if not isinstance(value, numbers.Real | str) and isinstance(value, Iterable):
+        raise InvalidValueError(
+            f"`value` must be one number but got {show(value)}; if arms differ in value, multiply each arm's rewards "
+            "by its own value instead."
+        )
     prices = _per_pull("price", price)
     worth = validation.positive("value", value)
     cost = prices / worth if isinstance(prices, float) else tuple(one / worth for one in prices)

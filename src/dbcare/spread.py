@@ -62,8 +62,8 @@ class Spread:
         stated = self._ways()
         if len(stated) > 1:
             raise InvalidValueError(
-                f"State the spread of the rewards in one way but got {' and '.join(stated)}: sigma, baseline (the "
-                "usual rate, for rewards of 0 or 1), bounds, or binary; only sigma and bounds go together."
+                f"State the spread of the rewards in one way but got {' and '.join(stated)}; only `sigma` and `bounds` "
+                "go together."
             )
         validation.set_fields(self, sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=bool(stated)))
 
@@ -73,7 +73,7 @@ class Spread:
         if self.baseline is not None:
             ways.append(f"baseline={self.baseline:g}")
         if self.binary:
-            ways.append("binary")
+            ways.append("binary=True")
         pair = [] if self.sigma is None else [f"sigma={self.sigma:g}"]
         if self.bounds is not None and not (self.takes_binary and self.bounds == BINARY):
             pair.append(f"bounds={self.bounds[0]:g},{self.bounds[1]:g}")

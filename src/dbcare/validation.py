@@ -59,7 +59,7 @@ def positive(name: str, value: Any) -> float:
 def known_sigma(value: Any) -> float:
     """Check that the value is a standard deviation, for policies that require one."""
     if value is None:
-        raise InvalidValueError("`sigma` is required here; Breakeven accepts None.")
+        raise InvalidValueError("`sigma` is required here; Breakeven can learn it.")
     return positive("sigma", value)
 
 

@@ -1,29 +1,35 @@
 """`dbcare serve` as a person starts it, for tests of its options and its log."""
 
-import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MAX_STOP_SECONDS = 30.0  # on a busy machine
+from helpers.dbcare_command import COMMAND
+from helpers.prepared_process import PreparedProcess
+
+MAX_START_SECONDS, MAX_STOP_SECONDS = 60.0, 30.0  # on a busy machine
 
 
 @contextmanager
 def run_serve(storage: str, log: Path, *options: str, **variables: str) -> Iterator[str]:
     """Run the command, append what it logs to a file, yield its address, and end it as a service manager does."""
-    command = [sys.executable, "-m", "dbcare", "serve", "--storage", storage, "--port", "0", *options]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
-    with log.open("a") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment)
-    with process:
-        try:
-            assert process.stdout is not None
-            announced = process.stdout.readline()
-            assert announced.startswith("Serving at "), log.read_text()
-            yield announced.split()[-1]
-            process.terminate()
-            process.wait(timeout=MAX_STOP_SECONDS)
-        finally:
-            process.kill()
+    output = log.with_name(f"{log.name}.printed")
+    output.unlink(missing_ok=True)
+    process = PreparedProcess(
+        COMMAND, ["serve", "--storage", storage, "--port", "0", *options], output, log, **variables
+    )
+    try:
+        until = time.monotonic() + MAX_START_SECONDS
+        while not output.read_text().endswith("\n"):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        announced = output.read_text()
+        assert announced.startswith("Serving at "), log.read_text()
+        yield announced.splitlines()[0].split()[-1]
+        process.terminate()
+        assert process.wait(timeout=MAX_STOP_SECONDS) is not None
+    finally:
+        process.kill()
+        process.wait()

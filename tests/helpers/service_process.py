@@ -1,26 +1,20 @@
 """The real service in a process of its own, for tests that talk to it over HTTP."""
 
 import json
-import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx2 as httpx
 
-SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
-SCRIPT_WITH_LIMITS = """
-import json, sys
-from dbcare.server.serve import serve
-from dbcare.server.service_limits import ServiceLimits
-storage, port, limits, proxies = sys.argv[1:]
-serve(storage, "127.0.0.1", int(port), limits=ServiceLimits(**json.loads(limits)), trusted_proxies=proxies or None)
-"""
+from helpers.prepared_process import PreparedProcess
+
+SCRIPT = Path(__file__).with_name("service_main.py")
 MAX_START_SECONDS = 60.0  # on a busy machine
 
 
@@ -45,18 +39,12 @@ def run_limited_service(storage: str, trusted_proxies: str = "", **limits: float
     """Run a server with limits other than the usual ones, and kill it in the end."""
     port = find_free_port()
     address = f"http://127.0.0.1:{port}"
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT_WITH_LIMITS, storage, str(port), json.dumps(limits), trusted_proxies],
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
+    with tempfile.NamedTemporaryFile("r") as log:
+        process = PreparedProcess(SCRIPT, [storage, str(port), json.dumps(limits), trusted_proxies], log.name)
         try:
             _wait_until_ready(process, address)
             yield Service(address, port, process.pid)
         except BaseException:
-            log.seek(0)
             sys.stderr.write(log.read())  # pytest shows it with the failure
             raise
         finally:
@@ -71,14 +59,15 @@ def find_free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], address: str) -> None:
+def _wait_until_ready(process: PreparedProcess, address: str) -> None:
     until = time.monotonic() + MAX_START_SECONDS
-    while time.monotonic() < until:
-        assert process.poll() is None, "The server ended before it was ready."
-        try:
-            httpx.get(f"{address}/healthz").raise_for_status()
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
+    with httpx.Client(base_url=address) as client:
+        while time.monotonic() < until:
+            assert process.poll() is None, "The server ended before it was ready."
+            try:
+                client.get("/healthz").raise_for_status()
+            except httpx.TransportError:
+                time.sleep(0.05)
+            else:
+                return
     raise TimeoutError(f"The server was not ready within {MAX_START_SECONDS:g} s.")

@@ -46,7 +46,7 @@ def work(address: str, name: str, worker: str, trials: int, lease: str) -> None:
     while told < trials and not retry(study.should_stop):
         trial = retry(lambda: study.ask(lease=lease, worker=worker))
         if trial is None:
-            time.sleep(0.002)
+            time.sleep(0.01)
             continue
         retry(lambda trial=trial: study.tell(trial, draw_reward(trial.id)))  # type: ignore[misc]  # bound in a loop
         told += 1

@@ -9,6 +9,7 @@ from dbcare import Study
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.stores.open import open_store
+from helpers.prepared_process import PreparedProcess
 from helpers.worker_main import draw_reward
 
 WORKER = Path(__file__).with_name("worker_main.py")
@@ -30,9 +31,14 @@ class Worker:
         environment: dict[str, str] | None = None,
     ) -> None:
         self.output = folder / f"worker-{number}.txt"
-        command = [sys.executable, str(WORKER), address, study, f"worker {number}", str(trials), lease]
-        with self.output.open("w") as file:
-            self.process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+        arguments = [address, study, f"worker {number}", str(trials), lease]
+        self.process: PreparedProcess | subprocess.Popen[bytes]
+        if environment is None:
+            self.process = PreparedProcess(WORKER, arguments, self.output)
+        else:
+            with self.output.open("w") as file:
+                command = [sys.executable, str(WORKER), *arguments]
+                self.process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
 
     def kill(self) -> None:
         """Send SIGKILL."""

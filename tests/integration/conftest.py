@@ -3,7 +3,9 @@
 import signal
 import threading
 from collections.abc import Iterator
+from functools import cache
 
+import httpcore2
 import httpx2 as httpx
 import pytest
 from helpers.api_client import STUDY, ApiServer
@@ -18,6 +20,10 @@ from dbcare.server.access.roles import Role
 # A shell makes background processes and their children ignore Ctrl-C, but some tests send it to a child.
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# Every new client would read all certificates of the system again, which takes longer than most of its requests.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 
 @pytest.fixture(scope="session")

@@ -126,6 +126,7 @@ def test_the_server_conforms_to_its_description(server: ApiServer, tmp_path: Pat
         "--exclude-path", "/v1/plan",  # it takes seconds, and has its own test
         "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
         "--max-examples", "6", "--seed", "1", "--generation-database", "none", "--no-color",
+        "--request-timeout", "60",  # the machine may be busy
     ]  # fmt: skip
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert process.returncode == 0, process.stdout[-4000:]

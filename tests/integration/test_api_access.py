@@ -16,7 +16,9 @@ import httpx2 as httpx
 from helpers.api_client import STUDY, ApiServer, assert_refused
 from helpers.postgres import Server
 from helpers.service_process import run_service
+from typer.testing import CliRunner
 
+from dbcare.cli import app
 from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
@@ -74,9 +76,7 @@ def test_keys_are_stored_nowhere(server: ApiServer) -> None:
     assert len(secrets) >= 4
     path = Path(server.storage.removeprefix("sqlite:///"))
     stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    listed = subprocess.run(
-        [COMMAND, "keys", "list", "--storage", server.storage], capture_output=True, text=True, check=True
-    ).stdout
+    listed = CliRunner().invoke(app, ["keys", "list", "--storage", server.storage]).stdout
     assert "viewer\tviewer" in listed
     for secret in secrets:
         assert secret.encode() not in stored
@@ -91,11 +91,9 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path / 's.db'}"
 
     def run(*arguments: str, code: int = 0) -> str:
-        process = subprocess.run(
-            [COMMAND, *arguments, "--storage", storage], capture_output=True, text=True, check=False, timeout=60
-        )
-        assert process.returncode == code, process.stderr
-        return process.stdout + process.stderr
+        result = CliRunner().invoke(app, [*arguments, "--storage", storage])
+        assert result.exit_code == code, result.output
+        return result.stderr if code else result.stdout
 
     assert "`host` must be a loopback address" in run("serve", "--host", "0.0.0.0", code=2)
     text = run("keys", "create", "--role", "worker", "--name", "shop").strip()
@@ -124,10 +122,10 @@ def test_bodies_that_are_too_large_are_refused(server: ApiServer, admin: httpx.C
 
 def test_an_address_that_sends_too_many_requests_must_wait(tmp_path: Path) -> None:
     """Here, two requests at once, then two per second."""
-    app = make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(requests_per_second=2.0))
+    service = make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(requests_per_second=2.0))
 
     async def send_many() -> list[httpx.Response]:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(service), base_url="http://127.0.0.1") as client:
             return [await client.get("/healthz") for _ in range(30)]
 
     responses = asyncio.run(send_many())
@@ -212,12 +210,10 @@ def test_the_server_stops_on_sigterm_though_a_page_is_open(tmp_path: Path) -> No
             client.post("/v1/studies", json=STUDY).raise_for_status()
             with client.stream("GET", "/studies/ads/events") as stream:
                 assert next(stream.iter_lines()).startswith("data: ")
-                second = subprocess.run(
-                    [*command[:-1], url.rpartition(":")[2]], capture_output=True, text=True, check=False, timeout=60
-                )
+                second = CliRunner().invoke(app, [*command[1:-1], url.rpartition(":")[2]])
                 process.terminate()
                 assert process.wait(timeout=30) in (0, -signal.SIGTERM)
-    assert second.returncode == 2
+    assert second.exit_code == 2
     assert "Cannot listen on 127.0.0.1:" in second.stderr
     assert second.stdout == ""
 

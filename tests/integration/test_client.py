@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import os
 import socket
 import subprocess
@@ -11,11 +12,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import pytest
 from helpers.api_client import ApiServer
 from helpers.fault_proxy import HTML, JSON, LOSE_RESPONSE, FakeResponse, FaultProxy, run_fault_proxy
+from helpers.prepared_process import PreparedProcess
 from helpers.service_process import SCRIPT, find_free_port
 
 import dbcare
@@ -79,6 +82,12 @@ def test_studies_by_name(client: Client) -> None:
     assert loaded.settings == study.settings
     with pytest.raises(StudyMismatchError, match=r"exists with different settings: sigma: 0\.7 given, 0\.5 stored"):
         client.create_study("by name", ARMS, price=0.4, value=2000, sigma=0.7, load_if_exists=True)
+    prices = MappingProxyType(dict(zip(ARMS, (0.1, 0.2, 0.3), strict=True)))
+    certain = client.create_study("certain", ARMS, price=prices, value=2, baseline=0.04, sigma_pulls=math.inf)
+    assert certain.settings.costs == pytest.approx((0.05, 0.1, 0.15))
+    assert (certain.settings.baseline, certain.settings.sigma_pulls) == (0.04, math.inf)
+    assert client.load_study("certain").settings == certain.settings
+    client.delete_study("certain")
     client.delete_study("by name")
     assert "by name" not in client.list_studies()
     for attempt in (client.load_study, client.delete_study):
@@ -309,10 +318,7 @@ class KillableService:
         self.start()
 
     def start(self) -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, self.storage, str(self.port)], env=environment, stderr=subprocess.DEVNULL
-        )
+        self.process = PreparedProcess(SCRIPT, [self.storage, str(self.port)], os.devnull)
 
     def kill(self) -> None:
         self.process.kill()  # SIGKILL

@@ -182,7 +182,7 @@ def test_a_server_whose_clock_jumps(study: Study, address: str, clock: MovingClo
     assert brief.expires is not None
     port = find_free_port()
     server = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, address, str(port)], env=clock.environment, stderr=subprocess.DEVNULL
+        [sys.executable, str(SCRIPT), address, str(port)], env=clock.environment, stderr=subprocess.DEVNULL
     )
     told = []
     try:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from helpers.sweep_results import read_results
+from typer.testing import CliRunner
+
+from dbcare.cli import app
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 DASK = Path(sys.executable).with_name("dask")
@@ -23,7 +26,7 @@ seed = 3
 [[settings]]
 bandit = "linear-decay"
 arms = [16]
-gap = { from = 0.05, to = 1.0, points = 40 }
+gap = { from = 0.05, to = 1.0, points = 20 }
 [policies.DBCARE]
 policy = "dbcare"
 [policies."racing 0.1"]
@@ -82,7 +85,7 @@ def test_a_lost_worker_does_not_change_results(
     file = tmp_path / "sixteen.toml"
     file.write_text(SWEEP)
     local, remote = tmp_path / "local", tmp_path / "remote"
-    subprocess.run([COMMAND, "sweep", file, "--out", local], check=True)
+    assert CliRunner().invoke(app, ["sweep", str(file), "--out", str(local)]).exit_code == 0
     process = subprocess.Popen([COMMAND, "sweep", file, "--out", remote, "--dask", address], text=True)
     stored = remote / "results.jsonl"
     while not stored.exists() or stored.read_bytes().count(b"\n") < 10:

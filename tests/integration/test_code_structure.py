@@ -125,7 +125,8 @@ def test_help_texts_state_the_defaults(options: type, function: Callable[..., ob
         stated = re.search(r"Default: (\w+)\.$", named.option.help)
         if named.default not in (None, False):
             assert stated is not None, named.name
-            assert stated[1] == str(named.default)
+            default = named.default
+            assert stated[1] == (f"{default:g}" if isinstance(default, float) else str(default))
 
 
 def test_a_class_name_exists_once() -> None:

@@ -89,7 +89,7 @@ def test_simulate_accepts_options_of_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-racing, dbcare, racing"),
+        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-guarded, breakeven-racing, dbcare, racing"),
         (["--policy", "racing", "--means", "1,0"], "delta"),
         (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
         (["--policy", "dbcare", "--means", "1,x"], "'x'"),
@@ -139,8 +139,8 @@ def test_plan_accepts_one_cost_per_arm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--price", "-1", "--value", "9"], "`price` must be positive but got -1.0."),
-        (["--price", "x", "--value", "9"], "`price` must be a number but got 'x'."),
+        (["--price", "-1", "--value", "9"], "`--price` must be positive but got -1.0."),
+        (["--price", "x", "--value", "9"], "`--price` must be a number but got 'x'."),
         (
             ["--cost", "1e-3", "--policies", "breakeven,ucb"],
             "breakeven, breakeven-racing, dbcare, fixed-size-test, decide-now",
@@ -155,8 +155,9 @@ def test_plan_refuses_in_one_line(arguments: list[str], part: str) -> None:
 def test_simulate_accepts_one_cost_per_arm_and_words_as_options() -> None:
     printed = json.loads(run_here(
         "simulate", "--policy", "breakeven", "--means", "0.5,0", "--cost", "1e-3,2e-3", "--runs", "200",
-        "--format", "json", "--option", "sigma_guard=false", "--option", "sigma=none", "--option", "bound=1.0",
+        "--format", "json", "--option", "sigma=none", "--option", "bound=1.0",
     ))  # fmt: skip
     assert printed["cost"] == [1e-3, 2e-3]
     assert printed["engine"] == "direct"
-    assert "sigma=None, sigma_guard=False" in printed["policy"]
+    assert "sigma=None" in printed["policy"]
+    assert "bound=1.0" in printed["policy"]

@@ -76,10 +76,10 @@ def run_worker(server: Server, name: str) -> None:
 def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_path: Path) -> None:
     with open_window(browser, server.address, viewport=WIDE) as window:
         page = window.page
+        page.goto("/login")
         for scheme, size in itertools.product(SCHEMES, (WIDE, PHONE)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size(size)
-            page.goto("/login")
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
             window.take_screenshot(f"login-{scheme}-{size['width']}")
         page.emulate_media(color_scheme="light")
@@ -93,7 +93,8 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         page.get_by_label("Arms, one per line").fill("\n".join(RATES))
         page.get_by_label("Price of a trial").fill("-1")
         page.get_by_label("Value").fill("20000")
-        expect(page.locator("#plan-error")).to_contain_text("`price` must be positive but got -1")
+        page.get_by_label("Usual rate").fill("0.1")
+        expect(page.locator("#plan-error")).to_contain_text("Price of a trial must be positive but got -1")
         window.ignore_message("status of 422")
         page.get_by_label("Price of a trial").fill("0.4")
         expect(page.locator("#plan-state")).to_have_text("computing…")
@@ -186,10 +187,11 @@ def test_every_page_fits_a_phone_and_both_schemes(
 ) -> None:
     page = window.page
     page.emulate_media(color_scheme=scheme)
-    for size in (WIDE, PHONE):
-        page.set_viewport_size(size)
-        for name, path in (("studies", "/"), ("study", study_path), ("form", "/new"), ("problem", "/studies/none")):
-            page.goto(path)
+    for name, path in (("studies", "/"), ("study", study_path), ("form", "/new"), ("problem", "/studies/none")):
+        page.set_viewport_size(PHONE)
+        page.goto(path)
+        for size in (PHONE, WIDE):
+            page.set_viewport_size(size)
             assert is_light(page.evaluate("getComputedStyle(document.body).backgroundColor")) is (scheme == "light")
             if name == "study":
                 page.wait_for_selector("#chart .main-svg")

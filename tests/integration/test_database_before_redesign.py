@@ -1,4 +1,7 @@
-"""A database written before the redesign opens, means the same, and its studies go on as they would have."""
+"""A database written before the redesign opens, means the same, and its studies go on as they would have.
+
+Their settings know no `sigma_pulls`: Breakeven is then the rule that trusts sigma until a guard contradicts it.
+"""
 
 import json
 import random
@@ -10,12 +13,15 @@ from typing import Any
 import pytest
 
 import dbcare
+from dbcare.errors import InvalidValueError, StudyMismatchError
 from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 
 FOLDER = Path(__file__).parents[1] / "golden" / "study_database"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())
+NAMES_NOW = {"breakeven": "breakeven-guarded", "breakeven-racing": "breakeven-racing", "dbcare": "dbcare"}
+NEW_RULE = dbcare.Breakeven(dbcare.Risk.simple_regret(0.1), 2).rule
 MEANS = {"A": 0.30, "B": 0.35, "C": 0.10, "D": 0.32}
 
 
@@ -36,7 +42,8 @@ def test_a_study_means_what_it_meant(address: str, name: str) -> None:
     study, expected = dbcare.load_study(name, address), EXPECTED["studies"][name]
     assert study.check() == expected["events"]
     settings = json.loads(json.dumps(study.settings.to_dict()))
-    assert settings | expected["settings"] == settings
+    assert settings | expected["settings"] | {"policy": NAMES_NOW[expected["settings"]["policy"]]} == settings
+    assert study.settings.built_policy.rule is not NEW_RULE
     status = asdict(study.status())
     assert {key: status[key] for key in expected["status"]} == expected["status"]
     arms = json.loads(json.dumps(status["arms"]))
@@ -71,6 +78,27 @@ def test_a_study_goes_on_as_it_would_have(address: str, name: str) -> None:
     status, choice = study.status(), study.recommendation()
     end = {"spent": status.spent, "recommended": choice.arm, "final": choice.final}
     assert end | {"expected_loss": status.expected_loss} == expected["then"]
+
+
+def test_a_stored_study_is_not_created_again(address: str) -> None:
+    """Asking for the same settings is asking for the new rule: the message says what to do."""
+    with pytest.raises(StudyMismatchError) as caught:
+        dbcare.create_study("ended", ["A", "B"], cost=1e-4, sigma=0.5, storage=address, load_if_exists=True)
+    assert str(caught.value) == (
+        "Study 'ended' exists with different settings: policy: 'breakeven' given, 'breakeven-guarded' stored. "
+        "It keeps the rule of the version it was created with; load it with load_study instead."
+    )
+
+
+def test_new_studies_beside_stored_ones_use_the_new_rule(address: str) -> None:
+    options: dict[str, Any] = {"cost": 0.01, "sigma": 0.5, "storage": address}
+    study = dbcare.load_study(dbcare.create_study("new", ["A", "B"], **options).name, address)
+    assert (study.settings.policy, study.settings.sigma_pulls) == ("breakeven", 6.0)
+    assert study.settings.built_policy.rule is NEW_RULE
+    again = dbcare.create_study("new", ["A", "B"], **options, load_if_exists=True)
+    assert again.settings == study.settings
+    with pytest.raises(InvalidValueError, match=r"`policy` must be one of breakeven, .* but got 'breakeven-guarded'"):
+        dbcare.create_study("guarded", ["A", "B"], **options, policy="breakeven-guarded")
 
 
 def test_keys_still_open_the_service(address: str) -> None:

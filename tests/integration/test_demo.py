@@ -57,7 +57,7 @@ def test_control_c_restores_the_terminal() -> None:
 def test_an_invalid_duration_is_refused_in_one_line() -> None:
     result = subprocess.run([COMMAND, "demo", "--seconds", "0"], capture_output=True, text=True, check=False)
     assert result.returncode == 2
-    assert result.stderr == "Error: `seconds` must be positive but got 0.0.\n"
+    assert result.stderr == "Error: `--seconds` must be positive but got 0.0.\n"
 
 
 def test_the_simulated_shop() -> None:

@@ -6,8 +6,6 @@ acknowledged is sent again, with the same key.
 
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +17,7 @@ from helpers.announce import announce
 from helpers.http_clients import HttpClients
 from helpers.journal import Journal
 from helpers.postgres import Server, run_server
+from helpers.prepared_process import PreparedProcess
 from helpers.service_process import SCRIPT, find_free_port
 from helpers.worker_processes import ARMS
 
@@ -33,7 +32,6 @@ from dbcare.server.access.roles import Role
 
 THREADS, CLIENTS = 16, 32
 WORKER = Path(__file__).parent.parent / "helpers" / "worker_group_main.py"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 MAX_WAIT_SECONDS = 60.0  # on a busy machine
 
 
@@ -68,17 +66,15 @@ def wait_for_more(journal: Journal, chance: random.Random) -> None:
     time.sleep(0.05 * chance.random())
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: PreparedProcess) -> None:
     process.kill()
     process.wait()
 
 
-def start_group(address: str, number: int, folder: Path, journal: Journal, *early: str) -> subprocess.Popen[bytes]:
+def start_group(address: str, number: int, folder: Path, journal: Journal, *early: str) -> PreparedProcess:
     """Start a process with threads that write to the journal."""
     output = folder / f"group-{number}.txt"
-    command = [sys.executable, str(WORKER), address, "killed", str(number), str(THREADS), *early]
-    with output.open("ab") as file:
-        process = subprocess.Popen(command, stdout=file, env=ENVIRONMENT)
+    process = PreparedProcess(WORKER, [address, "killed", str(number), str(THREADS), *early], output)
     journal.follow(output)
     return process
 
@@ -131,9 +127,8 @@ def test_a_server_with_many_connections_is_killed(
     _, key = Keys(open_records(open_store(address))).create("clients", Role.WORKER)
     port = find_free_port()
 
-    def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", SCRIPT, address, str(port)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    def start() -> PreparedProcess:
+        return PreparedProcess(SCRIPT, [address, str(port)], os.devnull)
 
     server = start()
     try:

@@ -80,9 +80,10 @@ def test_a_study_starts_with_a_log(tmp_path: Path, log: Path) -> None:
     [
         (["none.csv", *MONEY, "--binary"], "none.csv cannot be read: No such file"),
         (["one.csv", *MONEY, "--binary"], "A log must have rewards of 2 or more arms but got those of 'A'."),
-        (["two.csv", "--binary"], "Pass `cost`, or both `price` and `value`"),
+        (["two.csv", "--binary"], "Pass `--cost`, or both `--price` and `--value`, but got no --price, no --value."),
         (["two.csv", *MONEY, "--bounds", "0,0.5"], "`reward 1 of B` must lie within the bounds 0 to 0.5 but got 1."),
         (["two.csv", "--into", "ads", "--price", "1"], "`--price` cannot be combined with --into, as the study has"),
+        (["two.csv", "--into", "ads", "--sigma-pulls", "3"], "`--sigma-pulls` cannot be combined with --into"),
         (["two.csv", "--into", "ads", "--risk", "simple_regret"], "`--risk` cannot be combined with --into"),
         (["two.csv", "--into", "ads", "--direction", "minimize"], "`--direction` cannot be combined with --into"),
         (["two.csv", "--into", "none"], "Study 'none' not found."),

@@ -14,7 +14,8 @@ PACKAGE = Path(dbcare.__file__).parent
 HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 
 # Each package may import those listed for it, the base and itself; `engines` and `live` do not know each other.
-BASE = {"errors", "validation", "rewards", "datasets", "bandit", "risk", "money", "options", "json_values", "spread"}
+BASE = {"errors", "validation", "arm_names", "rewards", "datasets", "bandit", "risk", "spread", "money", "options"}
+BASE |= {"json_values"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),

@@ -1,8 +1,6 @@
 """Keys that expire, as a running service and the command line treat them."""
 
 import json
-import subprocess
-import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -10,14 +8,14 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 from helpers.api_client import ApiServer, assert_refused
+from typer.testing import CliRunner
 
+from dbcare.cli import app
 from dbcare.live.stores.open import open_store
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.sessions import Sessions
-
-COMMAND = Path(sys.executable).with_name("dbcare")
 
 
 def test_an_expired_key_is_refused_at_once(server: ApiServer) -> None:
@@ -52,11 +50,9 @@ def test_an_expired_key_is_refused_at_once(server: ApiServer) -> None:
 def test_expiry_on_the_command_line(tmp_path: Path) -> None:
     def run(*arguments: str, code: int = 0) -> str:
         storage = f"sqlite:///{tmp_path / 's.db'}"
-        process = subprocess.run(
-            [COMMAND, "keys", *arguments, "--storage", storage], capture_output=True, text=True, check=False, timeout=60
-        )
-        assert process.returncode == code, process.stderr
-        return process.stdout + process.stderr
+        result = CliRunner().invoke(app, ["keys", *arguments, "--storage", storage])
+        assert result.exit_code == code, result.output
+        return result.stderr if code else result.stdout
 
     invalid = run("create", "--role", "worker", "--name", "shop", "--expires", "90 days", code=2)
     assert "`expires` must be a duration such as" in invalid

@@ -85,11 +85,11 @@ def shuffle_victims(workers: int, servers: int) -> list[str]:
 
 
 def test_sqlite_survives_killed_workers(tmp_path: Path) -> None:
-    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=5, servers=0))
+    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=3, servers=0))
 
 
 def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, own_server: Server) -> None:
-    check_survival(own_server.address(), tmp_path, shuffle_victims(workers=4, servers=5), own_server)
+    check_survival(own_server.address(), tmp_path, shuffle_victims(workers=3, servers=3), own_server)
 
 
 @pytest.mark.soak

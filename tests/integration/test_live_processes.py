@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from helpers.postgres import Server
+from helpers.prepared_process import PreparedProcess
 from helpers.worker_main import draw_reward
 from helpers.worker_processes import ARMS, Worker, list_told, replay_study
 
@@ -30,7 +29,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     open_store(storage).close()
 
 
-@pytest.mark.parametrize("trials", [50, pytest.param(1_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("trials", [15, pytest.param(1_000, marks=pytest.mark.soak)])
 def test_eight_processes_share_a_study(address: str, tmp_path: Path, trials: int) -> None:
     """Every trial is asked once and told once, and the decisions are those of a replay."""
     study = dbcare.create_study("eight", ARMS, cost=1e-9, sigma=1.0, storage=address)
@@ -46,20 +45,21 @@ def test_eight_processes_share_a_study(address: str, tmp_path: Path, trials: int
     study.check()
 
 
-def test_a_new_database_opened_by_several_processes_at_once(address: str) -> None:
-    """One of them creates the tables, and each creates a study of its own."""
-    code = f"""
-import sys, dbcare
-sys.stdin.readline()
-dbcare.create_study(sys.argv[1], ["A", "B"], cost=0.1, sigma=1.0, storage={address!r})
+OPENER = """
+import sys, time, dbcare
+name, address, begin = sys.argv[1:]
+time.sleep(float(begin) - time.time())
+dbcare.create_study(name, ["A", "B"], cost=0.1, sigma=1.0, storage=address)
 """
-    command = [sys.executable, "-c", code]
-    openers = [subprocess.Popen([*command, f"s{number}"], stdin=subprocess.PIPE, text=True) for number in range(4)]
-    time.sleep(1.0)  # until most have imported what they need
-    for opener in openers:
-        assert opener.stdin is not None
-        opener.stdin.close()
-    assert [opener.wait(timeout=60) for opener in openers] == [0] * 4
+
+
+def test_a_new_database_opened_by_several_processes_at_once(address: str, tmp_path: Path) -> None:
+    """One of them creates the tables, and each creates a study of its own."""
+    script, output = tmp_path / "opener.py", tmp_path / "output.txt"
+    script.write_text(OPENER)
+    begin = str(time.time() + 1.0)  # when all of them have started
+    openers = [PreparedProcess(script, [f"s{number}", address, begin], output) for number in range(4)]
+    assert [opener.wait(timeout=60) for opener in openers] == [0] * 4, output.read_text()
     assert sorted(dbcare.list_studies(address)) == [f"s{number}" for number in range(4)]
 
 
@@ -97,7 +97,7 @@ def test_backups_of_sqlite_while_workers_write(tmp_path: Path) -> None:
         while not all(worker.list_told() for worker in workers):
             time.sleep(0.01)
         sizes = []
-        for number in range(8):
+        for number in range(4):
             time.sleep(0.1)
             acknowledged = list_told(workers)
             with (

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from helpers.dbcare_command import run_dbcare
 from helpers.postgres import Server
 
 import dbcare
@@ -56,11 +57,6 @@ def run_python(code: str) -> str:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
-
-
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `dbcare` with these arguments in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "dbcare", *arguments], capture_output=True, text=True, check=False)
 
 
 def hash_file(path: Path) -> str:
@@ -261,7 +257,7 @@ def test_a_file_that_is_moved_and_moved_back(study: Study, path: Path) -> None:
             attempt()
     create = "import dbcare; dbcare.create_study('t', ['A', 'B'], cost=1e-9, sigma=1.0, storage={!r})"
     for command in (("status", "s"), ("studies",), ("export", "s"), ("storage", "check"), ("ask", "s"), ("stop", "s")):
-        result = run_command(*command, "--storage", f"sqlite:///{path}")
+        result = run_dbcare(*command, "--storage", f"sqlite:///{path}")
         assert result.returncode == 2
         assert "live.db does not exist; create a study there, or correct the address." in result.stderr
     with pytest.raises(AssertionError, match=r"live\.db is missing, but"):
@@ -285,8 +281,8 @@ study.tell_many((trial, 0.25) for trial in study.ask(30))
 os._exit(0)
 """)
     away = path.rename(path.with_name("away.db"))
-    assert run_command("studies", "--storage", f"sqlite:///{path}").returncode == 2
-    keys = run_command("keys", "create", "--name", "me", "--role", "admin", "--storage", f"sqlite:///{path}")
+    assert run_dbcare("studies", "--storage", f"sqlite:///{path}").returncode == 2
+    keys = run_dbcare("keys", "create", "--name", "me", "--role", "admin", "--storage", f"sqlite:///{path}")
     assert "is missing, but" in keys.stderr
     away.rename(path)
     assert count_told(dbcare.load_study("s", f"sqlite:///{path}")) == 30

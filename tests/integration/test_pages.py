@@ -3,6 +3,7 @@
 import html
 import itertools
 import json
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -334,7 +335,10 @@ def test_the_form_creates_a_study(server: Server) -> None:
         "rewards": "bounds",
         "low": "-1",
         "high": "3",
-        "price": "1 2",
+        "sigma": "0.5",
+        "sigma_pulls": "inf",
+        "cap": "2",
+        "price": "B b=2, A=1",
         "policy": "breakeven",
         "max_spend": "500",
         "max_ahead": "9",
@@ -347,6 +351,9 @@ def test_the_form_creates_a_study(server: Server) -> None:
     assert (response.status_code, response.headers["location"]) == (303, "/studies/created")
     settings = load_study("created", server.storage).settings
     assert (settings.arms, settings.bounds, settings.direction) == (("A", "B b"), (-1.0, 3.0), "minimize")
+    assert (settings.sigma, settings.sigma_pulls, settings.cap) == (0.5, math.inf, 2.0)
+    page = browser.get("/studies/created").text
+    assert "<dd>-1 to 3, standard deviation 0.5 (known for certain), capped at 2</dd>" in page
     assert settings.costs == pytest.approx((1 / 20_000, 2 / 20_000))
     assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (500 / 20_000, 9, 0.0)
     assert (settings.unit, settings.seed) == ("EUR", 7)
@@ -355,18 +362,23 @@ def test_the_form_creates_a_study(server: Server) -> None:
 @pytest.mark.parametrize(
     ("wrong", "status", "message", "field"),
     [
-        ({"price": "cheap"}, 422, "`price` must be a number such as 0.40 but got &#39;cheap&#39;.", "price"),
-        ({"value": ""}, 422, "`value` is required here.", "value"),
-        ({"price": " ; "}, 422, "`price` is required here.", "price"),
+        ({"price": "cheap"}, 422, "Price of a trial must be a number but got &#39;cheap&#39;.", "price"),
+        ({"value": ""}, 422, "Value is required here.", "value"),
+        ({"price": " ; "}, 422, "Price of a trial is required here.", "price"),
         ({"sigma": "?", "name": "ads"}, 409, "Study &#39;ads&#39; already exists.", "name"),
-        ({"arms": "A"}, 422, "`arms`: List should have at least 2 items", "arms"),
-        ({"arms": "A\nA"}, 422, "`arms` must be 2 or more different names", "arms"),
+        ({"arms": "A"}, 422, "Arms: List should have at least 2 items", "arms"),
+        ({"arms": "A\nA"}, 422, "Arms must be 2 or more different names", "arms"),
         ({"name": "ads"}, 409, "Study &#39;ads&#39; already exists.", "name"),
-        ({"name": "a/b"}, 422, "`name` must not contain a slash", "name"),
-        ({"rewards": "sigma"}, 422, "`sigma` is required here.", "sigma"),
-        ({"max_ahead": "1.5"}, 422, "`max_ahead`: Input should be a valid integer", "max_ahead"),
-        ({"policy": "guess"}, 422, "`policy`: Input should be one of", "policy"),
-        ({"value": "inf"}, 422, "`value`: Input should be a finite number", "value"),
+        ({"name": "a/b"}, 422, "Name must not contain a slash", "name"),
+        ({"rewards": "sigma"}, 422, "Standard deviation (sigma) is required here.", "sigma"),
+        ({"rewards": "baseline", "baseline": "4"}, 422, "Usual rate must lie strictly between 0 and 1", "baseline"),
+        ({"rewards": "bounds", "low": "2", "high": "1"}, 422, "Range must be two numbers, the lower one first", "low"),
+        ({"rewards": "odd"}, 422, "What rewards look like must be one of baseline, binary,", "rewards"),
+        ({"sigma_pulls": "0"}, 422, "Weight of the stated spread must be positive but got 0.0", "sigma_pulls"),
+        ({"price": "A=1"}, 422, "Price of a trial must have an entry for each arm but got none for &#39;B b", "price"),
+        ({"max_ahead": "1.5"}, 422, "Max pending trials: Input should be a valid integer", "max_ahead"),
+        ({"policy": "guess"}, 422, "Policy: Input should be one of", "policy"),
+        ({"value": "inf"}, 422, "Value: Input should be a finite number", "value"),
     ],
 )
 def test_an_invalid_form_comes_back_with_an_error(

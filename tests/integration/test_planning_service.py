@@ -1,6 +1,7 @@
 """Plans of the service: a budget of work for each, and an end when the client leaves; in a real server and browser."""
 
 import json
+import math
 import os
 import socket
 import time
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 import httpx2 as httpx
 import pytest
@@ -142,6 +144,10 @@ def test_a_plan_within_the_budget_is_that_of_the_library(address: str) -> None:
     answer = post_plan(address, QUICK).json()
     assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))  # type: ignore[arg-type]  # by name
     assert answer["omissions"] == []
+    certain = post_plan(address, QUICK | {"bounds": [-2, 3], "sigma_pulls": "inf"}).json()
+    options: dict[str, Any] = {**QUICK, "bounds": (-2, 3), "sigma_pulls": math.inf}
+    assert certain == json.loads(json.dumps(dbcare.plan(**options).to_dict(), allow_nan=False))
+    assert certain["max_spend"] != answer["max_spend"]
 
 
 @pytest.mark.soak
@@ -190,7 +196,7 @@ def test_the_dashboard_shows_what_a_plan_leaves_out(address: str, browser: Brows
         page = window.page
         page.goto("/new")
         page.get_by_label("Arms, one per line").fill("\n".join(f"arm {number}" for number in range(32)))
-        page.get_by_label("Known spread", exact=True).check()
+        page.locator("input[name=rewards][value=sigma]").check()
         page.locator("#sigma").fill("1")
         page.locator("#risk").select_option("misidentification")
         page.get_by_label("Value").fill("10000000")

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -25,13 +23,14 @@ from helpers.raw_client import (
     send_all,
     status_of,
 )
+from typer.testing import CliRunner
 
+from dbcare.cli import app
 from dbcare.errors import InvalidValueError
 from dbcare.server.app import make_app
 from dbcare.server.pages.files import PLOTLY, file_url
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits, describe_limits
 
-COMMAND = Path(sys.executable).with_name("dbcare")
 MEGABYTE = 1024 * 1024
 CHUNKED = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 PATIENCE = 15.0  # seconds for a server that gives up after one, on a busy machine
@@ -281,9 +280,7 @@ def test_other_protocols(server: LimitedServer) -> None:
 
 def test_limits_are_options_and_metrics(server: LimitedServer) -> None:
     """Every number of `ServiceLimits` can be set on the command line, and is shown with its default."""
-    shown = subprocess.run(
-        [COMMAND, "serve", "--help"], capture_output=True, text=True, check=True, env={"COLUMNS": "200"}
-    ).stdout
+    shown = CliRunner(env={"COLUMNS": "200"}).invoke(app, ["serve", "--help"]).stdout
     with server.client("admin") as client:
         metrics = client.get("/metrics").text
     changed = {"header_seconds": 1.0, "body_seconds": 1.5, "idle_seconds": 1, "write_seconds": 1.0}
@@ -302,7 +299,7 @@ def test_limits_must_be_positive(tmp_path: Path) -> None:
             ServiceLimits(**{name: kind(0)})  # type: ignore[arg-type]  # names of both kinds
     with pytest.raises(InvalidValueError, match="`connections` must be a whole number"):
         make_app(f"sqlite:///{tmp_path / 's.db'}", ServiceLimits(connections=1.5))  # type: ignore[arg-type]  # wrong on purpose
-    command = [str(COMMAND), "serve", "--storage", f"sqlite:///{tmp_path / 's.db'}", "--header-bytes", "0"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert refused.returncode == 2
+    command = ["serve", "--storage", f"sqlite:///{tmp_path / 's.db'}", "--header-bytes", "0"]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 2
     assert "`header_bytes` must be at least 1 but got 0." in refused.stderr

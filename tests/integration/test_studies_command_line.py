@@ -62,10 +62,11 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert status["recommendation"]["arm"] == study.recommendation().arm == "B"
     assert run(tmp_path, "status", "ads").splitlines()[:4] == [
         "ads: running; 3 counted, 0 pending, 0 held",
-        "  A        1   50%           0  (0 to 1)",
-        "  B        1   50%           1  (0 to 1)",
+        "  A        1   50%           0  (0 to 0.98)",  # 1.96 * 0.5, from a spread that counts as six rewards
+        "  B        1   50%           1  (0.02002 to 1)",
         f"spent: 2.00 USD; expected loss of stopping now: {Money(study.status().expected_loss or 0.0, 'USD')}",
     ]
+    assert "rewards: 0 or 1\n" in run(tmp_path, "status", "ads")
     run(tmp_path, "export", "ads", str(tmp_path / "ads.csv"))
     assert (tmp_path / "ads.csv").read_text().count("\n") == 4
     run_process(tmp_path, "stop", "ads", "--reason", "the season is over")
@@ -78,9 +79,9 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     [
         (("status", "none"), "studies.db does not exist; create a study there, or correct the address."),
         (("create", "a/b", "--arms", "A,B", "--cost", "0.1", "--binary"), "`name` must not contain a slash"),
-        (("create", "a", "--arms", "A,A", "--cost", "0.1", "--binary"), "`arms` must be 2 or more different names"),
-        (("create", "a", "--arms", "A,B", "--price", "-1", "--value", "2", "--binary"), "`price` must be positive"),
-        (("studies", "--storage", "nowhere"), "`storage` must be an address such as sqlite:///ads.db"),
+        (("create", "a", "--arms", "A,A", "--cost", "0.1", "--binary"), "`--arms` must be 2 or more different names"),
+        (("create", "a", "--arms", "A,B", "--price", "-1", "--value", "2", "--binary"), "`--price` must be positive"),
+        (("studies", "--storage", "nowhere"), "`--storage` must be an address such as sqlite:///ads.db"),
         (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "folder/s.db does not exist; create"),
     ],
 )
@@ -96,7 +97,7 @@ def test_a_reward_of_0_for_expired_trials_is_kept(tmp_path: Path) -> None:
     arms = ("--arms", "A,B", "--price", "1", "--value", "1000")
     run(tmp_path, "create", "ads", *arms, "--binary", "--timeout-reward", "0")
     assert dbcare.load_study("ads", make_address(tmp_path)).settings.timeout_reward == 0.0
-    assert "`sigma` must be positive but got 0.0." in run(tmp_path, "create", "b", *arms, "--sigma", "0", code=2)
+    assert "`--sigma` must be positive but got 0.0." in run(tmp_path, "create", "b", *arms, "--sigma", "0", code=2)
 
 
 def test_output_for_programs(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_output_for_programs(tmp_path: Path) -> None:
     assert printed["storage check"] == [{"study": "ads", "events": 5, "agrees": True, "problem": None}]
     assert printed["stop ads"]["state"] == "stopped"
     for arguments, first in (
-        (("status", "ads"), {"arm": "A", "trials": "1", "share": "1.0", "mean": "1.0", "low": "0.0", "high": "1.0"}),
+        (("status", "ads"), {"arm": "A", "trials": "1", "share": "1.0", "mean": "1.0", "high": "1.0"}),
         (("studies",), {"study": "ads", "state": "stopped", "recommended": "A"}),
         (("explain", "ads"), {"sentence": "stopped by hand"}),
         (("export", "ads"), {"trial": "1", "arm": "A", "status": "told", "reward": "1.0"}),
@@ -153,6 +154,7 @@ def test_retire_and_delete(tmp_path: Path) -> None:
     assert run(tmp_path, "retire", "ads", "B", "--reason", "sold out") == ""
     assert study.status().arms[1].left == "retired: sold out"
     assert "no longer active: B retired: sold out\n" in run(tmp_path, "status", "ads")
+    assert "Pass either `reward` or `--failed`." in run(tmp_path, "tell", "ads", "1", code=2)
     assert "Pass `--yes` to delete 'ads' and all its trials." in run(tmp_path, "delete", "ads", code=2)
     assert dbcare.list_studies(make_address(tmp_path)) == ["ads"]
     assert run(tmp_path, "delete", "ads", "--yes") == ""
@@ -174,6 +176,7 @@ def test_output_at_a_terminal(tmp_path: Path) -> None:
     assert strip_codes(show("ask", "ads")).startswith("trial 5: ")
     assert "No trial available" in strip_codes(show("ask", "ads", "-n", "9")) + strip_codes(show("ask", "ads", code=3))
     status = show("status", "ads")
+    assert "rewards      0 or 1" in strip_codes(status)
     assert "\x1b[32m" in status
     assert "\x1b[32m" not in show("status", "ads", NO_COLOR="1")
     lines = [line.split() for line in strip_codes(status).splitlines()]

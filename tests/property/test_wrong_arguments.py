@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import dbcare
 from dbcare.errors import DbcareError
 from dbcare.lab import definition
+from dbcare.spread import Spread
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("dbcare")
@@ -133,7 +134,10 @@ CALLS = {
     "Risk.money": Call(dbcare.Risk.misidentification(price=1, value=2).money, {"amount": 2.0, "currency": "USD"}),
     "Risk.in_money": Call(dbcare.Risk.misidentification(price=1, value=2).in_money, {"amount": 2.0}),
     "Money": Call(lambda **given: str(dbcare.Money(**given)), {"amount": 1.0, "currency": "USD"}),
-    "Breakeven": Call(dbcare.Breakeven, {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_guard": True, "bound": 1.0}),
+    "Breakeven": Call(
+        dbcare.Breakeven,
+        {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0},
+    ),
     "BreakevenRacing": Call(dbcare.BreakevenRacing, {"risk": SR, "arms": 2, "sigma": 1.0}),
     "DBCARE": Call(dbcare.DBCARE, {"risk": SR, "arms": 2, "sigma": 1.0, "bound": 1.0, "confidence": "paper"}),
     "Guess": Call(dbcare.Guess, {"arms": 2}),
@@ -184,7 +188,7 @@ CALLS = {
     ),
     "plan": Call(
         dbcare.plan,
-        {"arms": 2, "price": 0.1, "value": 2.0, "cost": None, "sigma": 1.0, "baseline": None, "bound": 1.0}
+        {"arms": 2, "price": 0.1, "value": 2.0, "cost": None, "sigma": 1.0, "baseline": None, "bounds": None}
         | {"risk": "simple_regret", "gaps": 0.5, "policies": "decide-now", "runs": 2, "seed": 1, "threads": 1},
         fixed=("policies",),
     ),
@@ -194,12 +198,13 @@ CALLS = {
         never=(None,),
     ),
     "PlanSetting": Call(
-        dbcare.PlanSetting, {"arms": 2, "risk": SR, "sigma": 1.0, "baseline": None, "bound": 1.0}
+        dbcare.PlanSetting, {"arms": 2, "risk": SR, "spread": Spread(sigma=1.0)}
     ),
     "create_study": Call(
         _create,
         {"name": "wrong", **STUDY, "price": None, "value": None, "direction": "maximize", "risk": "simple_regret"}
         | {"bounds": None, "binary": False, "policy": "breakeven", "load_if_exists": False, "description": "x"}
+        | {"baseline": None, "sigma_pulls": 6.0, "cap": 9.0}
         | {"max_spend": 5.0, "max_ahead": 3, "timeout_reward": 0.0, "unit": "USD", "seed": 1},
     ),
     "create_study, storage": Call(_create, {"name": "wrong", **STUDY, "storage": None}),
@@ -213,7 +218,8 @@ CALLS = {
         dbcare.Settings,
         {"arms": ("A", "B"), "cost": 0.1, "value": 2.0, "unit": "USD", "risk": "simple_regret", "sigma": 1.0}
         | {"direction": "maximize", "bounds": None, "binary": False, "policy": "breakeven", "max_spend": 2.0}
-        | {"max_ahead": 5, "timeout_reward": 1.0, "seed": 1, "description": "x"},
+        | {"max_ahead": 5, "timeout_reward": 1.0, "seed": 1, "description": "x"}
+        | {"baseline": None, "sigma_pulls": 6.0, "cap": 9.0},
     ),
     "Study.ask": Call(
         _study_method("ask"), {"n": 2, "lease": "30m", "worker": "w", "timeout_reward": 0.0, "key": "k"}
@@ -227,7 +233,8 @@ CALLS = {
     "Study.retire": Call(_study_method("retire"), {"arm": "A", "reason": "withdrawn"}),
     "read_log": Call(dbcare.read_log, {"path": "log.csv"}),
     "replay_log": Call(
-        dbcare.replay_log, {"observations": [("A", 1.0), ("B", 0.0)], "cost": 0.1, "sigma": 1.0, "bounds": None}
+        dbcare.replay_log,
+        {"observations": [("A", 1.0), ("B", 0.0)], "cost": 0.1, "sigma": 1.0, "bounds": None, "sigma_pulls": 6.0},
     ),
     "connect": Call(dbcare.connect, {"address": "http://127.0.0.1:9", "key": "k", "timeout": 1.0, "patience": 0.0}),
 }  # fmt: skip

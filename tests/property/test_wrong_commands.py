@@ -26,6 +26,8 @@ COMMANDS = [
     ["create", "new", "--arms", "A,B", "--price", "1", "--value", "100", "--sigma", "1", "--seed", "1"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--bounds", "0,1", "--max-spend", "5", "--max-ahead", "2"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--binary", "--timeout-reward", "0", "--description", "text"],
+    ["create", "new", "--arms", "A,B", "--cost", "A=1,B=2", "--baseline", "0.1", "--sigma-pulls", "inf"],
+    ["create", "new", "--arms", "A,B", "--cost", "0.1", "--cap", "5"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--policy", "dbcare", "--sigma", "1", "--unit", "EUR"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--risk", "misidentification", "--direction", "minimize"],
     ["ask", "ads", "-n", "2", "--lease", "30m", "--worker", "w"],

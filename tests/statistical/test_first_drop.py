@@ -41,80 +41,8 @@ CASES = {
 BOUNDARY = 5.0 * np.sqrt(np.arange(END + 1.0))
 
 
-@cache
-def compile_cuts(locate: Any) -> Any:
-    """Compile a function that cuts many jumps."""
-
-    def run_all(boundary, begin, end, sigma, state, work, epochs, sums):
-        count = len(begin)
-        variance = np.max(sigma) ** 2
-        for run in range(len(epochs)):
-            _, s0, s1, s2, s3 = begun(5, run)
-            state[ROUND] = START
-            state[ALIVE] = count
-            for slot in range(count):
-                state[SUMS + slot] = begin[slot]
-                work[2 * slot + 1] = sigma[slot]
-                work[ends_at(count) + slot] = end[slot]
-            epochs[run], _, _, _, _ = locate(count, boundary, variance, 24.0, END, UNKNOWN, state, work, s0, s1, s2, s3)
-            sums[run] = state[SUMS : SUMS + count]
-
-    return njit(run_all)
-
-
-def cut_jumps(locate: Any, case: str, blind: int) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Find where each of many jumps is cut, and the sums there."""
-    begin, end, sigma = (np.array(values) for values in CASES[case])
-    count = len(begin)
-    epochs, sums = np.zeros(RUNS, np.int64), np.zeros((RUNS, count))
-    state, work = np.zeros(state_size(count)), np.zeros(work_size(count))
-    state[BLIND] = blind
-    compile_cuts(locate)(BOUNDARY, begin, end, sigma, state, work, epochs, sums)
-    return epochs, sums
-
-
-def cut_drawn_walks(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Do the same with complete bridges: sums of steps, corrected to end where they should."""
-    begin, end, sigma = (np.array(values) for values in CASES[case])
-    length = END - START
-    steps = np.random.default_rng(6).standard_normal((RUNS, length, len(begin))) * sigma
-    walk = np.cumsum(steps, axis=1)
-    passed = (np.arange(1, length + 1) / length)[:, None]
-    paths = begin + walk + passed * (end - begin - walk[:, -1:, :])
-    over = np.ptp(paths, axis=2) > BOUNDARY[START + 1 :]
-    index = np.where(over.any(axis=1), over.argmax(axis=1), length - 1)
-    return START + 1 + index, paths[np.arange(RUNS), index]
-
-
-def distance(one: Floats, two: Floats) -> float:
-    """Return the distance between the distribution functions of two samples."""
-    values = np.concatenate([one, two])
-    functions = [np.searchsorted(np.sort(sample), values, side="right") / len(sample) for sample in (one, two)]
-    return float(np.max(np.abs(functions[0] - functions[1])))
-
-
-def misfits(case: str, locate: Any, blind: int = 0) -> list[str]:
-    """List the comparisons that fail."""
-    (epochs, sums), (true_epochs, true_sums) = cut_jumps(locate, case, blind), cut_drawn_walks(case)
-    cut = [int(np.sum(sample < END)) for sample in (epochs, true_epochs)]
-    allowed = math.sqrt(math.log(2.0 / ALPHA) / RUNS)
-    checks = {
-        "share": fisher_exact(np.array([[count, RUNS - count] for count in cut])).pvalue > ALPHA,
-        "epoch": distance(epochs.astype(np.float64), true_epochs.astype(np.float64)) < allowed,
-    }
-    # Rounded, because without a cut the sums of the two codes differ in the last bit.
-    for arm in range(sums.shape[1]):
-        checks[f"sum {arm}"] = distance(sums[:, arm].round(6), true_sums[:, arm].round(6)) < allowed
-    assert 0.05 * RUNS < cut[1] < 0.6 * RUNS  # otherwise the case would test little
-    return [name for name, passed in checks.items() if not passed]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_a_jump_is_cut_where_bridges_cross(case: str) -> None:
-    assert misfits(case, first_drop) == []
-
-
-BLIND = PULLS  # the entry of `state`, which `first_drop` does not use, that says which of its parts is blind
+BLIND = PULLS  # the entry of `state`, which jumps do not use, that says which part is blind or wrong
+FORGETFUL, CREDULOUS = 6, 7  # jumps that draw U again, and jumps that accept whatever they drew
 
 
 def blind_close_arms(state, order, right, count, before, after, need):
@@ -135,43 +63,6 @@ def blind_halved_sums(state, order, middle, right, close, leading, lagging, line
     return halved_sums(state, order, middle, right, close, leading, lagging, line, half, rest, far, work)
 
 
-def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
-    if state[BLIND] == 4:
-        return end - 1, False, s0, s1, s2, s3
-    if state[BLIND] == 5:
-        return loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3)
-    return step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3)
-
-
-def replace_called(function: Any, **replacements: Any) -> Any:
-    """Compile the same code with replacements for functions that it calls by these names."""
-    original = function.py_func
-    names = {**original.__globals__, **{name: njit(each) for name, each in replacements.items()}}
-    name = "_".join([original.__name__, "replaced", *replacements])
-    return njit(error_model="numpy")(FunctionType(original.__code__, names, name))
-
-
-@cache
-def compile_blind() -> Any:
-    """Compile `first_drop` once for all parts that may be blind."""
-    return replace_called(
-        first_drop,
-        close_arms=blind_close_arms,
-        touching_sum=blind_touching_sum,
-        halved_sums=blind_halved_sums,
-        step_bridges=blind_step_bridges,
-    )
-
-
-@pytest.mark.parametrize("blind", [1, 2, 3, 4], ids=["close arms", "touching sum", "halved sums", "step bridges"])
-def test_blinded_parts_are_detected(blind: int) -> None:
-    assert "epoch" in misfits("one leader", compile_blind(), blind)
-
-
-def test_where_no_part_is_blind_nothing_is_detected() -> None:
-    assert misfits("one leader", compile_blind()) == []
-
-
 @njit
 def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
     """Take steps of the right variance that do not lead to the sums at the end."""
@@ -190,8 +81,134 @@ def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s
     return epoch, False, s0, s1, s2, s3
 
 
+def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
+    if state[BLIND] == 4:
+        return end - 1, False, s0, s1, s2, s3
+    if state[BLIND] == 5:
+        return loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3)
+    return step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3)
+
+
+def replace_called(function: Any, **replacements: Any) -> Any:
+    """Compile the same code with replacements for functions that it calls by these names."""
+    original = function.py_func
+    names = {**original.__globals__, **{name: njit(each) for name, each in replacements.items()}}
+    name = "_".join([original.__name__, "replaced", *replacements])
+    return njit(error_model="numpy")(FunctionType(original.__code__, names, name))
+
+
+@cache
+def compile_runs() -> Any:
+    """Compile what cuts or makes many jumps, once for all parts that may be blind: compiling takes far longer."""
+    locate = replace_called(
+        first_drop,
+        close_arms=blind_close_arms,
+        touching_sum=blind_touching_sum,
+        halved_sums=blind_halved_sums,
+        step_bridges=blind_step_bridges,
+    )
+
+    def wrong_first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
+        if state[BLIND] == CREDULOUS and drawn != UNKNOWN:
+            state[SUMS : SUMS + count] = work[ends_at(count) : ends_at(count) + count]
+            return end, s0, s1, s2, s3
+        if state[BLIND] == FORGETFUL:
+            drawn = UNKNOWN
+        return locate(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3)
+
+    make_jump = replace_called(jump, first_drop=wrong_first_drop)
+
+    def run_all(seed, boundary, begin, end, means, sigma, length, state, work, epochs, sums):
+        """Make jumps of that length, or if it is 0, cut jumps that lead to `end`."""
+        count = len(begin)
+        variance = np.max(sigma) ** 2
+        gap = boundary[START] - (np.max(begin) - np.min(begin))
+        for run in range(len(epochs)):
+            _, s0, s1, s2, s3 = begun(seed, run)
+            state[ROUND] = START
+            state[ALIVE] = count
+            for slot in range(count):
+                state[SUMS + slot] = begin[slot]
+                work[2 * slot] = means[slot]
+                work[2 * slot + 1] = sigma[slot]
+                work[ends_at(count) + slot] = end[slot]
+            if length == 0:
+                epoch, _, _, _, _ = locate(count, boundary, variance, 24.0, END, UNKNOWN, state, work, s0, s1, s2, s3)
+            else:
+                epoch, _, _, _, _ = make_jump(count, boundary, variance, 24.0, gap, length, state, work, s0, s1, s2, s3)
+            epochs[run] = epoch
+            sums[run] = state[SUMS : SUMS + count]
+
+    return njit(run_all)
+
+
+def run_jumps(
+    runs: int, seed: int, begin: Floats, end: Floats, means: Floats, sigma: Floats, length: int, blind: int
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return where each of many jumps ends or is cut, and the sums there."""
+    count = len(begin)
+    epochs, sums = np.zeros(runs, np.int64), np.zeros((runs, count))
+    state, work = np.zeros(state_size(count)), np.zeros(work_size(count))
+    state[BLIND] = blind
+    compile_runs()(seed, BOUNDARY, begin, end, means, sigma, length, state, work, epochs, sums)
+    return epochs, sums
+
+
+def cut_jumps(case: str, blind: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Find where each of many jumps is cut, and the sums there."""
+    begin, end, sigma = (np.array(values) for values in CASES[case])
+    return run_jumps(RUNS, 5, begin, end, np.zeros(len(begin)), sigma, 0, blind)
+
+
+@cache
+def cut_drawn_walks(case: str) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Do the same with complete bridges: sums of steps, corrected to end where they should."""
+    begin, end, sigma = (np.array(values) for values in CASES[case])
+    length = END - START
+    steps = np.random.default_rng(6).standard_normal((RUNS, length, len(begin))) * sigma
+    walk = np.cumsum(steps, axis=1)
+    passed = (np.arange(1, length + 1) / length)[:, None]
+    paths = begin + walk + passed * (end - begin - walk[:, -1:, :])
+    over = np.ptp(paths, axis=2) > BOUNDARY[START + 1 :]
+    index = np.where(over.any(axis=1), over.argmax(axis=1), length - 1)
+    return START + 1 + index, paths[np.arange(RUNS), index]
+
+
+def distance(one: Floats, two: Floats) -> float:
+    """Return the distance between the distribution functions of two samples."""
+    values = np.concatenate([one, two])
+    functions = [np.searchsorted(np.sort(sample), values, side="right") / len(sample) for sample in (one, two)]
+    return float(np.max(np.abs(functions[0] - functions[1])))
+
+
+def misfits(case: str, blind: int = 0) -> list[str]:
+    """List the comparisons that fail."""
+    (epochs, sums), (true_epochs, true_sums) = cut_jumps(case, blind), cut_drawn_walks(case)
+    cut = [int(np.sum(sample < END)) for sample in (epochs, true_epochs)]
+    allowed = math.sqrt(math.log(2.0 / ALPHA) / RUNS)
+    checks = {
+        "share": fisher_exact(np.array([[count, RUNS - count] for count in cut])).pvalue > ALPHA,
+        "epoch": distance(epochs.astype(np.float64), true_epochs.astype(np.float64)) < allowed,
+    }
+    # Rounded, because without a cut the sums of the two codes differ in the last bit.
+    for arm in range(sums.shape[1]):
+        checks[f"sum {arm}"] = distance(sums[:, arm].round(6), true_sums[:, arm].round(6)) < allowed
+    assert 0.05 * RUNS < cut[1] < 0.6 * RUNS  # otherwise the case would test little
+    return [name for name, passed in checks.items() if not passed]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_jump_is_cut_where_bridges_cross(case: str) -> None:
+    assert misfits(case) == []
+
+
+@pytest.mark.parametrize("blind", [1, 2, 3, 4], ids=["close arms", "touching sum", "halved sums", "step bridges"])
+def test_blinded_parts_are_detected(blind: int) -> None:
+    assert "epoch" in misfits("one leader", blind)
+
+
 def test_steps_that_do_not_lead_to_the_end_are_detected() -> None:
-    assert misfits("one leader", compile_blind(), 5) != []
+    assert misfits("one leader", 5) != []
 
 
 # A jump whose end is not given. Sums at its start and means are such that a drop inside is likely enough, mostly in
@@ -199,26 +216,6 @@ def test_steps_that_do_not_lead_to_the_end_are_detected() -> None:
 JUMPS = 100_000
 LENGTH = 40
 BEGIN, MEANS = np.array([93.0, 1.0, 40.0]), np.array([0.16, 0.12, 0.1])
-
-
-def end_jumps(jumping: Any) -> npt.NDArray[np.int64]:
-    """Find where each of many jumps ends."""
-
-    def run_all(boundary, begin, means, state, work, epochs):
-        gap = boundary[START] - (np.max(begin) - np.min(begin))
-        for run in range(len(epochs)):
-            _, s0, s1, s2, s3 = begun(7, run)
-            state[ROUND] = START
-            state[ALIVE] = len(begin)
-            for slot in range(len(begin)):
-                state[SUMS + slot] = begin[slot]
-                work[2 * slot] = means[slot]
-                work[2 * slot + 1] = 1.0
-            epochs[run], _, _, _, _ = jumping(len(begin), boundary, 1.0, 24.0, gap, LENGTH, state, work, s0, s1, s2, s3)
-
-    epochs = np.zeros(JUMPS, np.int64)
-    njit(run_all)(BOUNDARY, BEGIN, MEANS, np.zeros(state_size(3)), np.zeros(work_size(3)), epochs)
-    return epochs
 
 
 @cache
@@ -233,9 +230,10 @@ def end_drawn_walks() -> npt.NDArray[np.int64]:
     return START + np.concatenate(lengths)
 
 
-def jump_misfits(jumping: Any) -> list[str]:
+def jump_misfits(blind: int = 0) -> list[str]:
     """List the comparisons that fail."""
-    epochs, true_epochs = end_jumps(jumping), end_drawn_walks()
+    epochs, _ = run_jumps(JUMPS, 7, BEGIN, BEGIN, MEANS, np.ones(3), LENGTH, blind)
+    true_epochs = end_drawn_walks()
     cut = [int(np.sum(sample < START + LENGTH)) for sample in (epochs, true_epochs)]
     largest_distance = distance(epochs.astype(np.float64), true_epochs.astype(np.float64))
     checks = {
@@ -246,18 +244,12 @@ def jump_misfits(jumping: Any) -> list[str]:
 
 
 def test_a_jump_ends_where_walks_cross() -> None:
-    assert jump_misfits(jump) == []
+    assert jump_misfits() == []
 
 
 def test_a_jump_that_forgets_its_uniform_number_is_detected() -> None:
-    def forgetful(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
-        return first_drop(count, boundary, variance, far, end, UNKNOWN, state, work, s0, s1, s2, s3)
-
-    assert "share" in jump_misfits(replace_called(jump, first_drop=forgetful))
+    assert "share" in jump_misfits(FORGETFUL)
 
 
 def test_a_jump_that_is_always_accepted_is_detected() -> None:
-    def largest(s0, s1, s2, s3):
-        return 1.0, s0, s1, s2, s3
-
-    assert "share" in jump_misfits(replace_called(jump, uniform=largest))
+    assert "share" in jump_misfits(CREDULOUS)

@@ -11,6 +11,7 @@ import pytest
 
 from dbcare import policies
 from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.breakeven_guarded import BreakevenGuarded
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
@@ -29,11 +30,13 @@ SHIPPED: list[Policy] = [
     *(BreakevenRacing(Risk.misidentification(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(BreakevenRacing(Risk.simple_regret(0.1 / arms), arms, sigma=0.5) for arms in ARMS),
     *(Breakeven(Risk.misidentification(max(0.2 / arms, 0.0125)), arms, sigma=0.5) for arms in ARMS),
-    *(Breakeven(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, sigma_guard=False) for arms in ARMS),
+    *(Breakeven(Risk.simple_regret(0.1 / arms), arms, sigma=0.5, sigma_pulls=math.inf) for arms in ARMS),
     Breakeven(Risk.simple_regret((0.01, 0.02, 0.05)), 3, sigma=0.05),
     Breakeven(Risk.simple_regret(0.02), 3, sigma=None, bound=1.0),
     Breakeven(Risk.misidentification(0.03), 8, sigma=None),
     Breakeven(Risk.misidentification((0.4, 0.6)), 2),
+    BreakevenGuarded(Risk.simple_regret(0.02), 3, sigma=0.5),
+    BreakevenGuarded(Risk.misidentification(0.03), 8, sigma=None),
     *(Racing(arms, 0.1, sigma=0.5, max_pulls=3 * arms + 1) for arms in ARMS),
     *(TwoArmConfidence(0.1, sigma=0.5, rate=rate, max_pulls=41) for rate in RATES),
     *(SequentialHalving(arms, 5 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),

@@ -1,5 +1,6 @@
 """The compiled simulator makes the same decisions as a run stepped by hand, pull by pull."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -37,7 +38,7 @@ def policies(arms: int) -> Iterator[Policy]:
     yield DBCARE(error, arms, sigma=0.5)
     yield BreakevenRacing(regret, arms, sigma=0.5)
     yield Breakeven(regret, arms, sigma=0.5)
-    yield Breakeven(error, arms, sigma=0.5, sigma_guard=False)
+    yield Breakeven(error, arms, sigma=0.5, sigma_pulls=math.inf)
     yield Breakeven(Risk.misidentification([1e-3 * (1 + arm % 3) for arm in range(arms)]), arms, sigma=None)
     yield Racing(arms, delta=0.1, sigma=0.5, max_pulls=4_000)
     yield SequentialHalving(arms, 30 * arms)

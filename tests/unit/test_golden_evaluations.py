@@ -1,10 +1,11 @@
-"""Evaluations of twenty settings are those that were written down before the redesign.
+"""Evaluations of 22 settings are those that were written down before the redesign, or when a rule was added.
 
 The file was compared bit for bit on the machine that wrote it. Here a relative difference of 1e-9 is allowed, since
 the last bits of exponentials and of vectorized sums may differ between processors.
 """
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from dbcare import (
     Uniform,
     evaluate,
 )
+from dbcare.policies.breakeven_guarded import BreakevenGuarded
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "evaluations.json").read_text())
 ERROR, REGRET = Risk.misidentification, Risk.simple_regret
@@ -40,16 +42,18 @@ SETTINGS: dict[str, Setting] = {
     "dbcare, bernoulli pair, exact": (DBCARE(REGRET(1e-3), 2, sigma=0.5), Bandit.bernoulli([0.6, 0.4]), None, {}),
     "dbcare, five bernoulli arms, skip": (DBCARE(REGRET(1e-3), 5, sigma=0.5), Bandit.drug_binary(), None, {}),
     "dbcare, leveled drug": (DBCARE(ERROR(1e-3), 5, sigma=0.35), Bandit.drug_leveled(), None, {}),
-    "breakeven, three arms": (Breakeven(REGRET(1e-3), 3), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
-    "breakeven, costs by arm": (
-        Breakeven(REGRET((1e-3, 2e-3, 5e-3)), 3),
+    "breakeven, three arms": (Breakeven(REGRET(1e-3), 3, 1.0), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
+    "breakeven, learned": (Breakeven(REGRET(1e-3), 4), Bandit.linear_decay(4, 0.3), None, {}),
+    "breakeven, guarded": (BreakevenGuarded(REGRET(1e-3), 3), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
+    "breakeven, guarded, costs by arm": (
+        BreakevenGuarded(REGRET((1e-3, 2e-3, 5e-3)), 3),
         Bandit.gaussian([0.5, 0.2, 0.0]),
         None,
         {},
     ),
-    "breakeven, unguarded": (Breakeven(ERROR(1e-3), 2, sigma_guard=False), Bandit.two_arm(0.5), None, {}),
-    "breakeven, sigma unknown": (
-        Breakeven(REGRET(1e-3), 4, sigma=None, bound=1.0),
+    "breakeven, known sigma": (Breakeven(ERROR(1e-3), 2, 1.0, math.inf), Bandit.two_arm(0.5), None, {}),
+    "breakeven, guarded, sigma unknown": (
+        BreakevenGuarded(REGRET(1e-3), 4, sigma=None, bound=1.0),
         Bandit.linear_decay(4, 0.3),
         None,
         {},
@@ -82,7 +86,7 @@ def flatten(value: Any, path: str = "") -> dict[str, Any]:
 
 def test_no_setting_is_left_out() -> None:
     assert SETTINGS.keys() == GOLDEN.keys()
-    assert len(SETTINGS) == 20
+    assert len(SETTINGS) == 22
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -21,7 +21,7 @@ from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss, Risk
 from dbcare.validation import MAX_MAGNITUDE
 
-LIVE = [name for name in POLICIES if POLICIES[name].live]
+LIVE = POLICIES.live
 LARGEST = MAX_MAGNITUDE
 REWARDS = 10_000
 

@@ -1,6 +1,9 @@
 """Diagnostics: silent where all is well, and not otherwise; each has a chance of a false alarm below 1e-6 per look."""
 
+import math
+import re
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +15,10 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
 
 
-def make_ledger(rewards: np.ndarray, missing: tuple[int, int] = (0, 0), **settings: object) -> Ledger:
+def make_ledger(rewards: np.ndarray, missing: tuple[int, ...] = (0, 0), **settings: Any) -> Ledger:
     """Return a ledger of two arms with a row of rewards each, and this many rewards missing."""
-    ledger = Ledger(Settings(**{"arms": ("A", "B"), "cost": 1e-9, "sigma": 1.0} | settings))  # type: ignore[arg-type]
+    defaults: dict[str, Any] = {"arms": ("A", "B"), "cost": 1e-9, "sigma": 1.0}
+    ledger = Ledger(Settings(**defaults | settings))
     for statistics, row, interruptions in zip(ledger.statistics, rewards, missing, strict=True):
         for reward in row:
             statistics.add(float(reward))
@@ -23,41 +27,99 @@ def make_ledger(rewards: np.ndarray, missing: tuple[int, int] = (0, 0), **settin
 
 
 def test_no_note_where_all_is_well() -> None:
-    """400 studies of four kinds, checked once each: the chance of any false alarm is below 400 x 1e-6 x 3."""
+    """200 studies of four kinds, checked once each: the chance of any false alarm is below 200 x 1e-6 x 4."""
     generator = np.random.default_rng(1)
-    for _ in range(100):
+    for _ in range(50):
         size = (2, int(generator.integers(2, 2000)))
+        bounded: dict[str, Any] = {"sigma": None, "bounds": (0.0, 1.0)}
         for rewards, settings in (
             (generator.normal(3.0, 1.0, size), {}),
             (generator.choice([-1.0, 1.0], size), {}),
-            (generator.random(size) < 0.01, {"sigma": None, "bounds": (0.0, 1.0)}),
-            (generator.random(size), {"sigma": None, "bounds": (0.0, 1.0)}),
+            (generator.random(size) < 0.01, bounded),
+            (generator.random(size), bounded),
         ):
             missing = tuple(int(count) for count in generator.binomial(size[1] // 3, 0.2, 2))
-            assert list_contradictions(make_ledger(rewards, missing, **settings)) == ()  # type: ignore[arg-type]
+            assert list_contradictions(make_ledger(rewards, missing, **settings)) == ()
 
 
-@pytest.mark.parametrize("policy", ["breakeven", "dbcare"])
-def test_a_sigma_that_is_too_small_is_noted(policy: str) -> None:
-    rewards = np.random.default_rng(2).normal(0.0, 2.0, (2, 30))
-    (note,) = list_contradictions(make_ledger(rewards, policy=policy))
-    assert note.startswith("rewards have a standard deviation of 2, more than sigma = 1: ")
-    assert ("may stop too early" in note) == (policy == "dbcare")
+@pytest.mark.parametrize(
+    ("factor", "settings", "consequence"),
+    [
+        (2.0, {}, "the policy adapts, and takes longer than a plan with that sigma says"),
+        (1.3, {}, None),  # corrected, and not worth a note
+        (
+            12.0,
+            {},
+            "the policy believes at most 10, so the study may stop too early; create a new one with a larger sigma",
+        ),
+        (12.0, {"risk": "misidentification"}, "the policy adapts, and takes longer than a plan with that sigma says"),
+        (2.0, {"sigma_pulls": math.inf}, "the study may stop too early, since it takes sigma for certain"),
+        (1.3, {"policy": "dbcare"}, "the study may stop too early; Breakeven would learn the spread"),
+    ],
+)
+def test_a_sigma_that_is_too_small_is_noted(factor: float, settings: dict[str, Any], consequence: str | None) -> None:
+    rewards = np.random.default_rng(2).normal(0.0, factor, (2, 200))
+    deviation = math.sqrt(rewards.var(axis=1, ddof=1).mean())
+    expected = f"rewards have a standard deviation of {deviation:.3g}, more than sigma = 1: {consequence}"
+    assert list_contradictions(make_ledger(rewards, **settings)) == (() if consequence is None else (expected,))
 
 
-def test_a_sigma_that_is_too_large_is_noted_if_it_was_stated() -> None:
-    rewards = np.random.default_rng(3).normal(0.5, 0.1, (2, 300))
-    (note,) = list_contradictions(make_ledger(rewards))
-    assert note.endswith("sigma = 1 was stated: the study takes more trials than it needs")
-    assert list_contradictions(make_ledger(rewards, sigma=None, bounds=(0.0, 1.0))) == ()
+def test_a_sigma_that_is_too_large_is_noted_only_where_no_tail_can_be_missing() -> None:
+    """With bounds, the standard deviation is known to be small; without, or where the policy adapts, nothing is said.
+
+    Maurer and Pontil: 0.1 + sqrt(2 ln(2e6)/n) is below 0.9 times 0.5 from 237 rewards of width 1 on.
+    """
+    rewards = np.random.default_rng(3).normal(0.5, 0.1, (2, 300)).clip(0.0, 1.0)
+    bounded: dict[str, Any] = {"sigma": 0.5, "bounds": (0.0, 1.0)}
+    (note,) = list_contradictions(make_ledger(rewards, policy="dbcare", **bounded))
+    (stated,) = re.findall(r"no arm has a standard deviation above (0\.\d+), and sigma = 0.5 was stated", note)
+    assert float(stated) == pytest.approx(
+        rewards.std(axis=1, ddof=1).max() + math.sqrt(2.0 * math.log(2e6) / 299), abs=5e-4
+    )
+    assert note.endswith(": the study takes more trials than it needs")
+    assert list_contradictions(make_ledger(rewards[:, :200], policy="dbcare", **bounded)) == ()
+    assert list_contradictions(make_ledger(rewards, **bounded)) == ()
+    assert list_contradictions(make_ledger(rewards, policy="dbcare")) == ()
 
 
-def test_drift_is_noted() -> None:
+@pytest.mark.parametrize(
+    ("rate", "settings", "noted"),
+    [
+        (0.04, {}, None),
+        (0.055, {}, None),  # arms may well be better
+        (0.3, {}, "the policy adapts, but a plan made for that rate does not describe this study"),
+        (0.3, {"sigma_pulls": math.inf}, "the study may stop too early"),
+        (0.3, {"policy": "dbcare"}, None),  # relies on 0.5, whatever the rate
+    ],
+)
+def test_a_rate_far_from_the_usual_one_is_noted(rate: float, settings: dict[str, Any], noted: str | None) -> None:
+    rewards = np.random.default_rng(8).random((2, 500)) < rate
+    notes = list_contradictions(make_ledger(rewards, sigma=None, baseline=0.04, **settings))
+    if noted is None:
+        assert notes == ()
+    else:
+        assert notes[0].startswith(
+            f"rewards are 1 in {100 * rewards.mean():.3g}% of trials, and a usual rate of 4% was"
+        )
+        assert notes[0].endswith(noted)
+
+
+@pytest.mark.parametrize(
+    ("policy", "advice"),
+    [
+        ("breakeven", "the policy breakeven-racing, which tries all active arms equally often at all times"),
+        ("breakeven-racing", "which does no harm to a policy that tries them equally often"),
+        ("dbcare", "which does no harm to a policy that tries them equally often"),
+    ],
+)
+def test_drift_is_noted(policy: str, advice: str) -> None:
     rewards = np.random.default_rng(4).normal(0.0, 1.0, (2, 400))
     rewards[1, 200:] += 1.0
-    (note,) = list_contradictions(make_ledger(rewards, sigma=None, bounds=(-10.0, 10.0)))
+    (note,) = list_contradictions(make_ledger(rewards, sigma=None, bounds=(-10.0, 10.0), policy=policy, cost=1e-3))
     assert note.startswith("B: its first 192 rewards have a mean of -0.0")
     assert "the 208 after them" in note
+    assert advice in note
+    assert "create a new study once things are stable" in note
 
 
 def test_rewards_missing_from_one_arm_are_noted() -> None:

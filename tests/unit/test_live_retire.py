@@ -1,5 +1,7 @@
 """Retired arms: compared with a run that never had them, and in summaries."""
 
+import math
+
 import pytest
 from helpers.memory_studies import create_memory_study
 
@@ -88,7 +90,7 @@ def test_a_study_does_not_wait_for_trials_of_a_retired_arm() -> None:
 
 
 def test_the_last_arm_keeps_its_statistics() -> None:
-    study = create_memory_study(arms=("A", "B"), cost=1e-9)
+    study = create_memory_study(arms=("A", "B"), cost=1e-9, sigma_pulls=math.inf)
     study.add((("A", 0.0), ("B", 1.0)) * 20)
     before = study.status().arms[1]
     study.retire("A")

@@ -1,5 +1,6 @@
 """The form that creates a study: every option has a field, and a new option needs no code of its own."""
 
+import math
 import re
 from typing import Any
 
@@ -10,10 +11,20 @@ from dbcare.options import NamedOption, Option, OptionKind
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api.option_models import NewStudy
-from dbcare.server.pages.new import OPTIONS, OWN_FIELDS, WITHOUT_FIELD, StudyForm, parse_field, parse_form
+from dbcare.server.pages.new import (
+    LABELS,
+    OPTIONS,
+    OWN_FIELDS,
+    SPREADS,
+    WITHOUT_FIELD,
+    StudyForm,
+    parse_field,
+    parse_form,
+)
 from dbcare.server.pages.rendering import templates
 
 VALID = {"name": "ads", "arms": "A\nB", "price": "0.4", "value": "20000"}
+RATE = {"rewards": "baseline", "baseline": "0.04"}
 
 
 def render_form(typed: dict[str, str], more: list[NamedOption], wrong_field: str = "") -> str:
@@ -23,6 +34,8 @@ def render_form(typed: dict[str, str], more: list[NamedOption], wrong_field: str
         typed=typed,
         options=OPTIONS,
         required=("price", "value"),
+        spreads=SPREADS.items(),
+        labels=LABELS,
         more=more,
         plan_labels={"breakeven": "Breakeven"},
         plan_policy="breakeven",
@@ -33,8 +46,9 @@ def render_form(typed: dict[str, str], more: list[NamedOption], wrong_field: str
 
 
 def test_the_defaults_are_those_of_create_study() -> None:
-    options = parse_form(StudyForm(**VALID))
-    assert options == NewStudy(name="ads", arms=["A", "B"], price=0.4, value=20_000, binary=True).model_dump()
+    options = parse_form(StudyForm(**VALID, rewards="unknown"))
+    assert options == NewStudy(name="ads", arms=["A", "B"], price=0.4, value=20_000).model_dump()
+    assert options["sigma_pulls"] == 6.0
 
 
 def test_every_field_of_the_form_is_read() -> None:
@@ -44,6 +58,8 @@ def test_every_field_of_the_form_is_read() -> None:
         "risk": "misidentification",
         "rewards": "sigma",
         "sigma": "2",
+        "sigma_pulls": "inf",
+        "cap": "5",
         "policy": "dbcare",
         "unit": "EUR",
         "seed": "7",
@@ -58,6 +74,8 @@ def test_every_field_of_the_form_is_read() -> None:
         "direction": "minimize",
         "risk": "misidentification",
         "sigma": 2.0,
+        "sigma_pulls": math.inf,
+        "cap": 5.0,
         "policy": "dbcare",
         "unit": "EUR",
         "seed": 7,
@@ -76,6 +94,8 @@ def test_the_page_has_a_field_for_every_option() -> None:
     names = re.findall(r'<(?:input|select|textarea)[^>]*? name="(\w+)"', page)
     assert set(names) == OPTIONS.keys() - set(WITHOUT_FIELD) | OWN_FIELDS.keys()
     assert [name for name in names if name != "rewards"] == sorted(set(names) - {"rewards"}, key=names.index)
+    for name in set(names) - {"rewards"}:  # messages call a field what its label says
+        assert f'<label for="{name}">{LABELS[name]}' in page
     assert set(re.findall(r'name="(\w+)"[^>]* required', page)) == {"name", "arms", "price", "value"}
 
 
@@ -89,6 +109,9 @@ def test_the_page_has_a_field_for_every_option() -> None:
         (Option(OptionKind.CHOICE, "A choice.", lambda: ["a", "b"]), "a", "b", "b", '<option value="b" selected>b<'),
         (Option(OptionKind.PER_ARM, "One or more."), None, "1;2", [1.0, 2.0], 'inputmode="text"'),
         (Option(OptionKind.PER_ARM, "One or more."), None, "1", 1.0, 'inputmode="text"'),
+        (Option(OptionKind.PER_ARM, "One or more."), None, "A=1, B b=2", {"A": 1.0, "B b": 2.0}, 'inputmode="text"'),
+        (Option(OptionKind.WEIGHT, "A weight."), 6.0, "inf", "inf", 'inputmode="text"'),
+        (Option(OptionKind.WEIGHT, "A weight."), 6.0, "3", 3.0, 'inputmode="text"'),
         (Option(OptionKind.INTERVAL, "Two."), None, "-1 2", [-1.0, 2.0], 'inputmode="text"'),
         (Option(OptionKind.NUMBERS, "Some."), None, "1", [1.0], 'inputmode="text"'),
     ],
@@ -109,15 +132,20 @@ def test_an_empty_field_is_none_or_an_error() -> None:
     assert parse_field(NamedOption("patience", option, None), "") is None
     with pytest.raises(InvalidValueError, match="`patience` is required here"):
         parse_field(NamedOption("patience", option, 0.5), "")
-    with pytest.raises(InvalidValueError, match="`patience` must be a number such as"):
+    with pytest.raises(InvalidValueError, match="`patience` must be a number but got 'x'"):
         parse_field(NamedOption("patience", option, None), "x")
 
 
 def test_rewards_decide_which_fields_count() -> None:
     """What was typed into a hidden field does not matter."""
-    typed = {**VALID, "sigma": "?", "low": "?", "high": "2"}
+    typed = {**VALID, "sigma": "?", "low": "?", "high": "2", "baseline": "?"}
     assert parse_form(StudyForm(**typed, rewards="binary"))["binary"]
-    assert parse_form(StudyForm(**typed, rewards="unknown"))["sigma"] is None
-    for rewards, field in (("sigma", "sigma"), ("bounds", "low")):
+    unknown = parse_form(StudyForm(**typed, rewards="unknown"))
+    assert [unknown[name] for name in ("sigma", "baseline", "bounds", "binary")] == [None, None, None, False]
+    assert parse_form(StudyForm(**typed | RATE))["baseline"] == 0.04
+    for sigma, expected in (("", None), ("0.5", 0.5)):
+        ranged = parse_form(StudyForm(**typed | {"rewards": "bounds", "low": "-1", "sigma": sigma}))
+        assert (ranged["bounds"], ranged["sigma"]) == ([-1.0, 2.0], expected)
+    for rewards, field in (("sigma", "sigma"), ("bounds", "sigma"), ("baseline", "baseline")):
         with pytest.raises(InvalidValueError, match=f"`{field}` must be a number"):
             parse_form(StudyForm(**typed, rewards=rewards))

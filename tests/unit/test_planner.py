@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,7 +13,8 @@ from scipy import stats
 from dbcare import DBCARE, Bandit, Breakeven, Guess, Policy, Risk, Uniform, evaluate, plan
 from dbcare.errors import InvalidValueError
 from dbcare.money import Money
-from dbcare.planner.plan import Outlook, Plan
+from dbcare.planner.outlook import Outlook
+from dbcare.planner.plan import Plan
 from dbcare.planner.presentation import format_percent
 
 Z = float(stats.norm.isf(0.025) + stats.norm.isf(0.2))
@@ -52,7 +54,7 @@ def test_figures_match_evaluate_for_rates() -> None:
     risk = Risk.misidentification(1e-3)
     bandit = Bandit.bernoulli([0.5, 0.2])
     policies: dict[str, Policy] = {
-        "breakeven": Breakeven(risk, 2, 0.5, bound=1.0),
+        "breakeven": Breakeven(risk, 2, 0.4, bound=1.0, largest_sigma=0.5),  # sqrt(0.2 * 0.8)
         "dbcare": DBCARE(risk, 2, 0.5),
         "fixed-size-test": Uniform(2, 39),  # see test_the_size_of_a_test_of_two_rates
         "decide-now": Guess(2),
@@ -62,6 +64,26 @@ def test_figures_match_evaluate_for_rates() -> None:
         assert find(planned, name, 0.3).policy == policy
         assert find(planned, name, 0.3).total_loss == expected.risk
         assert find(planned, name, 0.3).chance_wrong == expected.error
+
+
+@pytest.mark.parametrize(
+    ("stated", "gap", "bandit", "pulls"),
+    [
+        ({"binary": True}, 0.2, Bandit.bernoulli([0.6, 0.4, 0.4]), 97),
+        ({"binary": True}, 1.0, Bandit.bernoulli([1.0, 0.0, 0.0]), 2),
+        ({"bounds": (-1.0, 3.0)}, 0.5, Bandit.gaussian([0.5, 0.0, 0.0], 2.0), 252),
+        ({"bounds": (-1.0, 3.0), "sigma": 0.7}, 0.5, Bandit.gaussian([0.5, 0.0, 0.0], 0.7), 31),
+    ],
+)
+def test_what_is_simulated(stated: dict[str, Any], gap: float, bandit: Bandit, pulls: int) -> None:
+    """Rates around 1/2, or half the range as the standard deviation; sizes of tests by hand from the formulas."""
+    planned = plan(3, cost=1e-3, gaps=gap, policies=["dbcare", "fixed-size-test"], runs=200, seed=3, **stated)
+    risk = Risk.simple_regret(1e-3)
+    sigma, width = stated.get("sigma", bandit.sigma), 1.0 if stated.get("binary") else 4.0
+    ours = DBCARE(risk, 3, sigma, bound=width)
+    assert find(planned, "dbcare", gap).policy == ours
+    assert find(planned, "dbcare", gap).total_loss == evaluate(ours, bandit, risk, runs=200, seed=3).risk
+    assert find(planned, "fixed-size-test", gap).policy == Uniform(3, pulls)
 
 
 @pytest.mark.parametrize("arms", [2, 5])
@@ -112,7 +134,7 @@ def test_different_prices_leave_dbcare_out() -> None:
     assert "DBCARE is left out: it needs the same price for all arms." in " ".join(str(planned).split())
     bandit = Bandit.gaussian([0.5, 0.0, 0.0])
     risk = Risk.simple_regret(price=prices, value=500)
-    expected = evaluate(Breakeven(risk, 3), bandit, runs=500, seed=1)
+    expected = evaluate(Breakeven(risk, 3, 1.0), bandit, runs=500, seed=1)
     outlook = find(planned, "breakeven", 0.5)
     assert outlook.total_loss == 500 * expected.risk
     assert outlook.spend == pytest.approx(500 * (expected.risk - expected.simple_regret))
@@ -128,6 +150,20 @@ def test_a_price_too_low_for_dbcare_leaves_it_out() -> None:
     planned = plan(2, price=1e-3, value=1e6, sigma=0.5, risk="misidentification", gaps=1.0, runs=50)
     assert planned.left_out.keys() == {"dbcare"}
     assert "DBCARE is left out: `cost` must allow at most 50,000,000 epochs" in " ".join(str(planned).split())
+
+
+def test_gaps_beyond_those_dbcare_is_made_for_leave_it_out_there() -> None:
+    """A study without bounds runs DBCARE with a largest gap of 1, so a plan must not show it with another."""
+    planned = plan(2, cost=1e-2, sigma=1.0, gaps=[0.5, 1.0, 2.0], runs=50)
+    assert [outlook.gap for outlook in planned.of("dbcare")] == [0.5, 1.0]
+    note = "it assumes gaps of at most 1 unless the range of rewards is stated"
+    assert planned.left_out == {"dbcare": note}
+    assert f"DBCARE is left out at some gaps: {note}." in " ".join(str(planned).split())
+    assert str(planned).count("*") == 4  # one star per section, and its explanation
+    everywhere = plan(2, cost=1e-2, sigma=1.0, bounds=(-3.0, 3.0), gaps=[0.5, 1.0, 2.0], runs=50)
+    assert [outlook.gap for outlook in everywhere.of("dbcare")] == [0.5, 1.0, 2.0]
+    with pytest.raises(InvalidValueError, match=f"`policies` cannot include dbcare: {note}"):
+        plan(2, cost=1e-2, sigma=1.0, gaps=2.0, policies="dbcare")
 
 
 def test_cost_is_price_over_value() -> None:
@@ -146,13 +182,15 @@ def test_cost_is_price_over_value() -> None:
     ("rewards", "gaps"),
     [
         ({"sigma": 0.5}, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)),
-        ({"sigma": 0.5, "bound": 0.2}, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)),
+        ({"sigma": 0.5, "bounds": (0.0, 0.2)}, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)),
+        ({"bounds": (-0.5, 0.5)}, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)),
+        ({"binary": True}, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)),
         ({"baseline": 0.5}, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)),
         ({"baseline": 0.8}, (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)),
     ],
 )
-def test_default_gaps_cover_the_range(rewards: dict[str, float], gaps: tuple[float, ...]) -> None:
-    assert plan(2, cost=1e-3, policies="decide-now", **rewards).gaps == gaps  # type: ignore[arg-type]
+def test_default_gaps_cover_the_range(rewards: dict[str, Any], gaps: tuple[float, ...]) -> None:
+    assert plan(2, cost=1e-3, policies="decide-now", **rewards).gaps == gaps
 
 
 def test_the_default_runs_are_reproducible() -> None:
@@ -163,16 +201,15 @@ def test_the_default_runs_are_reproducible() -> None:
     assert plan(5, cost=1e-4, sigma=1.0, gaps=[0.01, 0.1]).runs < 20_000
 
 
-def test_sigma_for_rates_is_safe_if_the_best_arm_is_far_better() -> None:
-    """Negative control: with the baseline's own deviation the loss is over 4 times as large, by 5 standard errors."""
-    outlook = plan(20, cost=1e-4, baseline=0.05, gaps=0.5, policies="breakeven", runs=4_000, seed=1).outlooks[0]
-    bandit = Bandit.bernoulli([0.55] + [0.05] * 19)
-    bounded, own = (
-        evaluate(Breakeven(Risk.simple_regret(1e-4), 20, sigma, bound=1.0), bandit, runs=4_000, seed=1)
-        for sigma in (0.5, math.sqrt(0.05 * 0.95))
-    )
-    assert outlook.total_loss < 2.5 * bounded.risk
-    assert own.risk - 5 * own.standard_error > 4 * bounded.risk
+def test_a_stated_rate_is_safe_if_the_best_arm_is_far_better() -> None:
+    """Within 4 times what the largest sigma, 1/2, loses; if taken for certain, it is not. By 5 s.e.: 1 in 3e6."""
+    far: dict[str, Any] = {"arms": 20, "cost": 1e-4, "baseline": 0.05, "gaps": 0.5, "policies": "breakeven"}
+    learned, trusted = (plan(**far, sigma_pulls=weight, runs=4_000, seed=1).outlooks[0] for weight in (6.0, math.inf))
+    risk = Risk.simple_regret(1e-4)
+    known = Breakeven(risk, 20, 0.5, sigma_pulls=math.inf, bound=1.0, largest_sigma=0.5)
+    bounded = evaluate(known, Bandit.bernoulli([0.55] + [0.05] * 19), runs=4_000, seed=1)
+    assert learned.total_loss + 5 * learned.standard_error < 4 * bounded.risk
+    assert trusted.total_loss - 5 * trusted.standard_error > 4 * bounded.risk
 
 
 def test_advice_does_not_claim_more_than_the_runs_show() -> None:
@@ -208,9 +245,25 @@ def test_advice_says_where_experimenting_pays() -> None:
     )
 
 
+def test_advice_without_a_limit_on_spending() -> None:
+    """A policy that learns the spread of unbounded rewards promises none, in words and in JSON."""
+    planned = plan(2, price=0.4, value=100.0, sigma=0.5, gaps=0.5, runs=20)
+    learns = Breakeven(Risk.simple_regret(price=0.4, value=100.0), 2, sigma=None)
+    assert learns.max_spend == math.inf
+    outlooks = [
+        replace(outlook, policy=learns) if outlook.name == "breakeven" else outlook for outlook in planned.outlooks
+    ]
+    unlimited = replace(planned, outlooks=tuple(outlooks))
+    assert unlimited.max_spend == math.inf
+    assert unlimited.advice[-1].startswith("No limit on what Breakeven spends is known in advance; at the gaps above ")
+    assert "inf" not in str(unlimited)
+    assert json.loads(json.dumps(unlimited.to_dict(), allow_nan=False))["max_spend"] is None
+    assert planned.to_dict()["max_spend"] == planned.max_spend
+
+
 def test_advice_says_when_the_test_is_better() -> None:
-    """If a wrong choice costs hardly more than a pull, one pull per arm is enough, and Breakeven makes two."""
-    planned = plan(2, price=1.0, value=30.0, sigma=0.1, gaps=[0.3, 3.0], runs=2_000)
+    """Told the gap, the test needs one pull per arm; Breakeven makes more if the stated sigma counts for little."""
+    planned = plan(2, price=0.15, value=30.0, sigma=0.5, sigma_pulls=1, gaps=[0.3, 3.0], runs=4_000)
     worse = [
         one.gap for one, test in zip(planned.of("breakeven"), planned.of("fixed-size-test"), strict=True)
         if one.total_loss > test.total_loss + 2 * (one.standard_error + test.standard_error)
@@ -236,7 +289,8 @@ def test_advice_says_when_to_decide_now() -> None:
 def test_the_text_fits_and_numbers_are_plain() -> None:
     planned = plan(5, price=0.4, value=20_000, sigma=0.5, runs=50)
     lines = str(planned).splitlines()
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines[:-2])) <= 80  # the last two are to be copied whole
+    assert lines[-3:] == ["Run it with Breakeven:", f"  {planned.create_command}", f"  {planned.create_call}"]
     assert "\x1b" not in str(planned)
     assert str(planned).count("*") == len(planned.gaps) + 1  # one star per section, and its explanation
     plain = json.loads(json.dumps(planned.to_dict()))
@@ -279,23 +333,40 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ({"cost": 1e-3}, "Pass `cost`, or `price` and `value`, not both."),
         ({"arms": 1}, "`arms` must be at least 2 but got 1."),
         ({"sigma": 0.0}, "`sigma` must be positive but got 0.0."),
-        ({"sigma": None}, "Pass exactly one of `sigma` and `baseline` but got sigma=None, baseline=None."),
-        ({"baseline": 0.1}, "Pass exactly one of `sigma` and `baseline` but got sigma=0.5, baseline=0.1."),
+        (
+            {"sigma": None},
+            "A plan needs to know how much rewards vary: pass `sigma`, such as a quarter of the range that most "
+            "rewards lie in, or `baseline`, `bounds` or `binary`; only a study can learn it.",
+        ),
+        (
+            {"baseline": 0.1},
+            "State the spread of the rewards in one way but got sigma=0.5 and baseline=0.1: sigma, baseline (the "
+            "usual rate, for rewards of 0 or 1), bounds, or binary; only sigma and bounds go together.",
+        ),
         ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0."),
-        ({"bound": -1}, "`bound` must be positive but got -1.0."),
+        ({"sigma_pulls": 0}, "`sigma_pulls` must be positive but got 0.0."),
+        ({"bounds": (1.0, 0.0)}, "`bounds` must be two numbers, the lower one first, but got 1 and 0."),
+        ({"price": {"A": 1.0, "B": 2.0}}, "`arms` must be a sequence of names but got 3."),
+        ({"arms": ["A", "B"], "price": {"A": 1.0}}, "`price` must have an entry for each arm but got none for 'B'."),
+        ({"arms": ["A", "B"], "price": {"A": 1, "B": 1, "C": 2}}, "`price` must be among A, B but got 'C'."),
+        ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names but got ['A', 'A']."),
+        ({"arms": "AB"}, "`arms` must be a real number but got 'AB'."),
         ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'."),
         ({"gaps": []}, "`gaps` must be at least one number but got none."),
         ({"gaps": [0.1, 0.0]}, "`gaps[1]` must be positive but got 0.0."),
         ({"gaps": "0.1"}, "`gaps` must be a real number but got '0.1'."),
         ({"gaps": object}, "`gaps` must be a number or several but got <class 'object'>."),
-        ({"gaps": [0.5, 2.0], "bound": 1.0}, "`gaps[1]` must be at most 1, as `bound` is 1, but got 2."),
+        (
+            {"gaps": [0.5, 2.0], "bounds": (-1.0, 0.0)},
+            "`gaps[1]` must be at most 1, as rewards lie between -1 and 0, but got 2.",
+        ),
+        (
+            {"gaps": 1.5, "sigma": None, "binary": True},
+            "`gaps` must be at most 1, as rewards lie between 0 and 1, but got 1.5.",
+        ),
         (
             {"gaps": 0.95, "sigma": None, "baseline": 0.1},
             "`gaps` must be at most 0.9, as `baseline` is 0.1 and no rate exceeds 1, but got 0.95.",
-        ),
-        (
-            {"gaps": 0.5, "sigma": None, "baseline": 0.1, "bound": 0.4},
-            "`gaps` must be at most 0.4, as `bound` is 0.4, but got 0.5.",
         ),
         (
             {"gaps": 1e-8},

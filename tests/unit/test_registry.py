@@ -16,6 +16,7 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State
+from dbcare.spread import Spread
 
 RISK = Risk.simple_regret(1e-2)
 NAME = "test-policy"
@@ -191,8 +192,8 @@ def test_a_rule_with_defaults_or_compiled_by_numba_is_fine() -> None:
 
 
 def test_facts_leave_out_what_nobody_knows() -> None:
-    facts = PolicyFacts(RISK, 3, None)
-    assert facts.known() == {"risk": RISK, "arms": 3, "sigma": None, "max_pulls": 1000}
+    facts = PolicyFacts(RISK, 3, Spread())
+    assert facts.known() == {"risk": RISK, "arms": 3, "sigma": None, "sigma_pulls": 6.0, "max_pulls": 1000}
     simulated = PolicyFacts.from_bandit(Bandit.bernoulli([0.5, 0.25]), RISK).known()
     assert (simulated["gap"], simulated["family"], simulated["bound"]) == (0.25, "bernoulli", 1.0)
 
@@ -203,7 +204,7 @@ def test_a_registry_of_its_own_knows_only_its_entries() -> None:
     assert list(registry) == ["coin"]
     with pytest.raises(InvalidValueError, match="`policy` must be one of coin but got 'breakeven'"):
         registry.entry("breakeven")
-    assert np.isinf(registry["coin"].build(PolicyFacts(RISK, 2, 1.0)).max_spend)
+    assert np.isinf(registry["coin"].build(PolicyFacts(RISK, 2, Spread(sigma=1.0))).max_spend)
 
 
 class NoRule(Policy):

@@ -1,5 +1,6 @@
 """Replays of logged data, compared with the policy stepped by hand; and log files."""
 
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def test_a_replay_does_what_the_policy_does(name: str, direction: str) -> None:
     log = make_log(6_000)
     risk = dbcare.Risk.simple_regret(**MONEY)
     policy: dbcare.Policy = {
-        "breakeven": dbcare.Breakeven(risk, 3, 0.5, bound=1.0),
+        "breakeven": dbcare.Breakeven(risk, 3, 0.5, bound=1.0, largest_sigma=0.5),
         "breakeven-racing": dbcare.BreakevenRacing(risk, 3, 0.5),
         "dbcare": dbcare.DBCARE(risk, 3, 0.5, bound=1.0),
     }[name]
@@ -61,7 +62,7 @@ def test_a_replay_does_what_the_policy_does(name: str, direction: str) -> None:
 
 def test_a_log_that_is_too_short() -> None:
     log = make_log(300)
-    policy = dbcare.Breakeven(dbcare.Risk.simple_regret(price=0.5, value=1e6), 3, 0.5, bound=1.0)
+    policy = dbcare.Breakeven(dbcare.Risk.simple_regret(price=0.5, value=1e6), 3, 0.5, bound=1.0, largest_sigma=0.5)
     used, chosen, stopped = step_by_hand(log, policy)
     assert not stopped
     replay = dbcare.replay_log(log, price=0.5, value=1e6, binary=True)
@@ -75,6 +76,28 @@ def test_a_log_that_is_too_short() -> None:
         f"It would still be running: it wanted more of {wanted.name} than the {wanted.logged} trials logged."
     )
     assert "saved" not in text
+
+
+@pytest.mark.parametrize(
+    ("stated", "sigma", "limits"),
+    [
+        ({"baseline": 0.1, "sigma_pulls": 3.0}, 0.3, {"sigma_pulls": 3.0, "bound": 1.0, "largest_sigma": 0.5}),
+        ({"sigma": 0.3, "sigma_pulls": math.inf}, 0.3, {"sigma_pulls": math.inf}),
+        ({}, None, {}),
+    ],
+)
+def test_the_spread_is_stated_as_for_a_study(stated: Any, sigma: float | None, limits: dict[str, float]) -> None:
+    """Or not at all: it is then learned. Prices go by the names of the arms, which the log has in another order."""
+    log = make_log(6_000)
+    names = list(dict.fromkeys(name for name, _ in log))
+    prices = {"A": 0.5, "B": 0.75, "C": 1.0}
+    risk = dbcare.Risk.simple_regret(price=[prices[name] for name in names], value=20_000)
+    used, chosen, _ = step_by_hand(log, dbcare.Breakeven(risk, 3, sigma, **limits))
+    replay = dbcare.replay_log(log, price=prices, value=20_000, **stated)
+    assert [arm.used for arm in replay.arms] == used
+    assert replay.recommendation.arm == names[chosen]
+    assert replay.spent == pytest.approx(sum(prices[arm.name] * arm.used for arm in replay.arms))
+    assert ("so it was learned from them" in str(replay)) == (not stated)
 
 
 def test_only_the_order_within_an_arm_matters() -> None:

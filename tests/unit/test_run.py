@@ -39,7 +39,7 @@ def test_the_reason_for_waiting_names_epoch_and_survivors() -> None:
 
 def test_sentences_of_a_live_study() -> None:
     """They have names for the arms and a currency, and leave the numbers of trials to the study."""
-    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), arms=2).start()
+    run = Breakeven(Risk.simple_regret(price=0.4, value=20_000), arms=2, sigma=1.0).start()
     run.tell(1.0)
     run.tell(0.0)
     sentence = run.why(Wording(("red", "blue"), "trial", "USD"))

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from dbcare.cli import logs, planning, reports, research, service, storage, studies
+from dbcare.cli.command_class import NegativeNumberCommand, OptionNamingCommand
 from dbcare.cli.demo import command as demo
-from dbcare.cli.negative_numbers import NegativeNumberCommand
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -36,8 +36,9 @@ for panel, commands in {
     "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
 }.items():
     for command in commands:
-        app.command(rich_help_panel=panel, cls=NegativeNumberCommand if command is studies.tell else None)(command)
-app.command(name="import", rich_help_panel="Decide")(logs.import_log)
+        kind = NegativeNumberCommand if command is studies.tell else OptionNamingCommand
+        app.command(rich_help_panel=panel, cls=kind)(command)
+app.command(name="import", rich_help_panel="Decide", cls=OptionNamingCommand)(logs.import_log)
 app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
 app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
 

@@ -51,7 +51,7 @@ def refuse_options(options: dict[str, Any]) -> None:
 
     for name, value in options.items():
         raise InvalidValueError(
-            f"`--{name}` cannot be combined with --into, as the study has its own settings, but got {value}."
+            f"`{name}` cannot be combined with --into, as the study has its own settings, but got {value}."
         )
 
 

@@ -6,19 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from dbcare.cli.shared import friendly_errors, parse_numbers, parse_per_arm, parse_whole
+from dbcare.cli.shared import friendly_errors, parse_amounts, parse_numbers, parse_whole
+from dbcare.live.option_text import parse_number
 from dbcare.options import Option, OptionKind, read_options
 
 METAVARS = {
+    OptionKind.NUMBER: "NUMBER",
     OptionKind.WHOLE: "INTEGER",
     OptionKind.PER_ARM: "NUMBER[,NUMBER...]",
+    OptionKind.WEIGHT: "NUMBER|inf",
     OptionKind.INTERVAL: "LOW,HIGH",
     OptionKind.NUMBERS: "NUMBER[,NUMBER...]",
     OptionKind.NAMES: "NAME[,NAME...]",
 }
 PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WHOLE: parse_whole,
-    OptionKind.PER_ARM: parse_per_arm,
+    OptionKind.NUMBER: parse_amounts,  # the library says why there must be one number only
+    OptionKind.PER_ARM: parse_amounts,
+    OptionKind.WEIGHT: parse_number,
     OptionKind.INTERVAL: lambda name, text: tuple(parse_numbers(name, text)),
     OptionKind.NUMBERS: parse_numbers,
     OptionKind.NAMES: lambda _name, text: [part.strip() for part in text.split(",")],
@@ -61,6 +66,5 @@ def _make_parameter(name: str, option: Option) -> inspect.Parameter:
     if option.kind is OptionKind.FLAG:
         annotation: Any = Annotated[bool, typer.Option(flag, help=option.help)]
         return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
-    kind: Any = float | None if option.kind is OptionKind.NUMBER else str | None
-    annotation = Annotated[kind, typer.Option(flag, help=option.help, metavar=METAVARS.get(option.kind))]
+    annotation = Annotated[str | None, typer.Option(flag, help=option.help, metavar=METAVARS.get(option.kind))]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)

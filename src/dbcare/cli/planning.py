@@ -7,13 +7,15 @@ import typer
 
 from dbcare.cli import output
 from dbcare.cli.option_parameters import with_options
-from dbcare.cli.shared import Format, Shape, friendly_errors
+from dbcare.cli.shared import Format, Shape, friendly_errors, parse_whole
 from dbcare.planner.options import LocalPlanOptions
 
 
 @with_options(LocalPlanOptions)
 def plan(
-    arms: Annotated[int, typer.Option(help="Number of arms to choose from.")],
+    arms: Annotated[
+        str, typer.Option(help="Number of arms to choose from, or their names, separated by commas.", metavar="ARMS")
+    ],
     options: dict[str, Any],
     plot: Annotated[Path | None, typer.Option(help="Draw the total loss into this .png, .svg or .pdf file.")] = None,
     shape: Shape = Format.TABLE,
@@ -28,7 +30,9 @@ def plan(
     with friendly_errors():
         if plot is not None:
             check_figure_path(plot)  # fail before the work, not after it
-        plan = dbcare.plan(arms, **options)
+        names = [name.strip() for name in arms.split(",")]
+        count_or_names: Any = names if len(names) > 1 else parse_whole("arms", arms)
+        plan = dbcare.plan(count_or_names, **options)
     if shape is Format.JSON:
         output.print_json(plan.to_dict())
     elif shape is Format.CSV:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dbcare.cli.shared import RISK_HELP, Threads, friendly_errors, parse_numbers, parse_per_arm
+from dbcare.cli.shared import RISK_HELP, Threads, friendly_errors, parse_amounts, parse_numbers
 
 if TYPE_CHECKING:
     from dbcare.lab.experiment import Experiment
@@ -55,7 +55,7 @@ def simulate(
         numbers = parse_numbers("means", means)
         bandit = Bandit.bernoulli(numbers) if family is Family.BERNOULLI else Bandit.gaussian(numbers, sigma)
         loss = Loss(validation.one_of("risk", risk, list(Loss)))
-        price = Risk(loss, parse_per_arm("cost", cost))  # type: ignore[arg-type]  # a list becomes a tuple
+        price = Risk(loss, parse_amounts("cost", cost))  # type: ignore[arg-type]  # a list becomes a tuple
         chosen = build_policy(policy, bandit, price, **dict(parse_option(text) for text in option or []))
         count = validation.whole("runs", runs, at_least=1)
         evaluation = evaluate(chosen, bandit, price, count, seed, engine, threads)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.cli.limit_parameters import with_limits
 from dbcare.cli.output import at_terminal, print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, announce_new_database, friendly_errors
@@ -69,7 +70,7 @@ def announce(storage: str, address: str, protected: bool) -> None:
         typer.echo("  dbcare keys create --role admin --name me")
 
 
-@keys.command()
+@keys.command(cls=OptionNamingCommand)
 def create(
     storage: Storage,
     name: Annotated[str, typer.Option(help="Name of the key's owner.")],
@@ -93,7 +94,7 @@ def create(
     )
 
 
-@keys.command(name="list")
+@keys.command(name="list", cls=OptionNamingCommand)
 def list_keys(storage: Storage, shape: Shape = Format.TABLE) -> None:
     """List all keys, oldest first, without secrets."""
     with friendly_errors():
@@ -109,7 +110,7 @@ def list_keys(storage: Storage, shape: Shape = Format.TABLE) -> None:
     )
 
 
-@keys.command()
+@keys.command(cls=OptionNamingCommand)
 def revoke(key: Annotated[str, typer.Argument(help="The key's id, as listed.")], storage: Storage) -> None:
     """Revoke a key for good, and end the sessions opened with it."""
     with friendly_errors():

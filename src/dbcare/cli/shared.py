@@ -30,26 +30,23 @@ RISK_HELP = "What a wrong choice loses: simple_regret (its gap in means) or misi
 
 def parse_numbers(name: str, text: str) -> list[float]:
     """Parse numbers separated by commas."""
-    from dbcare.errors import InvalidValueError
+    from dbcare.live.option_text import parse_number
 
-    numbers = []
-    for part in text.split(","):
-        try:
-            numbers.append(float(part))
-        except ValueError:
-            raise InvalidValueError(f"`{name}` must be a number but got {part!r}.") from None
-    return numbers
+    return [parse_number(name, part) for part in text.split(",")]
 
 
-def parse_per_arm(name: str, text: str) -> float | list[float]:
-    """Parse one number for all arms, or one per arm."""
-    numbers = parse_numbers(name, text)
-    return numbers[0] if len(numbers) == 1 else numbers
+def parse_amounts(name: str, text: str) -> float | list[float] | dict[str, float]:
+    """Parse one number, or one per arm: in the order of the arms, or by their names."""
+    from dbcare.live.option_text import parse_per_arm
+
+    return parse_per_arm(name, text, text.split(","))
 
 
 def parse_whole(name: str, text: str) -> float:
     """Parse a number that the library will want to be whole, such as 20000 or 2e4."""
-    return int(text) if text.strip().isdigit() else parse_numbers(name, text)[0]
+    from dbcare.live.option_text import parse_number
+
+    return int(text) if text.strip().isdigit() else parse_number(name, text)
 
 
 def announce_new_database(storage: str) -> None:
@@ -62,22 +59,23 @@ def announce_new_database(storage: str) -> None:
         typer.echo(f"Created the database {store.address}.", err=True)
 
 
+class RefusedError(Exception):
+    """A call that is refused, with the reason as the library words it."""
+
+
 @contextlib.contextmanager
 def friendly_errors() -> Iterator[None]:
-    """Print errors of the library in one line, and exit with code 2."""
+    """Turn errors of the library into one line, which the command prints before it exits with code 2."""
     from dbcare.errors import DbcareError
 
     try:
         yield
     except DbcareError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
+        raise RefusedError(str(error)) from None
     except OSError as error:
-        typer.echo(f"Error: cannot write {error.filename or 'a file'}: {error.strerror or error}.", err=True)
-        raise typer.Exit(2) from None
+        raise RefusedError(f"cannot write {error.filename or 'a file'}: {error.strerror or error}.") from None
     except ModuleNotFoundError as missing:
         extra = EXTRAS.get(missing.name or "")
         if extra is None:
             raise
-        typer.echo(f"Error: this command requires an extra: pip install 'dbcare[{extra}]'.", err=True)
-        raise typer.Exit(2) from None
+        raise RefusedError(f"this command requires an extra: pip install 'dbcare[{extra}]'.") from None

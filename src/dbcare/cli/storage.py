@@ -4,6 +4,7 @@ from typing import Any
 
 import typer
 
+from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.cli.output import print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
 
@@ -17,7 +18,7 @@ def group() -> None:
     """Keep `check` a command of its own, although it is the only one."""
 
 
-@commands.command()
+@commands.command(cls=OptionNamingCommand)
 def check(storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Replay every study from its events and compare with its stored summary. Exits 2 if one does not agree."""
     import dbcare

@@ -42,13 +42,16 @@ def create(
     options: dict[str, Any],
     shape: Shape = Format.TABLE,
 ) -> None:
-    """Create a study."""
+    """Create a study. State the spread of the rewards in one way, or let the study learn it."""
     import dbcare
+    from dbcare.live.reward_descriptions import explain_learning
 
     with friendly_errors():
         names = [arm.strip() for arm in arms.split(",")]
         study = dbcare.create_study(name, names, storage=storage, **options)
         announce_new_database(storage)
+    if (learning := explain_learning(study.settings, "--max-spend")) is not None:
+        typer.echo(learning, err=True)
     print_done(study, shape, f"Created {name}: {', '.join(study.settings.arms)}. Next: dbcare ask {name}")
 
 
@@ -117,6 +120,8 @@ def tell(
     with friendly_errors():
         if free and not failed:
             raise InvalidValueError("`--free` requires --failed.")
+        if (reward is None) != failed:
+            raise InvalidValueError("Pass either `reward` or `failed`.")
         study = dbcare.load_study(name, storage)
         study.tell(trial, reward, failed=failed, charged=not free)
         choice = study.recommendation()

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
 from dbcare.live.leases import format_duration
+from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
@@ -78,6 +79,7 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
         ),
         f"spent: {format_spending(settings, choice)}",
         f"recommended: {choice}",
+        f"rewards: {describe_rewards(settings)}",
         *(f"no longer active: {arm.name} {arm.left}" for arm in status.arms if arm.left),
         *(f"note: {note}" for note in status.notes),
     ]
@@ -98,6 +100,7 @@ def show(console: Console, settings: Settings, status: Status, choice: Recommend
     end = "final" if choice.final else "so far"
     facts.add_row("recommended", Text.assemble((choice.arm, "bold green"), f"  {end}, {choice.verdict}"))
     facts.add_row("why" if choice.final else "now", Text(choice.reason))
+    facts.add_row("rewards", Text(describe_rewards(settings)))
     _add_sentences(facts, "inactive", [f"{arm.name} {arm.left}" for arm in status.arms if arm.left], "dim")
     _add_sentences(facts, "notes", status.notes, "yellow")
     console.print(Padding(facts, (0, 0, 0, 1)))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlencode, urlsplit
@@ -99,7 +100,7 @@ class Client:
         """
         check_name(name)
         Settings.from_options(arms, **options)  # raises what the server would
-        body = {"name": name, "arms": list(arms), **options}
+        body = {"name": name, "arms": list(arms), **_spell_infinity(options)}
         key = uuid.uuid4().hex  # tells the server that a study with identical settings will do
         if load_if_exists:
             return self._study(self._transport.call("POST", STUDIES, body, key=key))
@@ -128,7 +129,7 @@ class Client:
 
     def plan(self, arms: int, **options: Unpack[PlanOptions]) -> dict[str, Any]:
         """Return what `dbcare.plan(...).to_dict()` would, computed by the server with its own set of policies."""
-        plan: dict[str, Any] = self._transport.call("POST", "/v1/plan", {"arms": arms, **options})
+        plan: dict[str, Any] = self._transport.call("POST", "/v1/plan", {"arms": arms, **_spell_infinity(options)})
         return plan
 
     def close(self) -> None:
@@ -149,6 +150,11 @@ class Client:
     def _study(self, plain: Any) -> Study:
         settings = build_settings(require_part(plain, "settings"))
         return RemoteStudy(self._transport, require_part(plain, "name"), settings)
+
+
+def _spell_infinity(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options for a request: JSON has no infinity, so the server takes the word."""
+    return {name: "inf" if isinstance(value, float) and value == math.inf else value for name, value in options.items()}
 
 
 def _check_address(address: Any) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -124,13 +124,15 @@ class Transport:
 
 def _to_json(body: Any) -> bytes:
     try:
-        return json.dumps(body, allow_nan=False, default=_to_list).encode()
+        return json.dumps(body, allow_nan=False, default=_to_plain).encode()
     except (TypeError, ValueError):
         raise InvalidValueError(f"A request must consist of finite numbers and strings but got {body!r}.") from None
 
 
-def _to_list(value: Any) -> Any:
-    """Convert NumPy numbers and arrays, and other iterables such as ranges."""
+def _to_plain(value: Any) -> Any:
+    """Convert NumPy numbers and arrays, mappings, and other iterables such as ranges."""
+    if isinstance(value, Mapping):
+        return dict(value)
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dbcare.live.tail import Tail
 
 MAX_BLOCKS = 16  # an arm's rewards are summed in at least half as many blocks of equal length
 MAX_POINTS = 200  # a history keeps at least half as many points
@@ -22,9 +25,10 @@ class ArmStatistics:
     interruptions: int = 0  # trials that failed, or expired without a reward; several in a row count as one
     length: int = 1  # of a block
     blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, except the last
+    tail: Tail | None = field(default_factory=Tail)  # None where a summary from before has none
 
     def add(self, reward: float) -> None:
-        """Add a reward (Welford 1962)."""
+        """Add a reward as it counts (Welford 1962)."""
         if self.trials % self.length == 0:
             if len(self.blocks) == MAX_BLOCKS:
                 self.blocks = [sum(self.blocks[place : place + 2]) for place in range(0, MAX_BLOCKS, 2)]
@@ -33,8 +37,15 @@ class ArmStatistics:
         self.blocks[-1] += reward
         self.trials += 1
         deviation = reward - self.mean
+        if self.tail is not None:
+            self.tail.add(reward, deviation, self.trials, self.squares)
         self.mean += deviation / self.trials
         self.squares += deviation * (reward - self.mean)
+
+    @property
+    def capped(self) -> int:
+        """Counted rewards that were above the cap."""
+        return 0 if self.tail is None else self.tail.capped
 
     @property
     def variance(self) -> float:
@@ -49,6 +60,10 @@ class ArmStatistics:
         first = early * self.length
         later = self.trials - first
         return (first, sum(self.blocks[:early]) / first), (later, sum(self.blocks[early:]) / later)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the tail, ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "tail"}
 
 
 @dataclass

@@ -10,6 +10,7 @@ alone.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dbcare.live.settings import Settings
@@ -105,7 +106,9 @@ class Decision:
         if self.run is None or self.policy is None:
             return None
         losses = self.policy.expected_losses(self.run.state)
-        return None if losses is None else dict(zip(self.active, losses, strict=True))
+        if losses is None or not all(map(math.isfinite, losses)):  # infinite before anything is known of the spread
+            return None
+        return dict(zip(self.active, losses, strict=True))
 
     def dropped(self) -> list[RunEvent]:
         """List the eliminations so far, with the arms numbered as in the settings."""

@@ -1,7 +1,7 @@
-"""Diagnostics: which of a study's assumptions its own data contradict.
+"""Diagnostics: which of a study's assumptions its own data contradict, and what else speaks against its means.
 
-Each check has a bound on its chance of a false alarm at any one look, FALSE_ALARM_CHANCE, which holds for rewards of
-any shape that the policies allow, not only for normal ones, and needs no table.
+Each check but that for heavy tails has a bound on its chance of a false alarm at any one look, FALSE_ALARM_CHANCE,
+which holds for rewards of any shape that the policies allow, not only for normal ones, and needs no table.
 """
 
 from __future__ import annotations
@@ -9,51 +9,14 @@ from __future__ import annotations
 import math
 
 from dbcare.live.ledger import Ledger
-from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
-
-FALSE_ALARM_CHANCE = 1e-6
-MIN_RELATIVE_ERROR = 0.1  # a spread that is off by a smaller share is not worth mentioning
+from dbcare.live.reward_notes import check_cap, check_spread, check_tails
+from dbcare.live.significance import FALSE_ALARM_CHANCE, measure_divergence
 
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:
-    """Return one sentence per assumption that the data contradict."""
-    return (*_check_spread(ledger), *_check_drift(ledger), *_check_missing(ledger))
-
-
-def _check_spread(ledger: Ledger) -> list[str]:
-    """Check whether rewards spread by more, or less, than sigma.
-
-    For rewards that are sub-Gaussian with sigma, the sum of N squared deviations, S, exceeds
-    sigma^2 (N + 2 sqrt(N x) + 2 x) with a chance of at most exp(-x) (Laurent and Massart 2000; Hsu et al. 2012); for
-    normal ones it falls below sigma^2 (nu - 2 sqrt(nu x)) with nu = N - K no more often than that.
-    """
-    settings = ledger.settings
-    sigma = settings.spread
-    arms = [statistics for statistics in ledger.statistics if statistics.trials > 1]
-    rewards = sum(statistics.trials for statistics in arms)
-    freedom = rewards - len(arms)
-    if sigma is None or freedom < 1:
-        return []
-    x = math.log(2.0 / FALSE_ALARM_CHANCE)
-    squares = sum(statistics.squares for statistics in arms) / sigma**2
-    observed = math.sqrt(squares / freedom) * sigma
-    if squares > rewards + 2.0 * math.sqrt(rewards * x) + 2.0 * x and observed > (1.0 + MIN_RELATIVE_ERROR) * sigma:
-        consequence = (
-            "the policy adapts to the rewards, but its bounds no longer hold"
-            if settings.built_policy.learns_spread
-            else f"the study may stop too early; {POLICIES[DEFAULT_POLICY].label} would notice"
-        )
-        return [f"rewards have a standard deviation of {observed:.3g}, more than sigma = {sigma:g}: {consequence}"]
-    if (
-        settings.sigma is not None
-        and squares < freedom - 2.0 * math.sqrt(freedom * x)
-        and observed < (1.0 - MIN_RELATIVE_ERROR) * sigma
-    ):
-        return [
-            f"rewards have a standard deviation of only {observed:.3g}, and sigma = {sigma:g} was stated: "
-            "the study takes more trials than it needs"
-        ]
-    return []
+    """Return one sentence per assumption that the data contradict, or other reason to doubt the means."""
+    checks = (check_cap, check_spread, check_tails, _check_drift, _check_missing)
+    return tuple(note for check in checks for note in check(ledger))
 
 
 def _check_drift(ledger: Ledger) -> list[str]:
@@ -73,9 +36,22 @@ def _check_drift(ledger: Ledger) -> list[str]:
         if abs(after - before) > limit * error:
             notes.append(
                 f"{name}: its first {early} rewards have a mean of {before:.4g}, the {later} after them {after:.4g}: "
-                "it changes over time, and its overall mean may be misleading"
+                f"it changes over time, and {_advise_on_drift(ledger)}"
             )
     return notes
+
+
+def _advise_on_drift(ledger: Ledger) -> str:
+    policy = ledger.settings.built_policy
+    if policy.rule.send is None and policy.upcoming(policy.start().state) is not None:
+        return (
+            "unless all arms change alike, which does no harm to a policy that tries them equally often, its overall "
+            "mean misleads; create a new study once things are stable"
+        )
+    return (
+        "rewards of different times don't compare; create a new study once things are stable, or one with the policy "
+        "breakeven-racing, which tries all active arms equally often at all times"
+    )
 
 
 def _check_missing(ledger: Ledger) -> list[str]:
@@ -91,19 +67,10 @@ def _check_missing(ledger: Ledger) -> list[str]:
     notes = []
     for name, statistics in zip(ledger.settings.arms, ledger.statistics, strict=True):
         asked = statistics.answered + statistics.interruptions
-        if asked and asked * _divergence(statistics.interruptions / asked, missing / trials) > limit:
+        if asked and asked * measure_divergence(statistics.interruptions / asked, missing / trials) > limit:
             notes.append(
                 f"{name}: rewards failed to arrive {statistics.interruptions} times in {asked}, those of the others "
                 f"{missing - statistics.interruptions} times in {trials - asked}: if that depends on the reward, "
                 "the means may be biased"
             )
     return notes
-
-
-def _divergence(share: float, other: float) -> float:
-    """Return the Kullback-Leibler divergence of two Bernoulli laws."""
-    total = 0.0
-    for one, two in ((share, other), (1.0 - share, 1.0 - other)):
-        if one > 0.0:
-            total += one * math.log(one / two) if two > 0.0 else math.inf
-    return total

@@ -44,7 +44,7 @@ class TrialRow:
     status : str
         "asked", "told", "failed" or "expired".
     reward : float or None
-        The reward it counts with.
+        The reward as it was told; above a study's cap, it counts as the cap.
     late : float or None
         A reward told after the trial had expired, which is only recorded.
     counted : bool

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any
 
 from dbcare.live.arm_statistics import ArmStatistics, History
@@ -17,6 +18,7 @@ from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
+from dbcare.live.tail import Tail
 
 MAX_ACTIVITIES = 50  # what people did last
 RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
@@ -154,8 +156,11 @@ class Ledger:
         final = len(self.withdrawn) == len(self.retired)
         if self.ended is not None or (final and self.decision.has_stopped):
             return  # what comes after the stop is recorded, and changes nothing
-        statistics.add(trial.reward)
-        self.decision.count(trial.arm, trial.reward, final=final)
+        reward = self.settings.count_as(trial.reward)
+        statistics.add(reward)
+        if statistics.tail is not None:
+            statistics.tail.capped += reward < trial.reward
+        self.decision.count(trial.arm, reward, final=final)
         self.history.add(self.standing)
 
     def standing(self) -> list[float | None]:
@@ -226,6 +231,7 @@ class Ledger:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state, ready for JSON: a summary of the events so far."""
+        tails = [statistics.tail for statistics in self.statistics if statistics.tail is not None]
         return {
             "retired": sorted(self.retired),
             "withdrawn": {str(arm): reason for arm, reason in self.withdrawn.items()},
@@ -234,7 +240,8 @@ class Ledger:
             "counted": self.counted,
             "open": {str(number): asdict(trial) for number, trial in self.open.items()},
             "waiting": self.waiting,
-            "tallies": [asdict(statistics) for statistics in self.statistics],
+            "tallies": [statistics.to_dict() for statistics in self.statistics],
+            **({"tails": [asdict(tail) for tail in tails]} if tails else {}),
             "history": asdict(self.history),
             "spent": self.spent,
             "workers": self.workers,
@@ -255,7 +262,11 @@ class Ledger:
             for number, entry in plain["open"].items()
         }
         ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
-        ledger.statistics = [ArmStatistics(**entry) for entry in plain["tallies"]]
+        # Summaries from before have no tails; a later one then has none either, so that it follows from the events.
+        tails = [Tail(**entry) for entry in plain["tails"]] if "tails" in plain else repeat(None, len(settings.arms))
+        ledger.statistics = [
+            ArmStatistics(**entry, tail=tail) for entry, tail in zip(plain["tallies"], tails, strict=True)
+        ]
         ledger.history = History(**plain["history"])
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])

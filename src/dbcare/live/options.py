@@ -36,7 +36,7 @@ class ReplayOptions(TypedDict, total=False):
             OptionKind.PER_ARM,
             "Price of a trial, or one per arm, such as 0.4,0.4,2 or A=0.4,B=0.4,C=2.",
             label="Price of a trial",
-            hint="Or one per arm, separated by spaces.",
+            hint="Or one per arm: 0.4 2, or A=0.4, B=2.",
         ),
     ]
     value: Annotated[
@@ -100,7 +100,7 @@ class ReplayOptions(TypedDict, total=False):
             OptionKind.WEIGHT,
             "How many rewards the stated spread counts as; inf if it is known for certain. Default: 6.",
             label="Weight of the stated spread",
-            hint="How many rewards it counts as.",
+            hint="How many rewards it counts as; inf if it is certain.",
         ),
     ]
     cap: Annotated[

@@ -145,6 +145,8 @@ class Replay:
         sentences.append(f"{spending}: {self._money(self.saved)} saved." if self.stopped else f"{spending}.")
         if choice.expected_loss is not None:
             sentences.append(f"Expected loss of that choice: {self._money(choice.expected_loss)}.")
+        if not self.settings.spread.is_stated:
+            sentences.append("Nothing was stated about the spread of the rewards, so it was learned from them.")
         sentences.append(
             "This holds if the rewards of each arm are exchangeable over time: no trend, no seasons, no change of "
             "audience."
@@ -167,7 +169,8 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
         Arm and reward of each observation, as `read_log` returns them.
     **options
         Those of `create_study` that describe costs, rewards and the policy: price, value, cost, direction, risk,
-        sigma, bounds, binary, policy, unit and seed. Prices per arm are in the order in which the arms first appear.
+        sigma, baseline, bounds, binary, sigma_pulls, cap, policy, unit and seed. Prices per arm are by name, or in the
+        order in which the arms first appear.
 
     Returns
     -------
@@ -182,8 +185,8 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     Examples
     --------
     >>> from dbcare import replay_log
-    >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
-    It would have stopped after 5 of the 100 logged trials (3 of A, 2 of B) and chosen A.
+    >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[1])
+    Over the whole log A is best too, with a mean of 1.
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     rewards: dict[str, list[float]] = {}

@@ -40,15 +40,16 @@ def list_arms(ledger: Ledger) -> tuple[ArmStatus, ...]:
                 _in_money(ledger, losses.get(arm)),
                 ledger.decision.pending[arm],
                 left.get(arm),
+                statistics.capped,
             )
         )
     return tuple(arms)
 
 
 def _clip(ledger: Ledger, low: float, high: float) -> tuple[float, float]:
-    """Cut an interval at the bounds of the rewards."""
+    """Cut an interval at the bounds of the rewards as they count."""
     lowest, highest = ledger.settings.bounds or (-math.inf, math.inf)
-    return max(low, lowest), min(high, highest)
+    return max(low, lowest), min(high, ledger.settings.count_as(highest))
 
 
 def _in_money(ledger: Ledger, amount: float | None) -> float | None:
@@ -109,19 +110,24 @@ def estimate_doubt(ledger: Ledger, chosen: int) -> float:
 def estimate_variance(ledger: Ledger, arm: int) -> float:
     """Return the variance of an arm's mean; infinite where nothing is known.
 
-    It is estimated from the rewards, but is no less than a stated sigma implies. For rewards within bounds, four more
-    are added, two at each end, so that a few equal rewards are not mistaken for certainty.
+    A policy with `sigma_pulls` takes the stated spread for so many rewards, and so does this. For the others, a stated
+    sigma is the least; with bounds alone, four more rewards are added, two at each end, so that a few equal rewards are
+    not mistaken for certainty.
     """
     statistics, settings = ledger.statistics[arm], ledger.settings
+    weight, guess = getattr(settings.built_policy, "sigma_pulls", None), settings.spread.guess
     if statistics.trials == 0:
         return math.inf
-    if settings.sigma is not None:
-        variance = max(settings.sigma**2, statistics.variance if statistics.trials > 1 else 0.0)
-    elif settings.bounds is not None:
-        width = settings.bounds[1] - settings.bounds[0]
-        variance = (statistics.squares + width**2) / (statistics.trials + 1)
-    else:
+    if guess is None:
         variance = statistics.variance
+    elif weight == math.inf:
+        variance = guess**2
+    elif weight is not None:
+        variance = (weight * guess**2 + statistics.squares) / (weight + statistics.trials - 1)
+    elif settings.sigma is not None:
+        variance = max(guess**2, statistics.variance if statistics.trials > 1 else 0.0)
+    else:
+        variance = (statistics.squares + 4.0 * (settings.spread.certain or 0.0) ** 2) / (statistics.trials + 1)
     return variance / statistics.trials
 
 
@@ -161,6 +167,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         created=record.created,
         created_by=record.created_by,
         activities=tuple(ledger.activities),
+        cap=ledger.settings.cap,
     )
 
 

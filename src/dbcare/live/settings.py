@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from dbcare import validation
+from dbcare.arm_names import check_arm_names, order_by_arm
 from dbcare.errors import InvalidValueError
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_PENDING, StudyOptions
 from dbcare.money import Money
@@ -18,12 +19,9 @@ from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry
+from dbcare.policies.registry import DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
 from dbcare.risk import Loss, Risk
 from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, Spread
-from dbcare.validation import show
-
-GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" was before settings had `sigma_pulls`
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ class Settings:
         stated = Spread(self.sigma, self.baseline, self.bounds, self.binary, self.sigma_pulls)
         validation.set_fields(
             self,
-            arms=_check_names(self.arms),
+            arms=check_arm_names(self.arms),
             cost=self._risk.cost,
             value=self._risk.value,
             sigma=stated.sigma,
@@ -104,7 +102,7 @@ class Settings:
         refuse_unknown("Options of a study", values, read_options(StudyOptions))
         loss = Loss(validation.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
-        cost, price = (_in_order_of_arms(name, values.pop(name, None), arms) for name in ("cost", "price"))
+        cost, price = (order_by_arm(name, values.pop(name, None), arms) for name in ("cost", "price"))
         risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
         validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
@@ -211,31 +209,12 @@ def check_description(description: str | None) -> str | None:
     return validation.text("description", description, longest=MAX_DESCRIPTION_LENGTH)
 
 
-def _check_names(arms: Any) -> tuple[str, ...]:
-    if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
-        raise InvalidValueError(f"`arms` must be a sequence of names but got {show(arms)}.")
-    for arm in arms:
-        validation.text("arms", arm)
-    if len(arms) < 2 or len(set(arms)) != len(arms):
-        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(arms))}.")
-    return tuple(arms)
-
-
-def _in_order_of_arms(name: str, amount: Any, arms: Any) -> Any:
-    """Return amounts given by the names of the arms as a list in their order; any others as they are."""
-    if not isinstance(amount, Mapping):
-        return amount
-    names = _check_names(arms)
-    if missing := [arm for arm in names if arm not in amount]:
-        raise InvalidValueError(f"`{name}` must have an entry for each arm but got none for {show(missing[0])}.")
-    refuse_unknown(f"`{name}`", amount, names)
-    return [amount[arm] for arm in names]
-
-
 def _check_cap(cap: Any, stated: Spread) -> float:
     number = validation.real("cap", cap)
     if stated.takes_binary:
-        raise InvalidValueError(f"`cap` is for rewards that vary widely, not for rewards of 0 or 1, but got {number:g}.")
+        raise InvalidValueError(
+            f"`cap` is for rewards that vary widely, not for rewards of 0 or 1, but got {number:g}."
+        )
     if stated.bounds is not None and not stated.bounds[0] < number < stated.bounds[1]:
         low, high = stated.bounds
         raise InvalidValueError(f"`cap` must lie between the bounds {low:g} and {high:g} but got {number:g}.")

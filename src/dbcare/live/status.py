@@ -18,7 +18,7 @@ class ArmStatus:
     trials : int
         Rewards counted.
     mean : float or None
-        Mean of those rewards; None before the first.
+        Mean of those rewards as they count; None before the first.
     interval : tuple of float or None
         95% confidence interval of the mean; None while nothing is known.
     expected_loss : float or None
@@ -27,6 +27,8 @@ class ArmStatus:
         Pending trials: asked and not counted yet.
     left : str or None
         Why the arm is no longer active: dropped by the policy, or retired.
+    capped : int
+        Rewards that were above the study's cap, and counted as the cap.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class ArmStatus:
     expected_loss: float | None
     out: int
     left: str | None
+    capped: int = 0
 
     @property
     def is_retired(self) -> bool:
@@ -122,7 +125,7 @@ class Status:
     reason : str
         Why the study stopped, or what it is waiting for.
     notes : tuple of str
-        One sentence per assumption that the data contradict.
+        One sentence per assumption that the data contradict, or other reason to doubt the means.
     description : str or None
         What the study is about.
     created : float or None
@@ -131,6 +134,8 @@ class Status:
         Name of the key it was created with.
     activities : tuple of Activity
         What people did to the study last, up to 50 of them.
+    cap : float or None
+        What larger rewards count as; None without a cap.
 
     Examples
     --------
@@ -158,6 +163,7 @@ class Status:
     created: float | None = None
     created_by: str | None = None
     activities: tuple[Activity, ...] = ()
+    cap: float | None = None
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dbcare.engines.evaluate_within import CountedRuns
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import InvalidValueError
 from dbcare.planner.setting import PlanSetting
-from dbcare.planner.strategies import default_names, find_obstacle, find_strategy, strategy_names
+from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.policies.schedule import SchedulePolicy
@@ -34,13 +34,17 @@ class Cell:
     risk: Risk
 
 
-def build_cells(setting: PlanSetting, names: Iterable[str], gaps: Sequence[float]) -> list[Cell]:
-    """Build the policies by gap and name; equal ones are one object, so that their tables are built once."""
+def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:
+    """Build the policies by gap and name; equal ones are one object, so that their tables are built once.
+
+    A policy has no cells at gaps that it is not made for.
+    """
     built: list[Policy] = []
     cells = []
+    largest = {name: find_largest_gap(find_strategy(name), setting) for name in names}
     for gap in gaps:
-        for name in names:
-            policy, risk = find_strategy(name).build(setting, gap, gaps[-1])
+        for name in (name for name in names if gap <= largest[name]):
+            policy, risk = find_strategy(name).build(setting, gap)
             policy = next((other for other in built if other == policy), policy)
             built.append(policy)
             cells.append(Cell(name, gap, policy, risk))
@@ -70,15 +74,28 @@ def check_budget(budget: Any) -> WorkBudget:
     return budget
 
 
-def choose_strategies(setting: PlanSetting, policies: Any) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the names of those that take part, in the table's order, and why others are left out."""
+def choose_strategies(
+    setting: PlanSetting, policies: Any, gaps: Sequence[float]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of those that take part, in the table's order, and why others are left out, or at some gaps."""
     wanted = default_names() if policies is None else _check_names(policies)
-    obstacles = {name: find_obstacle(find_strategy(name), setting) for name in wanted}
-    left_out = {name: obstacle for name, obstacle in obstacles.items() if obstacle is not None}
-    if left_out and policies is not None:
-        name, obstacle = next(iter(left_out.items()))
-        raise InvalidValueError(f"`policies` cannot include {name}: {obstacle}.")
-    return tuple(name for name in wanted if name not in left_out), left_out
+    left_out: dict[str, str] = {}
+    names = []
+    for name in wanted:
+        obstacle = find_obstacle(find_strategy(name), setting)
+        largest = 0.0 if obstacle is not None else find_largest_gap(find_strategy(name), setting)
+        if largest < gaps[-1]:
+            left_out[name] = obstacle or _describe_limit(setting, largest)
+        if largest >= gaps[0]:
+            names.append(name)
+        elif policies is not None:
+            raise InvalidValueError(f"`policies` cannot include {name}: {left_out[name]}.")
+    return tuple(names), left_out
+
+
+def _describe_limit(setting: PlanSetting, largest: float) -> str:
+    remedy = " unless the range of rewards is stated" if setting.spread.range is None else ""
+    return f"it assumes gaps of at most {largest:g}{remedy}"
 
 
 def _check_names(policies: Any) -> list[str]:
@@ -97,7 +114,7 @@ def count_affordable_runs(
     A pull takes longer with many arms. The pilot ends once MIN_RUNS are sure to be too many, so the number does not
     depend on the budget.
     """
-    policy, risk = find_strategy(DEFAULT_POLICY).build(setting, gaps[0], gaps[-1])
+    policy, risk = find_strategy(DEFAULT_POLICY).build(setting, gaps[0])
     target = TARGET_PULLS / (1.0 + setting.arms / 20.0)
     enough = WorkBudget(MAX_PILOT_WORK, budget.is_cancelled)
     pulls = 0.0

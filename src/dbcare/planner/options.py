@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, TypedDict
 
 from dbcare.options import Option, OptionKind
@@ -16,8 +16,11 @@ class PlanOptions(TypedDict, total=False):
     """The options that a server accepts too."""
 
     price: Annotated[
-        float | Sequence[float] | None,
-        Option(OptionKind.PER_ARM, "Price of an observation, such as 0.40, or one per arm, such as 0.4,0.4,2."),
+        float | Sequence[float] | Mapping[str, float] | None,
+        Option(
+            OptionKind.PER_ARM,
+            "Price of an observation, such as 0.40, or one per arm, such as 0.4,0.4,2 or A=0.4,B=0.4,C=2.",
+        ),
     ]
     value: Annotated[
         float | None,
@@ -26,10 +29,27 @@ class PlanOptions(TypedDict, total=False):
             "What one unit of reward is worth, or what a wrong choice costs (risk misidentification).",
         ),
     ]
-    cost: Annotated[float | Sequence[float] | None, Option(OptionKind.PER_ARM, "price / value, instead of both.")]
-    sigma: Annotated[float | None, Option(OptionKind.NUMBER, "Standard deviation of a reward.")]
+    cost: Annotated[
+        float | Sequence[float] | Mapping[str, float] | None,
+        Option(OptionKind.PER_ARM, "price / value, instead of both."),
+    ]
+    sigma: Annotated[
+        float | None,
+        Option(OptionKind.NUMBER, "Standard deviation of a reward, as a guess that the rewards will correct."),
+    ]
     baseline: Annotated[
-        float | None, Option(OptionKind.NUMBER, "For rewards of 0 or 1: the usual rate, instead of sigma.")
+        float | None, Option(OptionKind.NUMBER, "For rewards of 0 or 1: their usual rate, such as 0.04.")
+    ]
+    bounds: Annotated[
+        tuple[float, float] | None, Option(OptionKind.INTERVAL, "Range of possible rewards, such as 0,5.")
+    ]
+    binary: Annotated[bool, Option(OptionKind.FLAG, "Rewards are 0 or 1, and their rate is unknown.")]
+    sigma_pulls: Annotated[
+        float,
+        Option(
+            OptionKind.WEIGHT,
+            "How many rewards the stated spread counts as; inf if it is known for certain. Default: 6.",
+        ),
     ]
     risk: Annotated[
         str,
@@ -40,7 +60,6 @@ class PlanOptions(TypedDict, total=False):
             lambda: sorted(map(str, Loss), reverse=True),
         ),
     ]
-    bound: Annotated[float | None, Option(OptionKind.NUMBER, "The largest possible difference of two means.")]
     gaps: Annotated[
         float | Iterable[float] | None,
         Option(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dbcare import validation
 from dbcare.engines.evaluate_within import evaluate_within
-from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
 from dbcare.planner import presentation
 from dbcare.planner.cells import (
@@ -22,103 +22,15 @@ from dbcare.planner.cells import (
     count_affordable_runs,
     sort_by_work,
 )
+from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import strategy_names
-from dbcare.policies.policy import Policy
+from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
+from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
 
 FIGURES = (".png", ".svg", ".pdf")
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """One policy at one gap; amounts in money, or in units of the loss without a `value`.
-
-    Parameters
-    ----------
-    name : str
-        Name of the policy.
-    gap : float
-        The gap between the best arm and the others.
-    policy : Policy
-        The policy as it was built for the gap.
-    evaluation : Evaluation
-        Its evaluation there.
-    unit : float
-        What one unit of loss is worth.
-
-    Examples
-    --------
-    >>> import dbcare
-    >>> outlook = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, policies="decide-now").outlooks[0]
-    >>> outlook.observations, outlook.total_loss
-    (0.0, 0.25)
-    """
-
-    name: str
-    gap: float
-    policy: Policy
-    evaluation: Evaluation
-    unit: float
-
-    @property
-    def observations(self) -> float:
-        """Expected number of pulls."""
-        return self.evaluation.pulls.mean
-
-    @property
-    def spend(self) -> float:
-        """Expected cost of all pulls."""
-        if isinstance(self.evaluation.cost, float):
-            return self.unit * self.evaluation.cost * self.observations
-        loss = self.evaluation.loss
-        return self.unit * (self.evaluation.risks[loss].value - self.evaluation.losses[loss].value)
-
-    @property
-    def chance_wrong(self) -> float:
-        """Probability of choosing an arm other than the best."""
-        return self.evaluation.error
-
-    @property
-    def total_loss(self) -> float:
-        """Expected loss of the choice plus expected spend: the risk, in money."""
-        return self.unit * self.evaluation.risk
-
-    @property
-    def standard_error(self) -> float:
-        """Standard error of the total loss; 0 where it is exact."""
-        return self.unit * self.evaluation.standard_error
-
-    def record(self) -> dict[str, float | str]:
-        """Return the figures by name, as one row of a table."""
-        evaluation = self.evaluation
-        return {
-            "gap": self.gap,
-            "policy": self.name,
-            "observations": self.observations,
-            "observations_standard_error": evaluation.pulls.standard_error,
-            "spend": self.spend,
-            "chance_wrong": self.chance_wrong,
-            "chance_wrong_standard_error": evaluation.losses[Loss.MISIDENTIFICATION].standard_error,
-            "total_loss": self.total_loss,
-            "total_loss_standard_error": self.standard_error,
-            "engine": evaluation.engine,
-            "runs": evaluation.runs,
-        }
-
-
-@dataclass(frozen=True)
-class Omission:
-    """One policy at one gap that does not fit into the budget of work; `why` is a clause that says how much it is."""
-
-    name: str
-    gap: float
-    why: str
-
-    def record(self) -> dict[str, float | str]:
-        """Return the fields by name."""
-        return {"gap": self.gap, "policy": self.name, "why": self.why}
 
 
 @dataclass(frozen=True)
@@ -136,11 +48,13 @@ class Plan:
     outlooks : tuple of Outlook
         One entry per gap and policy, except for `omissions`.
     left_out : dict
-        Policies that cannot take part, and why.
+        Policies that cannot take part, or not at all gaps, and why.
     runs, seed : int
         Those of the simulations.
     omissions : tuple of Omission
         Gaps and policies that did not fit into the budget of work, if there was one.
+    study : StudyRecipe, optional
+        The study that runs what was planned: with Breakeven, or else with the first policy that can run live.
 
     Examples
     --------
@@ -157,6 +71,7 @@ class Plan:
     runs: int
     seed: int
     omissions: tuple[Omission, ...] = ()
+    study: StudyRecipe | None = None
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -171,10 +86,23 @@ class Plan:
 
     @property
     def max_spend(self) -> float | None:
-        """What a run of the default policy never exceeds, whatever the truth; None if it is not compared."""
+        """What a run of the default policy never exceeds, whatever the truth; None if it is not compared.
+
+        Infinite if nothing is known in advance.
+        """
         if DEFAULT_POLICY not in self.policies:
             return None
         return self.setting.unit * self.of(DEFAULT_POLICY)[0].policy.max_spend
+
+    @property
+    def create_command(self) -> str | None:
+        """The `dbcare create` command that runs what was planned; None if there is none."""
+        return None if self.study is None else self.study.command
+
+    @property
+    def create_call(self) -> str | None:
+        """The call of `dbcare.create_study` that runs what was planned; None if there is none."""
+        return None if self.study is None else self.study.call
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -186,26 +114,33 @@ class Plan:
         return [outlook.record() for outlook in self.outlooks]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON."""
-        setting = self.setting
+        """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON.
+
+        JSON has no infinity: an infinite `sigma_pulls` is the text "inf", and an infinite `max_spend` is None.
+        """
+        setting, spread = self.setting, self.setting.spread
         costs = setting.risk.costs(setting.arms)
+        is_limited = self.max_spend is not None and math.isfinite(self.max_spend)
         return {
             "arms": setting.arms,
             "risk": str(setting.risk.loss),
             "prices": None if setting.risk.value is None else [setting.unit * cost for cost in costs],
             "value": setting.risk.value,
             "costs": list(costs),
-            "sigma": setting.sigma,
-            "baseline": setting.baseline,
-            "bound": setting.bound,
-            "sigma_of_breakeven": setting.likely_sigma,
+            "sigma": spread.sigma,
+            "baseline": spread.baseline,
+            "bounds": None if spread.bounds is None else list(spread.bounds),
+            "binary": spread.binary,
+            "sigma_pulls": spread.sigma_pulls if math.isfinite(spread.sigma_pulls) else "inf",
             "runs": self.runs,
             "seed": self.seed,
-            "max_spend": self.max_spend,
+            "max_spend": self.max_spend if is_limited else None,
             "left_out": dict(self.left_out),
             "advice": list(self.advice),
             "rows": self.records(),
             "omissions": [omission.record() for omission in self.omissions],
+            "create_command": self.create_command,
+            "create_call": self.create_call,
         }
 
     def plot(self, path: str | Path) -> Path:
@@ -226,15 +161,17 @@ def check_figure_path(path: str | Path) -> Path:
 
 
 def plan(
-    arms: int,
-    price: float | Sequence[float] | None = None,
+    arms: int | Sequence[str],
+    price: float | Sequence[float] | Mapping[str, float] | None = None,
     value: float | None = None,
     *,
-    cost: float | Sequence[float] | None = None,
+    cost: float | Sequence[float] | Mapping[str, float] | None = None,
     sigma: float | None = None,
     baseline: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    binary: bool = False,
+    sigma_pulls: float = DEFAULT_SIGMA_PULLS,
     risk: str = "simple_regret",
-    bound: float | None = None,
     gaps: float | Iterable[float] | None = None,
     policies: str | Iterable[str] | None = None,
     runs: int | None = None,
@@ -246,23 +183,30 @@ def plan(
 
     Parameters
     ----------
-    arms : int
-        Number of options to choose from.
-    price : float or sequence of float, optional
-        Price of an observation, or one per arm.
+    arms : int or sequence of str
+        Number of options to choose from, or their names.
+    price : float, sequence of float or mapping, optional
+        Price of an observation, or one per arm: in the order of the arms, or by their names.
     value : float, optional
         What one unit of reward is worth in the same currency; with the risk "misidentification", what a wrong choice
         costs.
-    cost : float or sequence of float, optional
+    cost : float, sequence of float or mapping, optional
         price / value, instead of both.
     sigma : float, optional
-        Standard deviation of Gaussian rewards.
+        Standard deviation of a reward. State the spread of the rewards in one way, by `sigma`, `baseline`, `bounds` or
+        `binary`, as you would for the study; only `sigma` and `bounds` go together. Rewards are simulated as Gaussian.
     baseline : float, optional
-        For rewards of 0 or 1: the rate of all arms but the best, instead of `sigma`.
+        For rewards of 0 or 1: their usual rate, which all arms but the best have.
+    bounds : tuple of float, optional
+        Range of possible rewards, the lower end first. Without `sigma`, rewards are simulated as Gaussian with half
+        the width as their standard deviation, the largest possible.
+    binary : bool
+        Whether rewards are 0 or 1, with a rate that nobody knows. Rates are simulated around 1/2, where rewards vary
+        the most.
+    sigma_pulls : float
+        How many rewards the stated spread counts as against those that come in; `math.inf` if it is certain.
     risk : {"simple_regret", "misidentification"}
         What a wrong choice loses: its gap in means, or the same whatever the gap.
-    bound : float, optional
-        The largest possible difference of two means, if there is one.
     gaps : float or iterable of float, optional
         Gaps between the best arm and the others. Default: a range of plausible ones.
     policies : str or iterable of str, optional
@@ -281,7 +225,7 @@ def plan(
     Returns
     -------
     Plan
-        A table of outlooks; print it.
+        A table of outlooks; print it. Its end says how to create the study.
 
     Raises
     ------
@@ -293,15 +237,19 @@ def plan(
     Examples
     --------
     >>> import dbcare
-    >>> plan = dbcare.plan(arms=2, cost=0.9, sigma=1.0, bound=1.0, gaps=0.5, runs=200)
+    >>> plan = dbcare.plan(arms=2, cost=0.9, binary=True, gaps=0.5, runs=200)
     >>> print(plan.advice[0][:43])
     Experimenting is not worth it at all: decid
     """
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
-    setting = PlanSetting(arms, make(cost, price=price, value=value), sigma, baseline, bound)
+    prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
+    count: Any = len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms
+    spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
+    setting = PlanSetting(count, make(costs, price=prices, value=value), spread)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
-    names, left_out = choose_strategies(setting, policies)
+    names, left_out = choose_strategies(setting, policies, checked)
+    study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
     budget = WorkBudget() if budget is None else check_budget(budget)
     cells = build_cells(setting, names, checked)
     if runs is None:
@@ -324,4 +272,5 @@ def plan(
         int(runs),
         int(seed),
         tuple(each for each in in_order if isinstance(each, Omission)),
+        study,
     )

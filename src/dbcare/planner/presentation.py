@@ -16,9 +16,11 @@ from rich.table import Table
 from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy, strategy_names
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.risk import Loss
+from dbcare.spread import Spread
 
 if TYPE_CHECKING:
-    from dbcare.planner.plan import Outlook, Plan
+    from dbcare.planner.outlook import Outlook
+    from dbcare.planner.plan import Plan
 
 DEFAULT_WIDTH = 80
 OMITTED = "left out"
@@ -43,6 +45,8 @@ def show(plan: Plan, console: Console) -> None:
     for sentence in (*plan.advice, "", *notes(plan)):
         lines = textwrap.fill(sentence, max(20, console.width - 1), initial_indent="- ", subsequent_indent="  ")
         console.print(lines if sentence else "", markup=False, highlight=False, soft_wrap=True)
+    for line in how_to_run(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def make_table(plan: Plan) -> Table:
@@ -85,12 +89,25 @@ def title(plan: Plan) -> str:
     costs = sorted(set(setting.risk.costs(setting.arms)))
     price = " to ".join(f"{setting.unit * cost:,g}" for cost in (costs[0], costs[-1])[: len(costs)])
     regret = setting.risk.loss is Loss.SIMPLE_REGRET
-    rewards = f"sigma {setting.sigma:g}" if setting.baseline is None else f"baseline {setting.baseline:g}"
     if setting.risk.value is None:
         worth = f"{price} {'units of reward' if regret else 'of a wrong choice'}"
     else:
         worth = f"{price}, {'a unit of reward is worth' if regret else 'a wrong choice'} {setting.unit:,g}"
-    return f"{setting.arms} arms, {rewards}; an observation costs {worth}"
+    return f"{setting.arms} arms, {describe_spread(setting.spread)}; an observation costs {worth}"
+
+
+def describe_spread(spread: Spread) -> str:
+    """Return what is stated about the spread of the rewards, in a few words."""
+    if spread.baseline is not None:
+        words = f"rates around {spread.baseline:g}"
+    elif spread.binary:
+        words = "rewards of 0 or 1"
+    else:
+        stated = [] if spread.sigma is None else [f"sigma {spread.sigma:g}"]
+        if spread.bounds is not None:
+            stated.append("rewards from {:g} to {:g}".format(*spread.bounds))
+        words = ", ".join(stated)
+    return f"{words} (certain)" if math.isinf(spread.sigma_pulls) else words
 
 
 def advice(plan: Plan) -> tuple[str, ...]:
@@ -101,7 +118,7 @@ def advice(plan: Plan) -> tuple[str, ...]:
     sentences = []
     if guesses := _pair_up(plan, DECIDE_NOW.name):
         sentences.append(judge_worth(plan, guesses))
-    if plan.max_spend and (tests := _pair_up(plan, FIXED_SIZE_TEST.name)):
+    if plan.max_spend != 0.0 and (tests := _pair_up(plan, FIXED_SIZE_TEST.name)):
         sentences.append(compare_with_test(plan, tests))
     return (*sentences, describe_spending(plan, plan.of(DEFAULT_POLICY)), *omitted)
 
@@ -164,6 +181,11 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
         cost = plan.setting.unit * plan.setting.risk.single_cost
         usual = f"spends at most {plan.setting.money(most * cost)}"
     where = "at the gaps above" if len(ours) == len(plan.gaps) else _where(plan, [outlook.gap for outlook in ours])
+    if math.isinf(plan.max_spend):
+        return (
+            f"No limit on what {_label()} spends is known in advance; {where} it {usual} in 95% of runs. "
+            "Give the study a budget to set one."
+        )
     return (
         f"{_label()} never spends more than {plan.setting.money(plan.max_spend)}, whatever the truth; "
         f"{where} it {usual} in 95% of runs."
@@ -194,16 +216,24 @@ def notes(plan: Plan) -> list[str]:
     setting = plan.setting
     others = "the other" if setting.arms == 2 else f"each of the {setting.arms - 1} others"
     sentences = [f"In each section one arm is better than {others} by the gap."]
-    if setting.baseline is not None:
-        sentences[0] = (
-            f"In each section one arm has the rate {setting.baseline:g} + gap, {others} {setting.baseline:g}."
+    if setting.spread.baseline is not None:
+        rate = f"{setting.spread.baseline:g}"
+        sentences[0] = f"In each section one arm has the rate {rate} + gap, {others} {rate}."
+    elif setting.spread.binary:
+        sentences[0] = f"In each section one arm has the rate (1 + gap)/2, {others} (1 - gap)/2."
+    elif setting.spread.sigma is None:
+        sentences.append(
+            f"Rewards have a standard deviation of {setting.deviation:g}, half their range, which is the largest "
+            "possible. If you know a smaller one, state it as sigma: the experiment then costs less."
         )
     if FIXED_SIZE_TEST.name in plan.policies:
         sentences.append(
             "The fixed-size test is designed for the gap of its section, as if it were known: two-sided 5%, 80% power "
             "for two arms; then the best mean is chosen."
         )
-    sentences += [f"{find_strategy(name).label} is left out: {why}." for name, why in plan.left_out.items()]
+    for name, why in plan.left_out.items():
+        where = " at some gaps" if name in plan.policies else ""
+        sentences.append(f"{find_strategy(name).label} is left out{where}: {why}.")
     unit = "" if setting.risk.value is not None else " Amounts are in units of the loss."
     sentences.append(
         f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{unit} Figures that are not "
@@ -211,6 +241,14 @@ def notes(plan: Plan) -> list[str]:
         "errors of the total loss."
     )
     return sentences
+
+
+def how_to_run(plan: Plan) -> list[str]:
+    """Return lines with the command and the Python call that create the study; none if there is no such study."""
+    if plan.study is None:
+        return []
+    ways = [way for way in (plan.study.command, plan.study.call) if way is not None]
+    return ["", f"Run it with {find_strategy(plan.study.policy).label}:", *(f"  {way}" for way in ways)]
 
 
 def format_chance(outlook: Outlook) -> str:

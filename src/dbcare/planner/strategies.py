@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
 from dbcare.risk import Risk
 
-Build = Callable[[PlanSetting, float, float], tuple[Policy, Risk]]  # from a setting, the gap, and the largest gap
+Build = Callable[[PlanSetting, float], tuple[Policy, Risk]]  # from a setting and the gap
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,11 @@ class Strategy:
     build: Build
 
 
-def _test(setting: PlanSetting, gap: float, _largest: float) -> tuple[Policy, Risk]:
+def _test(setting: PlanSetting, gap: float) -> tuple[Policy, Risk]:
     return Uniform(setting.arms, setting.test_pulls(gap)), setting.equal_shares
 
 
-def _guess(setting: PlanSetting, _gap: float, _largest: float) -> tuple[Policy, Risk]:
+def _guess(setting: PlanSetting, _gap: float) -> tuple[Policy, Risk]:
     return Guess(setting.arms), setting.equal_shares
 
 
@@ -58,10 +59,10 @@ def find_strategy(name: object) -> Strategy:
         return OWN[name]
     entry = POLICIES[validation.one_of("policies", name, strategy_names())]
 
-    def build(setting: PlanSetting, _gap: float, largest: float) -> tuple[Policy, Risk]:
+    def build(setting: PlanSetting, _gap: float) -> tuple[Policy, Risk]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuessingIsBestWarning)  # the plan itself will say so
-            return setting.build_policy(entry, largest), setting.risk
+            return entry.build(setting.facts), setting.risk
 
     return Strategy(entry.name, entry.label, entry.look, DASHES.get(entry.kind, "-"), build)
 
@@ -77,9 +78,14 @@ def find_obstacle(strategy: Strategy, setting: PlanSetting) -> str | None:
     return "it needs the same price for all arms" if at_equal_prices is None else refusal
 
 
+def find_largest_gap(strategy: Strategy, setting: PlanSetting) -> float:
+    """Return the largest gap that a strategy is made for."""
+    return math.inf if strategy.name in OWN else strategy.build(setting, 1.0)[0].largest_spread * (1.0 + 1e-12)
+
+
 def _find_refusal(strategy: Strategy, setting: PlanSetting) -> str | None:
     try:
-        strategy.build(setting, 1.0, 1.0)
+        strategy.build(setting, 1.0)
     except Exception as refused:  # a stranger's policy may raise anything
         return str(refused).rstrip(".")
     return None

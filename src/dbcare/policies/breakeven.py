@@ -8,9 +8,10 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.policies import breakeven_losses, breakeven_rule
-from dbcare.policies.breakeven_promise import BreakevenPolicy
+from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
 from dbcare.policies.breakeven_spread import BreakevenTables
-from dbcare.policies.breakeven_state import state_size
+from dbcare.policies.breakeven_state import DEVIATION, state_size
+from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, check_risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
 from dbcare.theory import normal
@@ -119,6 +120,9 @@ class Breakeven(BreakevenPolicy):
             return self.sigma * normal.PSI_AT_0
         return self.believed_sigma * MOST_STUDENT_EXCESS
 
+    def knows_losses(self, state: State) -> bool:
+        return super().knows_losses(state) and state[DEVIATION] > 0.0
+
     @cached_property
     def tables(self) -> BreakevenTables:
         regret = self.risk.loss is Loss.SIMPLE_REGRET
@@ -132,7 +136,7 @@ class Breakeven(BreakevenPolicy):
             own_pulls=OWN_SHARE * self.sigma_pulls,
             largest_variance=(self.believed_sigma / sigma) ** 2,
             counts_errors=not regret,
-            largest_loss=self.largest_loss,
+            largest_loss=min(self.largest_loss, UNLIMITED),
             guess=self.guesses,
             series=breakeven_losses.series_of(regret),
             ratios=breakeven_losses.ratios_of(regret),

@@ -6,7 +6,6 @@ Studies that were stored with this rule keep it; new ones use `Breakeven`.
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -34,8 +33,6 @@ class BreakevenGuarded(BreakevenPolicy):
     sigma: float | None = 1.0
     bound: float | None = None
     rule = guarded_rule.RULE
-    learns_spread: ClassVar[bool] = True
-    least_pulls: ClassVar[int] = LEAST_FREEDOM + 1
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
@@ -50,8 +47,24 @@ class BreakevenGuarded(BreakevenPolicy):
         self.risk.costs(self.arms)
 
     @property
+    def identity(self) -> str:
+        """As this rule's runs were stored when it was `Breakeven`."""
+        return (
+            f"Breakeven(risk={self.risk!r}, arms={self.arms!r}, sigma={self.sigma!r}, sigma_guard=True, "
+            f"bound={self.bound!r})"
+        )
+
+    @property
     def state_size(self) -> int:
         return state_size(self.arms, guarded_rule.SECTIONS)
+
+    @property
+    def learns_spread(self) -> bool:
+        return True
+
+    @property
+    def least_pulls(self) -> int:
+        return LEAST_FREEDOM + 1
 
     @property
     def loss_scale(self) -> float:

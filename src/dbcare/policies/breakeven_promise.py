@@ -10,6 +10,7 @@ from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Loss, Risk
 
 MAX_PULLS = 2.0**62  # fits into a counter
+UNLIMITED = 1e300  # stands for an infinite loss in tables and states, which must be written as JSON
 
 
 class BreakevenPolicy(Policy):
@@ -75,8 +76,12 @@ class BreakevenPolicy(Policy):
         """What `max_spend` buys of the cheapest arm."""
         return math.floor(min(self.max_spend / min(self.risk.costs(self.arms)) * (1.0 + 1e-12), MAX_PULLS))
 
+    def knows_losses(self, state: State) -> bool:
+        """Return whether a run has rewards enough to weigh the arms."""
+        return bool(state[SEEN] == self.arms)
+
     def expected_losses(self, state: State) -> list[float] | None:
-        if state[SEEN] < self.arms:
+        if not self.knows_losses(state):
             return None
         first = section(self.tables, LOSS)
         return [float(state[first + arm]) for arm in range(self.arms)]
@@ -96,6 +101,8 @@ class BreakevenPolicy(Policy):
         return f"{wording.arm(int(state[LEADER]))} leads; {self._balance(state, wording)}"
 
     def _balance(self, state: State, wording: Wording) -> str:
+        if not self.knows_losses(state):
+            return "the rewards do not vary yet, so their spread is unknown"
         rival = int(state[RIVAL])
         loss = state[section(self.tables, LOSS) + rival]
         spent = self.risk.money(state[SPENT], wording.currency)

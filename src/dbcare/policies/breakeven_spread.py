@@ -93,7 +93,8 @@ def sampled_variance(state: State, tables: BreakevenTables) -> Variance:
         freedom = inside
         squares = state[WITHIN]
     if freedom < LEAST_FREEDOM or squares <= rounding:
-        return Variance(0.0 if tables.largest_variance == math.inf else tables.largest_variance, float(LEAST_FREEDOM), True)
+        largest = 0.0 if tables.largest_variance == math.inf else tables.largest_variance
+        return Variance(largest, float(LEAST_FREEDOM), True)
     return Variance(min(squares / freedom, tables.largest_variance), freedom, True)
 
 

@@ -37,15 +37,13 @@ class Policy(ABC):
         The functions that decide.
     risk : Risk or None
         The risk that the policy was made for, if it was made for one.
-    learns_spread : bool
-        Whether the rule corrects a sigma that the rewards contradict.
     breaks_even : bool
         Whether the rule stops once the largest expected loss is no more than the spend.
 
     Examples
     --------
     >>> from dbcare import Breakeven, Risk
-    >>> policy = Breakeven(Risk.simple_regret(0.01), arms=2)
+    >>> policy = Breakeven(Risk.simple_regret(0.01), arms=2, sigma=0.5)
     >>> run = policy.start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.1][arm])
@@ -56,12 +54,21 @@ class Policy(ABC):
     arms: int
     rule: Rule
     risk: Risk | None
-    learns_spread: ClassVar[bool] = False
     breaks_even: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.
         return f"{type(self).__qualname__}(arms={self.arms}, max_pulls={self.max_pulls})"
+
+    @property
+    def learns_spread(self) -> bool:
+        """Whether the rule corrects a sigma that the rewards contradict."""
+        return False
+
+    @property
+    def identity(self) -> str:
+        """The text by which a stored run finds its policy again."""
+        return repr(self)
 
     @property
     @abstractmethod

@@ -101,14 +101,14 @@ class Run:
             raise InvalidValueError(
                 f"`snapshot` must come from Run.snapshot but cannot be read: {show(problem)}."
             ) from None
-        if not usable or policy_text != repr(policy) or len(state) != policy.state_size:
+        if not usable or policy_text != policy.identity or len(state) != policy.state_size:
             raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {show(policy_text)}.")
         return cls(policy, state, pulls, events)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the whole run, ready for JSON; `Policy.resume` restores it."""
         return {
-            "policy": repr(self.policy),
+            "policy": self.policy.identity,
             "state": list(self.state),
             "pulls": self.pulls,
             "events": [asdict(event) for event in self.events],

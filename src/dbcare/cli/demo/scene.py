@@ -13,6 +13,7 @@ from dbcare.live.status import ArmStatus, Recommendation
 from dbcare.money import Money
 from dbcare.planner.setting import PlanSetting
 from dbcare.risk import Risk
+from dbcare.spread import Spread
 
 TITLE = "Which home page sells best?"
 IDEA = "Stop once the expected loss of stopping is no more than what has been spent."
@@ -138,7 +139,7 @@ def summarize(last: Moment) -> list[str]:
         "",
         "Start your own:",
         "  export DBCARE_STORAGE=sqlite:///shop.db",
-        "  dbcare create shop --arms Old,New --price 0.40 --value 60000 --binary",
+        "  dbcare create shop --arms Old,New --price 0.40 --value 60000 --baseline 0.1",
         "  dbcare ask shop        # which page to show the next visitor",
         "  dbcare tell shop 1 0   # visitor 1 bought nothing",
     ]
@@ -147,7 +148,8 @@ def summarize(last: Moment) -> list[str]:
 def describe_fixed_size_test() -> str:
     """Return what a fixed-size test that knows the true lift in advance would cost."""
     rate, best = shop.RATES[shop.CURRENT], max(shop.RATES.values())
-    setting = PlanSetting(len(shop.RATES), Risk.simple_regret(price=shop.PRICE, value=shop.VALUE), baseline=rate)
+    risk = Risk.simple_regret(price=shop.PRICE, value=shop.VALUE)
+    setting = PlanSetting(len(shop.RATES), risk, Spread(baseline=rate))
     visitors = setting.test_pulls(best - rate)
     cost = visitors * len(shop.RATES) * shop.PRICE
     return (

@@ -54,7 +54,7 @@ class Moment:
 
 def simulate(seed: int) -> list[Moment]:
     """Run the whole study and return it reward by reward."""
-    settings = Settings(tuple(RATES), cost=PRICE / VALUE, value=VALUE, bounds=(0.0, 1.0), seed=seed)
+    settings = Settings(tuple(RATES), cost=PRICE / VALUE, value=VALUE, baseline=RATES[CURRENT], seed=seed)
     store = MemoryStore()
     store.create("shop", settings.to_dict(), time.time())
     study = StoredStudy(store, "shop")

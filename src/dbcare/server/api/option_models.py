@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WrapValidator, create_model
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
@@ -18,6 +19,16 @@ from dbcare.server.api.schemas import Name, Number, strict
 
 MAX_PLANNED_ARMS = 32
 MAX_EXACT_INTEGER = 2**53  # in floating point
+Weight = Annotated[
+    Number,
+    WrapValidator(lambda weight, check: math.inf if weight == "inf" else check(weight)),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "const": "inf"}]}),
+]
+# One number for all arms: of several, the library says what to do instead.
+OneForAllArms = Annotated[
+    Number, WrapValidator(lambda value, check: value if isinstance(value, list | dict) else check(value))
+]
+ONE_FOR_ALL_ARMS = ("value",)
 
 
 def make_model(
@@ -29,7 +40,7 @@ def make_model(
 
 
 def _field_type(named: NamedOption) -> Any:
-    kind = _base_type(named.option)
+    kind = OneForAllArms if named.name in ONE_FOR_ALL_ARMS else _base_type(named.option)
     return Annotated[kind | None if named.default is None else kind, Field(description=named.option.help)]
 
 
@@ -41,7 +52,8 @@ def _base_type(option: Option) -> Any:
         OptionKind.WHOLE: Annotated[int, Field(ge=option.minimum, **_upper_bound(option.maximum))],
         OptionKind.TEXT: Annotated[str, Field(min_length=1, max_length=option.longest)],
         OptionKind.FLAG: bool,
-        OptionKind.PER_ARM: Number | list[Number],
+        OptionKind.PER_ARM: Number | list[Number] | dict[str, Number],
+        OptionKind.WEIGHT: Weight,
         OptionKind.INTERVAL: Annotated[list[Number], Field(min_length=2, max_length=2)],
         OptionKind.NUMBERS: Annotated[list[Number], Field(min_length=1, max_length=option.longest)],
         OptionKind.NAMES: Annotated[list[Name], Field(min_length=1, max_length=option.longest)],
@@ -67,7 +79,8 @@ def _choice_type(choices: Callable[[], Sequence[str]]) -> Any:
 
 NewStudy = make_model(
     "NewStudy",
-    "A new study, as in `dbcare.create_study`: a price and a value, or a cost; sigma, bounds or binary.",
+    "A new study, as in `dbcare.create_study`: a price and a value, or a cost; the spread of the rewards "
+    "as sigma, baseline, bounds or binary, or nothing to learn it.",
     named_options(StudyOptions, create_study),
     strict(name="ads", arms=["A", "B", "C"], price=0.4, value=20000, sigma=0.5),
     {

@@ -129,7 +129,7 @@ class StudyRoutes:
         @router.post("", status_code=HTTPStatus.CREATED)
         def create(request: Request, new: NewStudy, visitor: Admin, key: Key = None) -> schemas.StudyOut:  # type: ignore[valid-type]  # built from options
             """Create a study. With an Idempotency-Key, returns the existing study if its settings match."""
-            options = new.model_dump()  # type: ignore[attr-defined]  # as above
+            options: dict[str, Any] = dict(new)
             request.scope[STUDY] = name = options.pop("name")
             settings = Settings.from_options(**options)
             study = create_in(studies.store, name, settings, load_if_exists=key is not None, by=visitor.name)

@@ -1,6 +1,7 @@
 """The page that creates a study: a form built from the study options, with a plan next to it."""
 
-import re
+import math
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -8,7 +9,9 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ValidationError, create_model
 
+from dbcare import validation
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
+from dbcare.live.option_text import find_name, parse_number, parse_per_arm, translate_names
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
 from dbcare.live.studies import create_in, create_study
@@ -25,21 +28,41 @@ from dbcare.server.problems import find_status
 from dbcare.server.request_log import STUDY
 
 Typed = Annotated[str, Form(max_length=300_000)]
-FIELD = re.compile(r"`(\w+)")  # an error begins with the field that it is about
-FIELD_OF_OPTION = {"bounds": "low", "cost": "price", "binary": "rewards"}  # for options without a field
 
 OPTIONS = {named.name: named for named in named_options(StudyOptions, create_study)}
-# Fields that are not options: `rewards` stands for binary, bounds and sigma; the baseline is for the plan only.
-OWN_FIELDS = {"name": "", "arms": "", "rewards": "binary", "baseline": "0.1", "low": "", "high": ""}
+# Ways to state the spread of the rewards.
+SPREADS = {
+    "baseline": "Rates: 0 or 1",
+    "binary": "0 or 1, rate unknown",
+    "sigma": "Standard deviation",
+    "bounds": "Range",
+    "unknown": "Unknown: learn it",
+}
+OWN_FIELDS = {"name": "", "arms": "", "rewards": "baseline", "low": "", "high": ""}  # fields that are not options
+SPREAD_OPTIONS = ("sigma", "baseline", "bounds", "binary")
 WITHOUT_FIELD = ("cost", "bounds", "binary")
-LAID_OUT = ("price", "value", "unit", "sigma", "direction", "risk")  # by the template; the others follow
+FIELD_OF_OPTION = {"bounds": "low", "cost": "price", "binary": "rewards"}
+LAID_OUT = ("price", "value", "unit", "sigma", "baseline", "direction", "risk")  # by the template; the others follow
 REQUIRED = ("price", "value")
 FLAGS = {"true": True, "false": False}
+LISTS = (OptionKind.INTERVAL, OptionKind.NUMBERS)
+LABELS = {
+    **{name: named.option.label or name for name, named in OPTIONS.items()},
+    "name": "Name",
+    "arms": "Arms",
+    "low": "Lowest reward",
+    "high": "Highest reward",
+    "rewards": "What rewards look like",
+    "bounds": "Range",
+    "cost": "Price of a trial divided by Value",
+}
 
 
 def _as_typed(named: NamedOption) -> str:
     if named.option.kind is OptionKind.FLAG:
         return str(named.default).lower()
+    if isinstance(named.default, float):
+        return f"{named.default:g}"
     return "" if named.default is None else str(named.default)
 
 
@@ -56,21 +79,26 @@ def parse_form(form: BaseModel) -> dict[str, Any]:
     options: dict[str, Any] = {
         name: parse_field(named, typed[name])
         for name, named in OPTIONS.items()
-        if name not in (*WITHOUT_FIELD, "sigma")
+        if name not in (*WITHOUT_FIELD, *SPREAD_OPTIONS)
     }
     options["name"] = typed["name"]
     options["arms"] = [line.strip() for line in typed["arms"].splitlines() if line.strip()]
-    rewards = typed["rewards"]
-    options["binary"] = rewards == "binary"
-    if rewards == "bounds":
-        options["bounds"] = [_require_number(end, typed[end]) for end in ("low", "high")]
-    if rewards == "sigma":
-        options["sigma"] = _require_number("sigma", typed["sigma"])
     try:
-        return NewStudy.model_validate(options).model_dump()
+        return dict(NewStudy.model_validate(options | parse_spread(typed)))
     except ValidationError as invalid:
         first = invalid.errors()[0]
         raise InvalidValueError(f"`{first['loc'][0]}`: {first['msg']}.") from None
+
+
+def parse_spread(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options that state the spread of the rewards in the chosen way; other fields do not matter."""
+    way = validation.one_of("rewards", typed["rewards"], SPREADS)
+    if way == "bounds":
+        sigma = parse_number("sigma", typed["sigma"]) if typed["sigma"] else None
+        return {"bounds": [_require_number(end, typed[end]) for end in ("low", "high")], "sigma": sigma}
+    if way in ("baseline", "sigma"):
+        return {way: _require_number(way, typed[way])}
+    return {"binary": way == "binary"}
 
 
 def parse_field(named: NamedOption, text: str) -> Any:
@@ -82,19 +110,20 @@ def parse_field(named: NamedOption, text: str) -> Any:
         return text
     if kind is OptionKind.FLAG:
         return FLAGS.get(text, text)
-    if kind in (OptionKind.NUMBER, OptionKind.WHOLE):
-        return _require_number(named.name, text)
-    numbers = [_require_number(named.name, part) for part in text.replace(";", " ").split() or [""]]
-    return numbers[0] if kind is OptionKind.PER_ARM and len(numbers) == 1 else numbers
+    if kind in (OptionKind.WHOLE, OptionKind.WEIGHT):
+        number = _require_number(named.name, text)
+        return "inf" if math.isinf(number) and number > 0.0 else number
+    parts = text.replace(";", " ").split()
+    if not parts:
+        raise InvalidValueError(f"`{named.name}` is required here.")
+    amounts = parse_per_arm(named.name, text, parts)
+    return [amounts] if isinstance(amounts, float) and kind in LISTS else amounts
 
 
 def _require_number(name: str, text: str) -> float:
     if not text:
         raise InvalidValueError(f"`{name}` is required here.")
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidValueError(f"`{name}` must be a number such as 0.40 but got {text!r}.") from None
+    return parse_number(name, text)
 
 
 def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
@@ -103,8 +132,8 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
     Admin = Annotated[Visitor, Depends(pages.needs(Role.ADMIN))]  # noqa: N806  # a type
 
     def render(visitor: Visitor, form: BaseModel, error: DbcareError | None = None) -> Response:
-        field = FIELD.match(str(error))
-        wrong = field[1] if field else "name" if isinstance(error, StudyExistsError) else ""
+        message = "" if error is None else str(error)
+        wrong = find_name(message, LABELS) or ("name" if isinstance(error, StudyExistsError) else "")
         return pages.render(
             "new.html",
             visitor,
@@ -112,11 +141,13 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
             typed=form.model_dump(),
             options=OPTIONS,
             required=REQUIRED,
+            spreads=SPREADS.items(),
+            labels=LABELS,
             more=[named for name, named in OPTIONS.items() if name not in (*WITHOUT_FIELD, *LAID_OUT)],
             plan_labels=[(name, find_strategy(name).label) for name in default_names()],
             plan_policy=DEFAULT_POLICY,
             max_planned_arms=MAX_PLANNED_ARMS,
-            error=None if error is None else str(error),
+            error=translate_names(message, LABELS, mark=""),
             wrong_field=FIELD_OF_OPTION.get(wrong, wrong),
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
+from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Recommendation, Status
 from dbcare.live.study import Study
@@ -53,6 +54,7 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
             lines=lines,
             more=len(status.arms) - len(lines),
             axis=Axis.over(ends + [line.arm.mean for line in lines if line.arm.mean is not None]),
+            has_cap=settings.cap is not None,
             has_losses=any(arm.expected_loss is not None for arm in status.arms),
         ),
         "actions": render_part(
@@ -117,7 +119,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ("Price of a trial", ", ".join(prices)),
         ("A wrong choice loses", "its gap in means" if regret else "the same whatever the gap"),
         ("Goal", settings.direction),
-        ("Rewards", _describe_rewards(settings)),
+        ("Rewards", describe_rewards(settings)),
         ("Policy", settings.policy_entry.label),
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),
         (
@@ -134,13 +136,3 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         worth = "One unit of reward is worth" if regret else "A wrong choice costs"
         rows.insert(1, (worth, str(Money(settings.value, settings.unit))))
     return rows
-
-
-def _describe_rewards(settings: Settings) -> str:
-    if settings.binary:
-        return "0 or 1"
-    if settings.bounds is not None:
-        return f"{format_number(settings.bounds[0])} to {format_number(settings.bounds[1])}"
-    if settings.sigma is None:
-        return "unknown spread"
-    return f"standard deviation {format_number(settings.sigma)}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
 from dbcare.live.study import Study
+from dbcare.policies.registry import POLICIES
 from dbcare.testing.studies.checks import Checks, ask_one, catch_error
 
 # Arguments of `create_study`, and how the message about them begins.
@@ -22,9 +23,16 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'"),
     ({"direction": "up"}, "`direction` must be one of maximize, minimize but got 'up'"),
     ({"bounds": (1.0, 0.0), "sigma": None}, "`bounds` must be two numbers, the lower one first, but got 1 and 0"),
-    ({"sigma": None}, "`bound` is required for simple regret if sigma is unknown"),
-    ({"sigma": None, "policy": "dbcare"}, "`sigma` is required here; Breakeven accepts None"),
-    ({"binary": True}, "`binary` cannot be combined with sigma or bounds but got sigma=0.5"),
+    ({"sigma": None, "policy": "dbcare"}, "`sigma` is required here"),
+    ({"binary": True}, "State the spread of the rewards in one way"),
+    ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0"),
+    ({"sigma": None, "bounds": (0.0, 2.0), "baseline": 0.1}, "State the spread of the rewards in one way"),
+    ({"sigma_pulls": 0.0}, "`sigma_pulls` must be positive but got 0.0"),
+    ({"sigma_pulls": math.inf, "sigma": None}, "`sigma_pulls` must be finite where no spread is stated"),
+    ({"bounds": (0.0, 5.0), "cap": 5.0}, "`cap` must lie between the bounds 0 and 5 but got 5"),
+    ({"binary": True, "sigma": None, "cap": 0.5}, "`cap` is for rewards that vary widely, not for rewards of 0 or 1"),
+    ({"price": {"A": 0.4}}, "`price` must have an entry for each arm but got none for 'B'"),
+    ({"value": [1.0, 2.0]}, "`value` must be one number but got [1.0, 2.0]; if arms differ in value, multiply"),
     ({"max_spend": 0.0}, "`max_spend` must be positive but got 0.0"),
     ({"timeout_reward": 2.0, "bounds": (0.0, 1.0)}, "`timeout_reward` must lie within the bounds 0 to 1 but got 2"),
     ({"name": ""}, "`name` must be a string of 1 to 200 printable characters but got ''"),
@@ -47,10 +55,13 @@ class Refusals(Checks):
 
     def test_an_unknown_policy(self) -> None:
         """The message lists the policies that can be used; there may be more than those that ship."""
-        message = catch_error(InvalidValueError, lambda: self.make_study(policy="no such policy"))
-        assert message.startswith("`policy` must be one of ")
-        assert message.endswith(" but got 'no such policy'.")
-        assert all(policy in message for policy in self.policies)
+        closed = [name for name, entry in POLICIES.items() if entry.closed]
+        assert closed, "there is a policy that only stored studies use"
+        for wrong in ("no such policy", *closed):
+            message = catch_error(InvalidValueError, lambda wrong=wrong: self.make_study(policy=wrong))  # type: ignore[misc]
+            assert message.startswith("`policy` must be one of ")
+            assert message.endswith(f" but got {wrong!r}.")
+            assert all(policy in message for policy in self.policies)
 
     def test_a_name_that_is_taken(self) -> None:
         """The first study stays as it was."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 import uuid
+from typing import Any
 
 import numpy as np
 
 from dbcare.errors import InvalidValueError
 from dbcare.live.status import ArmStatus, Recommendation, Status
-from dbcare.policies.registry import DEFAULT_POLICY
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
+from dbcare.risk import Loss
 from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_rounds
 
 
@@ -38,10 +40,12 @@ class Reporting(Checks):
         settings = self.make_study(
             arms=["left", "right"],
             cost=None,
-            price=[0.5, 1.0],
+            price={"right": 1.0, "left": 0.5},
             value=50.0,
             sigma=None,
             bounds=(-1.0, 3.0),
+            sigma_pulls=3.0,
+            cap=2.0,
             direction="minimize",
             max_spend=25.0,
             max_ahead=7,
@@ -51,8 +55,42 @@ class Reporting(Checks):
         ).settings
         assert (settings.arms, settings.cost, settings.value) == (("left", "right"), (0.01, 0.02), 50.0)
         assert (settings.sigma, settings.bounds, settings.direction) == (None, (-1.0, 3.0), "minimize")
+        assert (settings.sigma_pulls, settings.cap) == (3.0, 2.0)
         assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (0.5, 7, 0.5)
         assert (settings.unit, settings.seed, settings.policy) == ("EUR", 11, DEFAULT_POLICY)
+
+    def test_the_spread_is_stated_in_any_way(self) -> None:
+        """Policies that learn are given the likely standard deviation, others one that is never too small."""
+        both = {"sigma": 0.3, "bounds": (0.0, 4.0)}
+        ways: list[tuple[dict[str, Any], float, float]] = [  # the statement, the likely deviation, the largest
+            ({"sigma": 0.3}, 0.3, 0.3),
+            ({"sigma": 0.3, "sigma_pulls": math.inf}, 0.3, 0.3),
+            ({"sigma": None, "baseline": 0.1}, 0.3, 0.5),
+            ({"sigma": None, "bounds": (-1.0, 3.0)}, 2.0, 2.0),
+            (both, 0.3, 0.3),
+            ({"sigma": None, "binary": True}, 0.5, 0.5),
+        ]
+        for statement, likely, certain in ways:
+            settings = self.make_study(**statement).settings
+            assert all(getattr(settings, name) == value for name, value in statement.items())
+            for policy in self.policies:
+                built: Any = self.make_study(**statement, policy=policy).settings.built_policy
+                learns = "sigma_pulls" in POLICIES[policy].options
+                assert is_close(built.sigma, likely if learns else certain), f"{policy}: {statement}"
+
+    def test_the_spread_may_be_unknown(self) -> None:
+        """With either loss, a study without any statement learns the spread, and ends."""
+        for risk in Loss:
+            study = self.make_study(sigma=None, risk=str(risk), cost=0.02)
+            assert not study.settings.spread.is_stated
+            draw = draw_rewards(2, gap=2.0)
+            for _ in range(1_000):
+                trial = study.ask()
+                if trial is None:
+                    break
+                study.tell(trial, draw(trial.arm))
+            assert study.should_stop()
+            assert study.recommendation().arm == NAMES[-1]
 
     def test_a_description_is_shown_and_can_be_edited(self) -> None:
         """It is part of the status, and None without one."""
@@ -98,7 +136,7 @@ class Reporting(Checks):
             assert str(choice) == f"{choice.arm} (final, {verdict}): {choice.reason}"
 
     def test_means_and_intervals(self) -> None:
-        """Intervals are at 95%; where rewards spread by more than sigma, which is 1, they are wider."""
+        """Intervals are at 95%; the stated sigma, which is 1, counts as six rewards beside those of the arm."""
         study = self.make_study()
         study.add([("A", 1.0), ("A", 3.0), ("B", 5.0)])
         first, second, third = study.status().arms
@@ -109,7 +147,8 @@ class Reporting(Checks):
         assert is_close(second.interval[1] - 5.0, 1.959963984540054)
         low, high = first.interval
         assert is_close(low + high, 4.0)
-        assert is_close(high - 2.0, 1.959963984540054)  # the quantile times the standard error, 1
+        variance = (6.0 * 1.0**2 + 2.0) / (6.0 + 1.0)  # the squared deviations of 1 and 3 from 2 sum up to 2
+        assert is_close(high - 2.0, 1.959963984540054 * math.sqrt(variance / 2.0))
 
     def test_history_ends_where_spend_meets_the_expected_loss(self) -> None:
         """Before the last point, the expected loss is larger than the spend."""

@@ -7,11 +7,16 @@ const result = document.getElementById("plan-result");
 const TYPING_MILLISECONDS = 500; // a plan is made once nobody has typed for so long
 const LABELS = new Map(JSON.parse(form.dataset.planLabels)); // by policy, in the order of the columns
 const POLICY = form.dataset.planPolicy; // shown in full; of the others, only the total loss
+const FIELDS = JSON.parse(form.dataset.labels); // what the form calls the options
+const SPREADS = ["baseline", "binary", "sigma", "bounds"];
 const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
   "the lowest is bold.";
+
+const NO_SPREAD =
+  "The study can learn the spread of its rewards, but a plan needs a guess: state one in the form to see it.";
 
 const LEFT_OUT = "–"; // the advice says why
 
@@ -20,20 +25,36 @@ const number = (name) => (text(name) === "" ? null : Number(text(name)));
 
 // The planner's options, or null while something is missing.
 function readOptions() {
-  const arms = text("arms").split("\n").filter((line) => line.trim()).length;
-  const prices = text("price").split(/[\s;]+/).filter(Boolean).map(Number);
+  const arms = text("arms").split("\n").map((line) => line.trim()).filter(Boolean);
+  const prices = readPrices(arms);
   const body = {
-    arms, price: prices.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
+    arms: arms.length, price: prices?.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
+    ...readSpread(),
   };
-  const rewards = text("rewards");
-  if (rewards === "binary") body.baseline = number("baseline");
-  if (rewards === "sigma") body.sigma = number("sigma");
-  if (rewards === "bounds" && text("low") && text("high")) {
-    body.bound = number("high") - number("low");
-    body.sigma = body.bound / 2;
+  const isComplete = prices?.length && body.value !== null && SPREADS.some((name) => (body[name] ?? null) !== null);
+  return arms.length >= 2 && arms.length <= MAX_ARMS && isComplete ? body : null;
+}
+
+// One price, or one per arm in their order, also if they were typed by name, such as A=0.4, B=2.
+function readPrices(arms) {
+  const typed = text("price");
+  if (!typed.includes("=")) return typed.split(/[\s;]+/).filter(Boolean).map(Number);
+  const pairs = [...typed.matchAll(/\s*(.*?)\s*=\s*([^,;=]*?)\s*(?:[,;]|$)/g)];
+  const byName = new Map(pairs.map(([, name, amount]) => [name, Number(amount)]));
+  return arms.every((name) => byName.has(name)) ? arms.map((name) => byName.get(name)) : null;
+}
+
+// The spread of the rewards as the study will be told; nothing while it is missing or unknown.
+function readSpread() {
+  const way = text("rewards");
+  const spread = { sigma_pulls: text("sigma_pulls") === "inf" ? "inf" : number("sigma_pulls") };
+  if (way === "baseline" || way === "sigma") spread[way] = number(way);
+  if (way === "binary") spread.binary = true;
+  if (way === "bounds" && text("low") && text("high")) {
+    spread.bounds = [number("low"), number("high")];
+    if (text("sigma")) spread.sigma = number("sigma");
   }
-  const hasSpread = (body.baseline ?? body.sigma ?? null) !== null;
-  return arms >= 2 && arms <= MAX_ARMS && prices.length && body.value !== null && hasSpread ? body : null;
+  return spread;
 }
 
 // Amounts as the rest of the dashboard shows them.
@@ -103,6 +124,7 @@ async function plan() {
   showError("");
   if (body === null) {
     state.textContent = "";
+    if (text("rewards") === "unknown") result.replaceChildren(element("p", NO_SPREAD, "quiet"));
     return;
   }
   const controller = (request = new AbortController());
@@ -112,7 +134,7 @@ async function plan() {
     if (form.dataset.token) headers["X-CSRF-Token"] = form.dataset.token;
     const response = await fetch("/v1/plan", { method: "POST", headers, body: JSON.stringify(body), signal: controller.signal });
     const content = await response.json();
-    if (!response.ok) throw new Error(content.detail);
+    if (!response.ok) throw new Error(nameFields(content.detail));
     result.replaceChildren(...render(content));
   } catch (error) {
     if (error.name === "AbortError") return; // a newer request replaces this one
@@ -122,12 +144,24 @@ async function plan() {
   if (controller === request) state.textContent = "";
 }
 
+// Messages name options between backticks, or before "=".
+function nameFields(message) {
+  return message
+    .replace(/`([^`]+)`/g, (quoted, inner) => {
+      const named = inner.replace(/[A-Za-z_]\w*/g, (word) => FIELDS[word] ?? word);
+      return named === inner ? quoted : named;
+    })
+    .replace(/\b([A-Za-z_]\w*)=/g, (assigned, word) => (word in FIELDS ? `${FIELDS[word]} ` : assigned));
+}
+
 function showError(message) {
   errorMessage.textContent = message;
   errorMessage.hidden = message === "";
 }
 
-const PLAN_FIELDS = ["arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma"];
+const PLAN_FIELDS = [
+  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls",
+];
 let timer;
 form.addEventListener("input", (event) => {
   if (!PLAN_FIELDS.includes(event.target.name)) return;

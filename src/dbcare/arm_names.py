@@ -1,0 +1,33 @@
+"""Names of arms, and amounts that are given by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.validation import show
+
+
+def check_arm_names(arms: Any) -> tuple[str, ...]:
+    """Return the names of two or more arms, all of them different."""
+    if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
+        raise InvalidValueError(f"`arms` must be a sequence of names but got {show(arms)}.")
+    for arm in arms:
+        validation.text("arms", arm)
+    if len(arms) < 2 or len(set(arms)) != len(arms):
+        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(arms))}.")
+    return tuple(arms)
+
+
+def order_by_arm(name: str, amount: Any, arms: Any) -> Any:
+    """Return amounts given by the names of the arms as a list in their order; any others as they are."""
+    if not isinstance(amount, Mapping):
+        return amount
+    names = check_arm_names(arms)
+    if missing := [arm for arm in names if arm not in amount]:
+        raise InvalidValueError(f"`{name}` must have an entry for each arm but got none for {show(missing[0])}.")
+    if unknown := [arm for arm in amount if arm not in names]:
+        raise InvalidValueError(f"`{name}` must be among {', '.join(names)} but got {show(unknown[0])}.")
+    return [amount[arm] for arm in names]

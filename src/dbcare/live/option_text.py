@@ -1,0 +1,75 @@
+"""Options as people type them, and as messages name them: `--sigma-pulls` in a shell, a label on a form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dbcare.errors import InvalidValueError
+
+QUOTED = re.compile(r"`([^`]+)`")
+WORD = re.compile(r"(?<![\w-])[A-Za-z_]\w*")  # not what is spelled for a shell already, such as --free
+ENTRY = re.compile(r"\[(\d+)\]$")  # as in `price[1]`, which counts from 0
+ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=(None\b|True\b)?")  # as in "but got price=None"
+PAIR = re.compile(r"\s*(.*?)\s*=\s*([^,;=]*?)\s*(?:[,;]|$)")  # of a text such as A=0.4, B=2
+
+
+def translate_names(message: str, names: Mapping[str, str], mark: str = "`") -> str:
+    """Return a message with options called what they are called where it is shown.
+
+    `names` has these by the names in Python, which messages put between backticks or before "="; `mark` replaces the
+    backticks.
+    """
+
+    def translate_quoted(found: re.Match[str]) -> str:
+        inner = found[1]
+        if not any(word in names for word in WORD.findall(inner)):
+            return found[0]
+        place = ENTRY.search(inner)
+        translated = WORD.sub(lambda word: names.get(word[0], word[0]), ENTRY.sub("", inner))
+        return f"{mark}{translated}{mark}" + (f" (entry {int(place[1]) + 1})" if place else "")
+
+    def translate_assigned(found: re.Match[str]) -> str:
+        name = names.get(found[1])
+        if name is None:
+            return found[0]
+        return {"None": f"no {name}", "True": name}.get(found[2] or "", f"{name} ")
+
+    return QUOTED.sub(translate_quoted, ASSIGNED.sub(translate_assigned, message))
+
+
+def find_name(message: str, names: Mapping[str, str]) -> str | None:
+    """Return the first option that a message is about, by its name in Python; None if there is none."""
+    quoted = [(found.start(), word) for found in QUOTED.finditer(message) for word in WORD.findall(found[1])]
+    assigned = [(found.start(), found[1]) for found in ASSIGNED.finditer(message)]
+    return next((word for _, word in sorted(quoted + assigned, key=lambda place: place[0]) if word in names), None)
+
+
+def parse_number(name: str, text: str) -> float:
+    """Return a number that was typed for an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidValueError(f"`{name}` must be a number but got {text!r}.") from None
+
+
+def parse_per_arm(name: str, text: str, parts: Sequence[str]) -> float | list[float] | dict[str, float]:
+    """Return amounts that were typed: by the names of the arms, such as A=0.4, B=2, or the numbers in `parts`."""
+    if "=" in text:
+        return _parse_pairs(name, text)
+    numbers = [parse_number(name, part) for part in parts]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _parse_pairs(name: str, text: str) -> dict[str, float]:
+    amounts: dict[str, float] = {}
+    place = 0
+    while place < len(text):
+        pair = PAIR.match(text, place)
+        if pair is None or not pair[1] or pair[1] in amounts:
+            raise InvalidValueError(
+                f"`{name}` must have one entry for each arm, such as A=0.4, B=2, but got {text[place:].strip()!r}."
+            )
+        amounts[pair[1]] = parse_number(name, pair[2])
+        place = pair.end()
+    return amounts

@@ -1,0 +1,99 @@
+"""One policy at one gap: what to expect of it, or why it was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbcare.engines.evaluation import Evaluation
+from dbcare.policies.policy import Policy
+from dbcare.risk import Loss
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One policy at one gap; amounts in money, or in units of the loss without a `value`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the policy.
+    gap : float
+        The gap between the best arm and the others.
+    policy : Policy
+        The policy as it was built for the gap.
+    evaluation : Evaluation
+        Its evaluation there.
+    unit : float
+        What one unit of loss is worth.
+
+    Examples
+    --------
+    >>> import dbcare
+    >>> outlook = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, policies="decide-now").outlooks[0]
+    >>> outlook.observations, outlook.total_loss
+    (0.0, 0.25)
+    """
+
+    name: str
+    gap: float
+    policy: Policy
+    evaluation: Evaluation
+    unit: float
+
+    @property
+    def observations(self) -> float:
+        """Expected number of pulls."""
+        return self.evaluation.pulls.mean
+
+    @property
+    def spend(self) -> float:
+        """Expected cost of all pulls."""
+        if isinstance(self.evaluation.cost, float):
+            return self.unit * self.evaluation.cost * self.observations
+        loss = self.evaluation.loss
+        return self.unit * (self.evaluation.risks[loss].value - self.evaluation.losses[loss].value)
+
+    @property
+    def chance_wrong(self) -> float:
+        """Probability of choosing an arm other than the best."""
+        return self.evaluation.error
+
+    @property
+    def total_loss(self) -> float:
+        """Expected loss of the choice plus expected spend: the risk, in money."""
+        return self.unit * self.evaluation.risk
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the total loss; 0 where it is exact."""
+        return self.unit * self.evaluation.standard_error
+
+    def record(self) -> dict[str, float | str]:
+        """Return the figures by name, as one row of a table."""
+        evaluation = self.evaluation
+        return {
+            "gap": self.gap,
+            "policy": self.name,
+            "observations": self.observations,
+            "observations_standard_error": evaluation.pulls.standard_error,
+            "spend": self.spend,
+            "chance_wrong": self.chance_wrong,
+            "chance_wrong_standard_error": evaluation.losses[Loss.MISIDENTIFICATION].standard_error,
+            "total_loss": self.total_loss,
+            "total_loss_standard_error": self.standard_error,
+            "engine": evaluation.engine,
+            "runs": evaluation.runs,
+        }
+
+
+@dataclass(frozen=True)
+class Omission:
+    """One policy at one gap that does not fit into the budget of work; `why` is a clause that says how much it is."""
+
+    name: str
+    gap: float
+    why: str
+
+    def record(self) -> dict[str, float | str]:
+        """Return the fields by name."""
+        return {"gap": self.gap, "policy": self.name, "why": self.why}
