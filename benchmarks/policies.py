@@ -1,8 +1,9 @@
 """Measure how good the policies are: their risk over DBCARE's, on the paper's settings and on random instances.
 
 `make bench`, or `python benchmarks/policies.py [--out DIR] [--instances N] [--work W]`. Reports the geometric mean, the
-largest value and the share above 1.05 of the ratio, with standard errors; Breakeven with sigma correct, understated by
-a factor of 2, and unknown; two arms against the known-gap SPRT; and the time of a step. A pilot sets the number of runs
+largest value and the share above 1.05 of the ratio, with standard errors; Breakeven with sigma right, off by a factor
+of 2, known and learned, and as it was before it learned the spread (the guarded rule); bounded rewards, unequal spreads
+and revenue (`spreads.py`); two arms against the known-gap SPRT; and the time of a step. A pilot sets the number of runs
 per cell: for a policy that draws every pull, as many as W pulls times arms allow, for others four times as many; this
 is the same on every machine. If one of our policies is not below DBCARE by three standard errors, both are measured
 again with other random numbers and ten times the work, which replaces the first result; every cell and policy has its
@@ -17,18 +18,20 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from instances import Cell, paper_cells, random_cells
+from measurements import Measurement, Ratio, Report, count_arms, divide, geometric_mean, measure, share_worse
 from policies_figure import draw
+from spreads import measure_spreads
 
 from dbcare import (
     DBCARE,
     Bandit,
     Breakeven,
     BreakevenRacing,
+    Gaussian,
     Loss,
     Policy,
     Racing,
@@ -39,16 +42,21 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.errors import GuessingIsBestWarning
+from dbcare.policies.breakeven_guarded import BreakevenGuarded
 
-PILOT_RUNS, MIN_RUNS, MAX_RUNS = 40, 300, 20_000
+
+def state(cell: Cell, sigma: float) -> Policy:
+    """Return Breakeven with a stated sigma."""
+    return Breakeven(cell.risk, count_arms(cell), sigma, bound=cell.bound)
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """The risk of a policy on a cell, with its standard error."""
+def know(cell: Cell, sigma: float) -> Policy:
+    """Return Breakeven with a sigma that it takes as certain."""
+    return Breakeven(cell.risk, count_arms(cell), sigma, math.inf, cell.bound)
 
-    risk: float
-    error: float
+
+def is_gaussian(cell: Cell) -> bool:
+    return isinstance(cell.bandit.arms[0], Gaussian)
 
 
 def pull_cap(cell: Cell) -> int:
@@ -56,23 +64,15 @@ def pull_cap(cell: Cell) -> int:
     return round(10.0 / cell.risk.single_cost)
 
 
-def count_arms(cell: Cell) -> int:
-    return len(cell.bandit.arms)
-
-
 POLICIES: dict[str, Callable[[Cell], Policy]] = {
     "DBCARE": lambda cell: DBCARE(cell.risk, count_arms(cell), cell.bandit.sigma, bound=cell.bound),
-    "Breakeven": lambda cell: Breakeven(cell.risk, count_arms(cell), cell.bandit.sigma, bound=cell.bound),
-    "Breakeven, no guard": lambda cell: Breakeven(
-        cell.risk, count_arms(cell), cell.bandit.sigma, sigma_guard=False, bound=cell.bound
-    ),
-    "Breakeven, sigma / 2": lambda cell: Breakeven(
-        cell.risk, count_arms(cell), cell.bandit.sigma / 2.0, bound=cell.bound
-    ),
-    "Breakeven, sigma / 2, no guard": lambda cell: Breakeven(
-        cell.risk, count_arms(cell), cell.bandit.sigma / 2.0, sigma_guard=False, bound=cell.bound
-    ),
-    "Breakeven, sigma unknown": lambda cell: Breakeven(cell.risk, count_arms(cell), None, bound=cell.bound),
+    "Breakeven": lambda cell: state(cell, cell.bandit.sigma),
+    "Breakeven, sigma known": lambda cell: know(cell, cell.bandit.sigma),
+    "Breakeven, sigma / 2": lambda cell: state(cell, cell.bandit.sigma / 2.0),
+    "Breakeven, sigma / 2, trusted": lambda cell: know(cell, cell.bandit.sigma / 2.0),
+    "Breakeven, 2 sigma": lambda cell: state(cell, 2.0 * cell.bandit.sigma),
+    "Breakeven, sigma learned": lambda cell: Breakeven(cell.risk, count_arms(cell), bound=cell.bound),
+    "guarded rule": lambda cell: BreakevenGuarded(cell.risk, count_arms(cell), cell.bandit.sigma, cell.bound),
     "BreakevenRacing": lambda cell: BreakevenRacing(cell.risk, count_arms(cell), cell.bandit.sigma),
     "racing, 0.1": lambda cell: Racing(count_arms(cell), 0.1, cell.bandit.sigma, max_pulls=pull_cap(cell)),
     "racing, 0.01": lambda cell: Racing(count_arms(cell), 0.01, cell.bandit.sigma, max_pulls=pull_cap(cell)),
@@ -83,32 +83,7 @@ POLICIES: dict[str, Callable[[Cell], Policy]] = {
 }
 
 
-def measure(policy: Policy, cell: Cell, work: float, stream: int) -> Measurement:
-    """Measure a policy with as many runs as `work` allows, judged by a pilot; `stream` seeds the random numbers."""
-    pilot = evaluate(policy, cell.bandit, cell.risk, runs=PILOT_RUNS, seed=2 * stream)
-    if pilot.runs == 0:
-        return Measurement(pilot.risk, 0.0)
-    allowed = work * (1.0 if pilot.engine == "direct" else 4.0) / (pilot.pulls.mean * policy.arms + 1.0)
-    runs = int(min(MAX_RUNS, max(MIN_RUNS, allowed)))
-    evaluation = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=2 * stream + 1)
-    return Measurement(evaluation.risk, evaluation.standard_error)
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """A policy's risk divided by DBCARE's in a cell."""
-
-    cell: Cell
-    value: float
-    error: float
-
-
-def divide(cell: Cell, policy: Measurement, dbcare: Measurement) -> Ratio:
-    value = policy.risk / dbcare.risk
-    return Ratio(cell, value, value * math.hypot(policy.error / policy.risk, dbcare.error / dbcare.risk))
-
-
-OURS = ("Breakeven", "Breakeven, no guard", "BreakevenRacing")
+OURS = ("Breakeven", "Breakeven, sigma known", "guarded rule", "BreakevenRacing")
 
 
 def compare(cells: Iterable[Cell], work: float, group: str) -> dict[str, list[Ratio]]:
@@ -134,13 +109,6 @@ def compare(cells: Iterable[Cell], work: float, group: str) -> dict[str, list[Ra
     return ratios
 
 
-def geometric_mean(ratios: Iterable[Ratio]) -> Measurement:
-    """Return the geometric mean, and its standard error due to the limited number of runs."""
-    logs = np.array([(math.log(ratio.value), ratio.error / ratio.value) for ratio in ratios])
-    mean = math.exp(float(logs[:, 0].mean()))
-    return Measurement(mean, mean * math.sqrt(float(np.square(logs[:, 1]).sum())) / len(logs))
-
-
 def over_sprt(cost: float = 1e-4) -> dict[str, dict[float, float]]:
     """Return the risk over the best known-gap SPRT's by policy and loss: two Gaussian arms, gaps of 0.05 to 2."""
     gaps = np.geomspace(0.05, 2.0, 20).tolist()
@@ -151,28 +119,26 @@ def over_sprt(cost: float = 1e-4) -> dict[str, dict[float, float]]:
         best = [float(evaluate_grid(best_sprt(risk, gap), [gap]).risk(risk)[0]) for gap in gaps]
         racing = evaluate_grid(BreakevenRacing(risk, 2), gaps).risk(risk)
         dbcare = evaluate_grid(DBCARE(risk, 2, bound=2.0), gaps).risk(risk)
-        adaptive = [
-            evaluate(Breakeven(risk, 2, sigma_guard=guard), Bandit.two_arm(gap), runs=40_000, seed=5).risk
-            for guard in (True, False)
-            for gap in gaps
-        ]
-        rows = {
-            "BreakevenRacing": racing,
-            "DBCARE": dbcare,
-            "Breakeven": adaptive[: len(gaps)],
-            "Breakeven, no guard": adaptive[len(gaps) :],
+        makers: dict[str, Callable[[Risk], Policy]] = {
+            "Breakeven": lambda risk: Breakeven(risk, 2, 1.0),
+            "Breakeven, sigma known": lambda risk: Breakeven(risk, 2, 1.0, math.inf),
+            "guarded rule": lambda risk: BreakevenGuarded(risk, 2, 1.0),
+        }
+        rows = {"BreakevenRacing": racing, "DBCARE": dbcare} | {
+            name: [evaluate(make(risk), Bandit.two_arm(gap), runs=40_000, seed=5).risk for gap in gaps]
+            for name, make in makers.items()
         }
         for name, risks in rows.items():
             curves[f"{name}, {short}"] = dict(zip(gaps, (np.asarray(risks) / best).tolist(), strict=True))
     return curves
 
 
-def nanoseconds_per_arm(guard: bool, arms: int = 32) -> float:
-    """Measure the CPU time of a step of Breakeven per arm, in the paper's 1-sparse setting with 32 arms."""
+def nanoseconds_per_arm(make: Callable[[Risk, int], Policy], arms: int = 32) -> float:
+    """Measure the CPU time of a step per arm, in the paper's 1-sparse setting with 32 arms; the largest of four."""
     times = []
     for loss in Loss:
         for gap in (0.2, 1.0):
-            policy, bandit = Breakeven(Risk(loss, 1e-4), arms, sigma_guard=guard), Bandit.one_sparse(arms, gap)
+            policy, bandit = make(Risk(loss, 1e-4), arms), Bandit.one_sparse(arms, gap)
             evaluate(policy, bandit, runs=2, threads=1)
             began = time.process_time()
             evaluation = evaluate(policy, bandit, runs=400, threads=1)
@@ -180,25 +146,10 @@ def nanoseconds_per_arm(guard: bool, arms: int = 32) -> float:
     return max(times)
 
 
-class Report:
-    """Figures and their bars, printed as they are measured."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[str, float | None]] = {}
-
-    def add(self, name: str, value: float, bar: float | None = None) -> None:
-        self.rows[name] = {"value": value, "bar": bar}
-        verdict = "" if bar is None else f"   <= {bar:<5g} {'met' if value <= bar else 'MISSED'}"
-        print(f"{name:<72} {value:>8.3f}{verdict}", flush=True)
-
-
 def summarize(report: Report, group: str, ratios: dict[str, list[Ratio]], bars: dict[str, float]) -> None:
     """Report every policy's ratio to DBCARE, and print Breakeven's worst cells."""
     for name, policy_ratios in ratios.items():
-        mean = geometric_mean(policy_ratios)
-        report.add(f"{group}: {name}, geometric mean (s.e. {mean.error:.3f})", mean.risk, bars.get(name))
-        worst = max(policy_ratios, key=lambda ratio: ratio.value)
-        report.add(f"{group}: {name}, largest (s.e. {worst.error:.3f})", worst.value)
+        report.add_ratios(f"{group}: {name}", policy_ratios, bars.get(name))
         share = float(np.mean([ratio.value > 1.05 for ratio in policy_ratios]))
         report.add(f"{group}: {name}, share above 1.05", share)
     for ratio in sorted(ratios["Breakeven"], key=lambda ratio: -ratio.value)[:5]:
@@ -220,9 +171,13 @@ def main() -> None:
         value = math.exp(float(np.mean(np.log(list(curve.values())))))
         bar = None if name.startswith("DBCARE") else 1.4 if name.endswith("MI") else 1.25
         report.add(f"two arms, over the known-gap SPRT: {name}", value, bar)
-    for guard, bar in ((False, 20.0), (True, 40.0)):
-        label = "with" if guard else "without"
-        report.add(f"nanoseconds per step and arm at K = 32, {label} guard", nanoseconds_per_arm(guard), bar)
+    for label, make, bar in (
+        ("sigma known", lambda risk, arms: Breakeven(risk, arms, 1.0, math.inf), 20.0),
+        ("sigma stated", lambda risk, arms: Breakeven(risk, arms, 1.0), 50.0),
+        ("sigma learned", lambda risk, arms: Breakeven(risk, arms), 50.0),
+        ("guarded rule", lambda risk, arms: BreakevenGuarded(risk, arms, 1.0), None),
+    ):
+        report.add(f"nanoseconds per step and arm at K = 32, {label}", nanoseconds_per_arm(make), bar)
     cells = {
         "paper": [cell for cell in paper_cells() if not cell.name.startswith("drug")],
         "drug trial": [cell for cell in paper_cells() if cell.name.startswith("drug")],
@@ -230,6 +185,7 @@ def main() -> None:
     }
     bars: dict[str, dict[str, float]] = {
         "paper": {"Breakeven": 0.34, "BreakevenRacing": 0.42},
+        "drug trial": {"Breakeven": 0.52},
         "random": {"Breakeven": 0.60, "BreakevenRacing": 0.68},
     }
     ratios = {group: compare(group_cells, options.work, group) for group, group_cells in cells.items()}
@@ -249,17 +205,36 @@ def main() -> None:
         max(ratio.value - 2.0 * ratio.error for ratio in affordable),
         1.1,
     )
-    all_ratios = {name: [ratio for group in ratios.values() for ratio in group[name]] for name in ratios["paper"]}
-    base = geometric_mean(all_ratios["Breakeven, no guard"]).risk
-    guarded = geometric_mean(all_ratios["Breakeven"]).risk
-    report.add("sigma guard with correct sigma, over no guard", guarded / base, 1.06)
+    all_cells = [ratio.cell for group in ratios.values() for ratio in group["Breakeven"]]
+    by_name = {name: [ratio for group in ratios.values() for ratio in group[name]] for name in ratios["paper"]}
+
+    def over(name: str, base: str, *, gaussian: bool) -> list[Ratio]:
+        """Return the ratios of two policies, both of which were divided by DBCARE."""
+        chosen = [place for place, cell in enumerate(all_cells) if is_gaussian(cell) or not gaussian]
+        pairs = [(by_name[name][place], by_name[base][place]) for place in chosen]
+        return [
+            divide(one.cell, Measurement(one.value, one.error), Measurement(other.value, other.error))
+            for one, other in pairs
+        ]
+
+    report.add_ratios(
+        "Gaussian cells, right sigma stated, over the guarded rule",
+        over("Breakeven", "guarded rule", gaussian=True),
+        1.05,
+    )
     for name, bar in (
-        ("Breakeven, sigma / 2", 1.15),
-        ("Breakeven, sigma / 2, no guard", None),
-        ("Breakeven, sigma unknown", None),
+        ("Breakeven", None),
+        ("Breakeven, sigma / 2", 1.4),
+        ("Breakeven, 2 sigma", 1.35),
+        ("Breakeven, sigma learned", None),
+        ("Breakeven, sigma / 2, trusted", None),
     ):
-        report.add(f"{name}, over correct sigma and no guard", geometric_mean(all_ratios[name]).risk / base, bar)
-    report.add("minutes", (time.monotonic() - began) / 60.0, 10.0)
+        report.add_ratios(
+            f"Gaussian cells: {name}, over right and known", over(name, "Breakeven, sigma known", gaussian=True), bar
+        )
+    today = [*over("Breakeven", "guarded rule", gaussian=False), *measure_spreads(report, options.work / 4.0)]
+    report.add("share of all cells worse than the guarded rule by 3 s.e.", share_worse(today), 0.05)
+    report.add("minutes", (time.monotonic() - began) / 60.0)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "policies.json"
     rows = {

@@ -21,8 +21,8 @@ LOOKS = {
     "racing, 0.1": ("#56B4E9", ":", 2.0),
     "racing, 0.01": ("#009E73", ":", 2.0),
     "Breakeven, sigma / 2": ("#000000", "--", 1.6),
-    "Breakeven, sigma / 2, no guard": ("#D55E00", "-", 1.6),
-    "Breakeven, sigma unknown": ("#009E73", ":", 2.0),
+    "Breakeven, sigma / 2, trusted": ("#D55E00", "-", 1.6),
+    "Breakeven, sigma learned": ("#009E73", ":", 2.0),
 }
 CELLS = ("paper", "drug trial", "random")
 
@@ -57,8 +57,8 @@ def draw(results: dict[str, Any], path: Path) -> Path:
     draw_shares(
         middle,
         results,
-        ["Breakeven", "Breakeven, sigma unknown", "Breakeven, sigma / 2", "Breakeven, sigma / 2, no guard"],
-        "Breakeven with sigma correct, unknown, halved",
+        ["Breakeven", "Breakeven, sigma learned", "Breakeven, sigma / 2", "Breakeven, sigma / 2, trusted"],
+        "Breakeven with sigma right, learned, halved",
     )
     for name in ("DBCARE", "BreakevenRacing", "Breakeven"):
         for loss, alpha in (("MI", 1.0), ("SR", 0.5)):

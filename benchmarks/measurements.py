@@ -1,0 +1,86 @@
+"""Risks of policies on cells, their ratios, and a report of figures against their bars."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from instances import Cell
+
+from dbcare import Policy, evaluate
+
+PILOT_RUNS, MIN_RUNS, MAX_RUNS = 40, 300, 20_000
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The risk of a policy on a cell, with its standard error."""
+
+    risk: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A policy's risk, as measured in a cell, divided by another's."""
+
+    cell: Cell
+    value: float
+    error: float
+    measured: Measurement
+
+
+def count_arms(cell: Cell) -> int:
+    """Return the number of arms of a cell."""
+    return len(cell.bandit.arms)
+
+
+def measure(policy: Policy, cell: Cell, work: float, stream: int) -> Measurement:
+    """Measure a policy with as many runs as `work` allows, judged by a pilot; `stream` seeds the random numbers."""
+    pilot = evaluate(policy, cell.bandit, cell.risk, runs=PILOT_RUNS, seed=2 * stream)
+    if pilot.runs == 0:
+        return Measurement(pilot.risk, 0.0)
+    allowed = work * (1.0 if pilot.engine == "direct" else 4.0) / (pilot.pulls.mean * policy.arms + 1.0)
+    runs = int(min(MAX_RUNS, max(MIN_RUNS, allowed)))
+    evaluation = evaluate(policy, cell.bandit, cell.risk, runs=runs, seed=2 * stream + 1)
+    return Measurement(evaluation.risk, evaluation.standard_error)
+
+
+def divide(cell: Cell, policy: Measurement, base: Measurement) -> Ratio:
+    """Return the ratio of two risks in a cell."""
+    value = policy.risk / base.risk
+    return Ratio(cell, value, value * math.hypot(policy.error / policy.risk, base.error / base.risk), policy)
+
+
+def geometric_mean(ratios: Iterable[Ratio]) -> Measurement:
+    """Return the geometric mean, and its standard error due to the limited number of runs."""
+    logs = np.array([(math.log(ratio.value), ratio.error / ratio.value) for ratio in ratios])
+    mean = math.exp(float(logs[:, 0].mean()))
+    return Measurement(mean, mean * math.sqrt(float(np.square(logs[:, 1]).sum())) / len(logs))
+
+
+def share_worse(ratios: Iterable[Ratio]) -> float:
+    """Return the share of cells whose ratio is above 1 by three standard errors."""
+    return float(np.mean([ratio.value - 1.0 > 3.0 * ratio.error for ratio in ratios]))
+
+
+class Report:
+    """Figures and their bars, printed as they are measured."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, float | None]] = {}
+
+    def add(self, name: str, value: float, bar: float | None = None) -> None:
+        """Print a figure, and whether it is at most its bar."""
+        self.rows[name] = {"value": value, "bar": bar}
+        verdict = "" if bar is None else f"   <= {bar:<5g} {'met' if value <= bar else 'MISSED'}"
+        print(f"{name:<72} {value:>8.3f}{verdict}", flush=True)
+
+    def add_ratios(
+        self, name: str, ratios: list[Ratio], bar: float | None = None, largest_bar: float | None = None
+    ) -> None:
+        """Report the geometric mean and the largest of some ratios."""
+        mean = geometric_mean(ratios)
+        worst = max(ratios, key=lambda ratio: ratio.value)
+        self.add(f"{name}, geometric mean (s.e. {mean.error:.3f})", mean.risk, bar)
+        self.add(f"{name}, largest (s.e. {worst.error:.3f})", worst.value, largest_bar)

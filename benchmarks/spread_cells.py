@@ -1,0 +1,116 @@
+"""Instances whose rewards are not those of the paper: bounded, of unequal spread, or with a heavy tail."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from instances import Cell
+from scipy import stats
+
+from dbcare import Bandit, Loss, Risk
+
+LEVELS = 11  # of a score
+ORDERS = 400  # equally likely sizes of an order, at the quantiles of a log-normal law
+ORDER_RATE = 0.04
+POWERS = (0.5, 1.0, 2.0)
+SMALLEST_STEP = 0.05  # of the range of means, between the two best
+
+
+def _log_uniform(generator: np.random.Generator, low: float, high: float) -> float:
+    return float(low * (high / low) ** generator.uniform())
+
+
+def _draw_arms(generator: np.random.Generator, most: int) -> int:
+    return int(_log_uniform(generator, 2.0, most + 1.0))
+
+
+def _power_law(generator: np.random.Generator, arms: int) -> npt.NDArray[np.float64]:
+    """Return the share of the range by which each arm is behind the best: (k / (K - 1))^power."""
+    ranks = np.arange(arms) / (arms - 1)
+    shares: npt.NDArray[np.float64] = np.maximum(ranks ** generator.choice(POWERS), SMALLEST_STEP)
+    shares[0] = 0.0
+    return shares
+
+
+def bounded_cells(count: int, seed: int) -> Iterator[Cell]:
+    """Yield random cells with rewards from 0 to 1: rates and scores in turn, K = 2 to 64, c = 1e-5 to 1e-3.
+
+    The best rate is log-uniform from 2 to 89%, the best score uniform from 0.3 to 0.95; the others follow a power law
+    down to a random share of it. Scores have 11 levels and a beta-binomial law of random concentration.
+    """
+    generator = np.random.default_rng(seed)
+    for number in range(count):
+        arms, cost = _draw_arms(generator, 64), _log_uniform(generator, 1e-5, 1e-3)
+        behind = _power_law(generator, arms)
+        if number % 2 == 0:
+            best = _log_uniform(generator, 0.02, 0.89)
+            means = best * (1.0 - generator.uniform(0.2, 0.95) * behind)
+            bandit = Bandit.bernoulli(means.tolist())
+        else:
+            best = generator.uniform(0.3, 0.95)
+            means = best * (1.0 - generator.uniform(0.1, 0.8) * behind)
+            weight = _log_uniform(generator, 1.0, 30.0)
+            laws = [stats.betabinom(LEVELS - 1, mean * weight, (1.0 - mean) * weight) for mean in means]
+            rows = [law.pmf(np.arange(LEVELS)) for law in laws]
+            bandit = Bandit.categorical(np.linspace(0.0, 1.0, LEVELS).tolist(), [_normalized(row) for row in rows])
+        loss = list(Loss)[number // 2 % 2]
+        kind = "scores" if number % 2 else "rates"
+        yield Cell(f"{number}: {kind}, K = {arms}, c = {cost:.2g}, best {best:.2g}", bandit, Risk(loss, cost), 1.0)
+
+
+def differing_cells(count: int, seed: int) -> Iterator[Cell]:
+    """Yield Gaussian cells whose standard deviations are log-uniform from 0.3 to 3; K = 2 to 32, gaps 0.1 to 2."""
+    generator = np.random.default_rng(seed)
+    for number in range(count):
+        arms, cost = _draw_arms(generator, 32), _log_uniform(generator, 1e-5, 1e-3)
+        gap = _log_uniform(generator, 0.1, 2.0)
+        deviations = 0.3 * 10.0 ** generator.uniform(size=arms)
+        gaps = gap * (1.0 + generator.uniform(0.0, 2.0, arms))
+        gaps[:2] = 0.0, gap
+        bandit = Bandit.gaussian((-gaps).tolist(), deviations.tolist())
+        name = f"{number}: unequal spreads, K = {arms}, c = {cost:.2g}, gap {gap:.2g}"
+        yield Cell(name, bandit, Risk(list(Loss)[number % 2], cost), max(1.0, bandit.spread))
+
+
+def noisy_cells() -> Iterator[Cell]:
+    """Yield cells in which the best of eight arms has a standard deviation of 3, the others 0.3."""
+    for loss in Loss:
+        for gap in (0.5, 1.0):
+            bandit = Bandit.gaussian([gap] + [0.0] * 7, [3.0] + [0.3] * 7)
+            yield Cell(f"one noisy arm, gap {gap:g}", bandit, Risk(loss, 1e-4), 1.0)
+
+
+def revenue_cells(count: int, seed: int) -> Iterator[Cell]:
+    """Yield cells of revenue per visitor: at most 4% order, for log-normal amounts with a mean of 1.
+
+    K = 2 to 16, c = 1e-5 to 1e-2; the logarithm of an order has a standard deviation of 1 to 1.5; arms differ in the
+    rate of orders, by a power law down to a random share.
+    """
+    generator = np.random.default_rng(seed)
+    for number in range(count):
+        arms, cost = _draw_arms(generator, 16), _log_uniform(generator, 1e-5, 1e-2)
+        deviation = generator.uniform(1.0, 1.5)
+        orders = np.exp(deviation * stats.norm.ppf((np.arange(ORDERS) + 0.5) / ORDERS))
+        rates = ORDER_RATE * (1.0 - generator.uniform(0.2, 0.9) * _power_law(generator, arms))
+        rows = [np.concatenate([[1.0 - rate], np.full(ORDERS, rate / ORDERS)]) for rate in rates]
+        values = [0.0, *(orders / orders.mean()).tolist()]
+        bandit = Bandit.categorical(values, [_normalized(row) for row in rows])
+        name = f"{number}: revenue, K = {arms}, c = {cost:.2g}, log sd {deviation:.2g}"
+        yield Cell(name, bandit, Risk(list(Loss)[number % 2], cost), 1.0)
+
+
+def true_deviations(bandit: Bandit) -> tuple[float, ...]:
+    """Return the standard deviation of each arm's rewards."""
+    deviations = []
+    for arm in bandit.arms:
+        if not hasattr(arm, "outcomes"):
+            deviations.append(arm.sigma)  # Gaussian
+            continue
+        values, chances = map(np.array, arm.outcomes)
+        deviations.append(math.sqrt(float(chances @ (values - arm.mean) ** 2)))
+    return tuple(deviations)
+
+
+def _normalized(row: npt.NDArray[np.float64]) -> list[float]:
+    return [float(share) for share in row / row.sum()]
