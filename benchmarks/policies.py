@@ -174,7 +174,7 @@ def main() -> None:
     for label, make, bar in (
         ("sigma known", lambda risk, arms: Breakeven(risk, arms, 1.0, math.inf), 20.0),
         ("sigma stated", lambda risk, arms: Breakeven(risk, arms, 1.0), 50.0),
-        ("sigma learned", lambda risk, arms: Breakeven(risk, arms), 50.0),
+        ("sigma learned", Breakeven, 50.0),
         ("guarded rule", lambda risk, arms: BreakevenGuarded(risk, arms, 1.0), None),
     ):
         report.add(f"nanoseconds per step and arm at K = 32, {label}", nanoseconds_per_arm(make), bar)
@@ -209,13 +209,10 @@ def main() -> None:
     by_name = {name: [ratio for group in ratios.values() for ratio in group[name]] for name in ratios["paper"]}
 
     def over(name: str, base: str, *, gaussian: bool) -> list[Ratio]:
-        """Return the ratios of two policies, both of which were divided by DBCARE."""
+        """Return the ratios of two policies in all cells, or in the Gaussian ones."""
         chosen = [place for place, cell in enumerate(all_cells) if is_gaussian(cell) or not gaussian]
         pairs = [(by_name[name][place], by_name[base][place]) for place in chosen]
-        return [
-            divide(one.cell, Measurement(one.value, one.error), Measurement(other.value, other.error))
-            for one, other in pairs
-        ]
+        return [divide(one.cell, one.measured, other.measured) for one, other in pairs]
 
     report.add_ratios(
         "Gaussian cells, right sigma stated, over the guarded rule",
@@ -229,9 +226,8 @@ def main() -> None:
         ("Breakeven, sigma learned", None),
         ("Breakeven, sigma / 2, trusted", None),
     ):
-        report.add_ratios(
-            f"Gaussian cells: {name}, over right and known", over(name, "Breakeven, sigma known", gaussian=True), bar
-        )
+        wrong = over(name, "Breakeven, sigma known", gaussian=True)
+        report.add_ratios(f"Gaussian cells: {name}, over right and known", wrong, bar)
     today = [*over("Breakeven", "guarded rule", gaussian=False), *measure_spreads(report, options.work / 4.0)]
     report.add("share of all cells worse than the guarded rule by 3 s.e.", share_worse(today), 0.05)
     report.add("minutes", (time.monotonic() - began) / 60.0)

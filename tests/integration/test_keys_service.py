@@ -55,7 +55,7 @@ def test_expiry_on_the_command_line(tmp_path: Path) -> None:
         return result.stderr if code else result.stdout
 
     invalid = run("create", "--role", "worker", "--name", "shop", "--expires", "90 days", code=2)
-    assert "`expires` must be a duration such as" in invalid
+    assert "`--expires` must be a duration such as" in invalid
     created = json.loads(run("create", "--role", "worker", "--name", "shop", "--expires", "90d", "--format", "json"))
     seconds = [datetime.fromisoformat(created[name]).timestamp() for name in ("created", "expires")]
     assert seconds[1] - seconds[0] == pytest.approx(90 * 86_400.0, abs=1e-3)
