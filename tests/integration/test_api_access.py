@@ -95,7 +95,7 @@ def test_keys_from_the_command_line(tmp_path: Path) -> None:
         assert result.exit_code == code, result.output
         return result.stderr if code else result.stdout
 
-    assert "`host` must be a loopback address" in run("serve", "--host", "0.0.0.0", code=2)
+    assert "`--host` must be a loopback address" in run("serve", "--host", "0.0.0.0", code=2)
     text = run("keys", "create", "--role", "worker", "--name", "shop").strip()
     assert re.fullmatch(r"dbc_[0-9a-f]{12}_[0-9a-f]{64}", text)
     identity = text.split("_")[1]

@@ -84,7 +84,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 @pytest.mark.parametrize("name", paper.NAMES)
-def test_numbers_are_those_from_before_the_redesign(quick: tuple[Path, str], name: str) -> None:
+def test_numbers_are_those_from_before(quick: tuple[Path, str], name: str) -> None:
     """Row by row; a relative difference of 1e-9 is allowed, as processors differ in the last bits."""
     tables = []
     for folder in (quick[0], GOLDEN):

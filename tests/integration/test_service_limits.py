@@ -302,4 +302,4 @@ def test_limits_must_be_positive(tmp_path: Path) -> None:
     command = ["serve", "--storage", f"sqlite:///{tmp_path / 's.db'}", "--header-bytes", "0"]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code == 2
-    assert "`header_bytes` must be at least 1 but got 0." in refused.stderr
+    assert "`--header-bytes` must be at least 1 but got 0." in refused.stderr

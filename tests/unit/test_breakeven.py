@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,7 +147,7 @@ class Reference:
         own = min((weight * max(pool, stated) + self.squares(arm)) / (weight + pulls - 1), limit)
         return (own, weight + pulls - 1, False) if own > pool else (pool, freedom, True)
 
-    def weigh(self, arms: Iterable[int]) -> None:
+    def weigh(self, arms: Sequence[int]) -> None:
         known, largest = math.isinf(self.policy.sigma_pulls), self.policy.largest_loss
         if known:
             assert self.policy.sigma is not None
@@ -155,6 +155,8 @@ class Reference:
         else:
             self.pool = self.pooled()
             estimates = {arm: self.variance(arm) for arm in {*arms, self.leader}}
+            if self.leader not in arms:
+                estimates[self.leader] = (self.variances[self.leader], *estimates[self.leader][1:])
         self.variances |= {arm: variance for arm, (variance, _, _) in estimates.items()}
         best, best_freedom, best_is_shared = estimates[self.leader]
         for arm in arms:
@@ -293,7 +295,7 @@ def test_one_noisy_arm_is_not_believed_to_vary_as_little_as_the_others() -> None
     """
     run = Breakeven(Risk.misidentification(0.001), 2, sigma=1.0).start(seed=1)
     policy = run.policy
-    for arm, reward in ((0, 4.0), (1, 0.0), (0, 0.0), (1, 0.2)):
+    for arm, reward in ((0, 4.0), (1, 0.0), (1, 0.2), (0, 0.0)):
         policy.rule.tell(run.state, policy.tables, arm, reward)
     losses = policy.expected_losses(run.state)
     assert losses is not None

@@ -98,7 +98,7 @@ def test_interpreted_runs_count_for_more() -> None:
     policy = CustomPolicy(2, Rule(init, ask, tell, recommend), tables=(), state_size=1, max_pulls=10**6, risk=risk)
     with pytest.warns(NotCompiledWarning):
         runs = CountedRuns(WorkBudget(1e8), policy, Bandit.two_arm(0.5), risk, 10, 0, 1)
-    assert runs.cap == math.ceil(RUN_WORK / 450)
+    assert runs.cap == math.ceil(RUN_WORK / 750)
     runs.extend()
     assert runs.was_cut
     assert runs.budget.left == pytest.approx(1e8 - 2 * RUN_WORK, rel=1e-3)

@@ -55,6 +55,7 @@ def arm_rows(status: Status) -> list[dict[str, Any]]:
             "low": None if arm.interval is None else arm.interval[0],
             "high": None if arm.interval is None else arm.interval[1],
             "expected_loss": arm.expected_loss,
+            "capped": arm.capped,
             "left": arm.left,
         }
         for arm, share in zip(status.arms, shares(status), strict=True)
@@ -80,9 +81,15 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
         f"spent: {format_spending(settings, choice)}",
         f"recommended: {choice}",
         f"rewards: {describe_rewards(settings)}",
+        *([] if status.cap is None else [f"above the cap: {format_capped(status)}"]),
         *(f"no longer active: {arm.name} {arm.left}" for arm in status.arms if arm.left),
         *(f"note: {note}" for note in status.notes),
     ]
+
+
+def format_capped(status: Status) -> str:
+    """Return how many rewards of each arm were above the cap."""
+    return ", ".join(f"{arm.name} {arm.capped:,}" for arm in status.arms)
 
 
 def show(console: Console, settings: Settings, status: Status, choice: Recommendation) -> None:
@@ -101,6 +108,8 @@ def show(console: Console, settings: Settings, status: Status, choice: Recommend
     facts.add_row("recommended", Text.assemble((choice.arm, "bold green"), f"  {end}, {choice.verdict}"))
     facts.add_row("why" if choice.final else "now", Text(choice.reason))
     facts.add_row("rewards", Text(describe_rewards(settings)))
+    if status.cap is not None:
+        facts.add_row("above cap", Text(format_capped(status)))
     _add_sentences(facts, "inactive", [f"{arm.name} {arm.left}" for arm in status.arms if arm.left], "dim")
     _add_sentences(facts, "notes", status.notes, "yellow")
     console.print(Padding(facts, (0, 0, 0, 1)))

@@ -127,9 +127,10 @@ class Client:
         """Delete a study; not retried if the response gets lost."""
         self._transport.call("DELETE", make_study_path(check_name(name)), once=True)
 
-    def plan(self, arms: int, **options: Unpack[PlanOptions]) -> dict[str, Any]:
+    def plan(self, arms: int | Sequence[str], **options: Unpack[PlanOptions]) -> dict[str, Any]:
         """Return what `dbcare.plan(...).to_dict()` would, computed by the server with its own set of policies."""
-        plan: dict[str, Any] = self._transport.call("POST", "/v1/plan", {"arms": arms, **_spell_infinity(options)})
+        body = {"arms": arms if isinstance(arms, int) else list(arms), **_spell_infinity(options)}
+        plan: dict[str, Any] = self._transport.call("POST", "/v1/plan", body)
         return plan
 
     def close(self) -> None:

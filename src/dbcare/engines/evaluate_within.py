@@ -30,6 +30,7 @@ RUN_WORK = 1e7  # of one run under a budget: half a second
 MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy under a budget: 80 MB, and several times that to build
 
 # Work in units of the budget, by timing.
+PULL_ARM = 0.75  # per pull and arm of a rule that weighs all arms, such as Breakeven
 INTERPRETED = 300.0  # times that of a compiled run
 EPOCH_PULL, EPOCHS_RUN = 0.125, 5_000.0  # elimination: per pull, and at most, since many pulls are drawn at once
 TABLE_EPOCH = 0.5
@@ -88,7 +89,7 @@ class CountedRuns:
         self.risk = risk
         self.arms = make_arms(bandit)
         self.draws_every_pull = risk.costs_differ or not isinstance(policy, RoundPolicy)
-        self.pull_work, self.run_work = 1.0 + policy.arms / 4.0, math.inf
+        self.pull_work, self.run_work = 1.0 + PULL_ARM * policy.arms, math.inf
         if not self.draws_every_pull:
             self.pull_work, self.run_work = EPOCH_PULL, EPOCHS_RUN
             if isinstance(policy, SchedulePolicy):  # one draw per arm and round

@@ -1,7 +1,7 @@
 """A budget of work: how much an evaluation may simulate, and whether anybody still waits for it.
 
 Work is counted rather than timed, so what fits into a budget is the same on every machine and for any number of
-threads. One unit takes about 45 ns on one CPU: a pull that `any_loop` draws takes 1 + K/4 of them with K arms.
+threads. One unit takes about 45 ns on one CPU: a pull that `any_loop` draws takes 1 + 3K/4 of them with K arms.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Breakeven's decision rule: which arm to pull next, and when the spend reaches the largest expected loss.
 
 The notation is that of `policies.breakeven`, the state that of `policies.breakeven_state`. A pull of an arm other than
-the leader changes its own loss; the losses and variances of the others are kept as they are until the leader is pulled
-or changes, although every reward moves the pooled variance a little. Before a stop, all are updated.
+the leader updates its own loss and variance; the losses and variances of the others, the leader among them, stay as
+they are until the leader is pulled or changes, although every reward moves the pooled variance a little. So losses and
+scores use the same variances, on which the bound on the spend rests. Before a stop, all are updated.
 """
 
 import math
@@ -110,7 +111,7 @@ def decide(state: State, tables: BreakevenTables) -> None:
 
 
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
-    """Update the losses and variances of the arms from `first` up to but not including `stop`, and the leader's."""
+    """Update the losses and variances of the arms from `first` up to but not including `stop`."""
     loss, leader = section(tables, LOSS), int(state[LEADER])
     if is_known(tables):
         for arm in range(first, stop):
@@ -118,8 +119,10 @@ def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
     else:
         pool = pooled_variance(state, tables)
         state[DEVIATION] = pool.value
-        best = arm_variance(state, tables, leader, pool)
-        state[section(tables, VARIANCE) + leader] = best.value
+        latest = arm_variance(state, tables, leader, pool)
+        if first <= leader < stop:
+            state[section(tables, VARIANCE) + leader] = latest.value
+        best = Variance(state[section(tables, VARIANCE) + leader], latest.freedom, latest.is_shared)
         for arm in range(first, stop):
             state[loss + arm] = tables.largest_loss
             if pool.value > 0.0:

@@ -94,5 +94,11 @@ PlanFor = make_model(
     "An experiment to plan, as in `dbcare.plan`.",
     named_options(PlanOptions, plan),
     strict(arms=3, price=0.4, value=20000, sigma=0.5),
-    {"arms": (Annotated[int, Field(ge=2, le=MAX_PLANNED_ARMS)], ...)},
+    {
+        "arms": (
+            Annotated[int, Field(ge=2, le=MAX_PLANNED_ARMS)]
+            | Annotated[list[Name], Field(min_length=2, max_length=MAX_PLANNED_ARMS)],
+            ...,
+        )
+    },
 )

@@ -84,7 +84,9 @@ function render(plan) {
       ? [Math.round(full.observations).toLocaleString("en"), money(full.spend), `${(100 * full.chance_wrong).toFixed(1)}%`]
       : [LEFT_OUT, LEFT_OUT, LEFT_OUT];
     const losses = policies.map((name) => find(gap, name)?.total_loss);
-    const lowest = Math.min(...losses); // not a number if one is missing, so that none is bold
+    // None is bold where a policy took too much work to compare.
+    const compared = plan.omissions.some((omission) => omission.gap === gap) ? [] : losses;
+    const lowest = Math.min(...compared.filter((loss) => loss !== undefined));
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
       ...figures.map((figure) => element("td", figure, "figure")),
@@ -105,12 +107,13 @@ function render(plan) {
     ]),
     element("tbody", rows),
   ]);
+  const leftOut = Object.entries(plan.left_out).map(([name, why]) => `${LABELS.get(name) ?? name} is left out: ${why}.`);
   const scroll = element("div", table, "scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");
   scroll.setAttribute("aria-label", "Plan by gap");
   return [
-    element("ul", plan.advice.map((sentence) => element("li", sentence)), "advice"),
+    element("ul", [...plan.advice, ...leftOut].map((sentence) => element("li", sentence)), "advice"),
     scroll,
     element("p", HINT, "hint"),
   ];
