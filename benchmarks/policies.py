@@ -46,8 +46,9 @@ from dbcare.policies.breakeven_guarded import BreakevenGuarded
 
 
 def state(cell: Cell, sigma: float) -> Policy:
-    """Return Breakeven with a stated sigma."""
-    return Breakeven(cell.risk, count_arms(cell), sigma, bound=cell.bound)
+    """Return Breakeven with a stated sigma, and with the range of the rewards if they have one."""
+    largest = None if is_gaussian(cell) else cell.bandit.sigma
+    return Breakeven(cell.risk, count_arms(cell), sigma, bound=cell.bound, largest_sigma=largest)
 
 
 def know(cell: Cell, sigma: float) -> Policy:

@@ -143,9 +143,17 @@ class Reference:
         pulls = len(self.rewards[arm])
         if pulls == 1:
             return (stated, self.policy.sigma_pulls, False) if stated > pool else (pool, freedom, True)
-        weight = min(self.policy.sigma_pulls / 3.0, freedom)
-        own = min((weight * max(pool, stated) + self.squares(arm)) / (weight + pulls - 1), limit)
-        return (own, weight + pulls - 1, False) if own > pool else (pool, freedom, True)
+        expected, deviation = pool * (pulls - 1), pool * math.sqrt(2 * (pulls - 1))
+        own = min(self.squares(arm) / (pulls - 1), limit)
+        if self.squares(arm) > expected + deviation and own > pool:
+            return own, pulls - 1, False
+        return pool, freedom, True
+
+    def gaussian_loss(self, gap: float, error: float) -> float:
+        tail = float(ndtr(-gap / error))
+        if self.is_error:
+            return tail
+        return error * math.exp(-0.5 * (gap / error) ** 2) / math.sqrt(2.0 * math.pi) - gap * tail
 
     def weigh(self, arms: Sequence[int]) -> None:
         known, largest = math.isinf(self.policy.sigma_pulls), self.policy.largest_loss
@@ -167,12 +175,7 @@ class Reference:
             if self.scale_is_unknown:
                 loss = math.inf
             elif known:
-                tail = float(ndtr(-gap / error))
-                loss = (
-                    tail
-                    if self.is_error
-                    else error * math.exp(-0.5 * (gap / error) ** 2) / math.sqrt(2.0 * math.pi) - gap * tail
-                )
+                loss = self.gaussian_loss(gap, error)
             else:
                 welch = (a + b) ** 2 / (a**2 / freedom + b**2 / best_freedom)
                 nu = max(3, math.floor(self.pool[1] if is_shared and best_is_shared else welch))
@@ -180,6 +183,9 @@ class Reference:
                 tail = float(stdtr(nu, -x))
                 density = (1.0 + x * x / nu) ** (-(nu + 1) / 2) / (math.sqrt(nu) * beta(0.5, nu / 2))
                 loss = tail if self.is_error else error * ((nu + x * x) / (nu - 1) * density - x * tail)
+                if self.policy.largest_sigma is not None:
+                    inverses = 1.0 / len(self.rewards[arm]) + 1.0 / len(self.rewards[self.leader])
+                    loss = min(loss, self.gaussian_loss(gap, self.policy.believed_sigma * math.sqrt(inverses)))
             self.losses[arm] = 0.0 if arm == self.leader else min(loss, largest)
         self.losses[self.leader] = 0.0
 
@@ -290,8 +296,9 @@ def test_by_hand() -> None:
 def test_one_noisy_arm_is_not_believed_to_vary_as_little_as_the_others() -> None:
     """Arm 0 has rewards 4, 0, arm 1 has 0 and 0.2, sigma = 1 counts as 6, c = 0.001, misidentification.
 
-    W = 8 + 0.02 with N - K = 2: p = 14.02/8 = 1.7525. Arm 0: (2 * 1.7525 + 8)/3 = 3.835; arm 1: (3.505 + 0.02)/3 < p.
-    t = 1.9/sqrt(3.835/2 + 1.7525/2) = 1.1367. Welch: 2.79375^2/(1.9175^2/3 + 0.87625^2/8) = 5.9, so 5 degrees.
+    W = 8 + 0.02 with N - K = 2: p = 14.02/8 = 1.7525. Arm 0: 8 > p (1 + sqrt(2)) = 4.23, so 8/1; arm 1 has p.
+    t = 1.9/sqrt(8/2 + 1.7525/2) = 0.86043. Welch: 4.87625^2/(4^2/1 + 0.87625^2/8) = 1.48, so at least 3 degrees.
+    With rewards of 3 and 1 instead, 2 < p (1 + sqrt(2)) with p = 8.02/8: both have p, with 8 degrees of freedom.
     """
     run = Breakeven(Risk.misidentification(0.001), 2, sigma=1.0).start(seed=1)
     policy = run.policy
@@ -299,7 +306,13 @@ def test_one_noisy_arm_is_not_believed_to_vary_as_little_as_the_others() -> None
         policy.rule.tell(run.state, policy.tables, arm, reward)
     losses = policy.expected_losses(run.state)
     assert losses is not None
-    assert losses[1] == pytest.approx(t.sf(1.1367, 5), rel=1e-3)
+    assert losses[1] == pytest.approx(t.sf(0.86043, 3), rel=1e-4)
+    run = policy.start(seed=1)
+    for arm, reward in ((0, 3.0), (1, 0.0), (1, 0.2), (0, 1.0)):
+        policy.rule.tell(run.state, policy.tables, arm, reward)
+    losses = policy.expected_losses(run.state)
+    assert losses is not None
+    assert losses[1] == pytest.approx(t.sf(1.9 / math.sqrt(8.02 / 8.0), 8), rel=1e-4)
 
 
 def test_amounts_are_in_money_if_there_is_a_price() -> None:

@@ -17,7 +17,6 @@ from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
 from dbcare.theory import normal
 
 MAX_SIGMA_FACTOR = 10.0  # a stated sigma is never corrected upward by more than this
-OWN_SHARE = 1.0 / 3.0  # of `sigma_pulls`: the weight of what arms share in the variance of one arm
 MOST_STUDENT_EXCESS = math.sqrt(3.0) / math.pi  # E[max(T, 0)] with 3 degrees of freedom; it falls with their number
 
 
@@ -37,11 +36,12 @@ class Breakeven(BreakevenPolicy):
     If one pull of each arm costs as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
 
     The stated sigma counts as nu0 = `sigma_pulls` rewards. With SS_k the sum of squares within arm k, W their sum, and
-    N pulls of K arms in all, the arms' common variance is p = (nu0 sigma^2 + W)/(nu0 + N - K), and v_k is the larger of
-    p and (nu1 max(p, sigma^2) + SS_k)/(nu1 + n_k - 1), nu1 = nu0/3: an arm may vary more than the others, and is not
-    believed to vary less. Two arms that both use p have its nu0 + N - K degrees of freedom, others Welch's, at least 3.
-    With `sigma_pulls=math.inf`, sigma is known: v_k = sigma^2, and T is Gaussian. With `sigma=None` it is learned: nu0
-    is 0, and p is the variance of the rewards alone; until that is known, arms are pulled equally often.
+    N pulls of K arms in all, the arms' common variance is p = (nu0 sigma^2 + W)/(nu0 + N - K), and v_k is p, unless
+    arm k shows a larger one: v_k = SS_k/(n_k - 1) if SS_k > p (n_k - 1 + sqrt(2 (n_k - 1))). After a single reward, v_k
+    is the larger of p and sigma^2. Two arms that both use p have its nu0 + N - K degrees of freedom, others Welch's, at
+    least 3. With `largest_sigma`, no loss is above the Gaussian one for that standard deviation. With
+    `sigma_pulls=math.inf`, sigma is known: v_k = sigma^2, and T is Gaussian. With `sigma=None` it is learned: nu0 is 0,
+    and p is the variance of the rewards alone; until that is known, arms are pulled equally often.
 
     Parameters
     ----------
@@ -133,8 +133,8 @@ class Breakeven(BreakevenPolicy):
             precision=1.0 / sigma,
             stated=np.full(self.arms, 0.0 if self.sigma is None else 1.0),
             sigma_pulls=0.0 if self.sigma is None else self.sigma_pulls,
-            own_pulls=OWN_SHARE * self.sigma_pulls,
             largest_variance=(self.believed_sigma / sigma) ** 2,
+            is_bounded=self.largest_sigma is not None,
             counts_errors=not regret,
             largest_loss=min(self.largest_loss, UNLIMITED),
             guess=self.guesses,

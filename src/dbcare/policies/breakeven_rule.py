@@ -133,20 +133,33 @@ def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
 
 def known_loss(state: State, tables: BreakevenTables, arm: int) -> float:
     """Return an arm's Gaussian loss at the stated variances."""
-    root = information(state, tables, arm)
-    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm) * root * tables.precision)
-    return in_units(tables, loss, root)
+    variance = section(tables, VARIANCE)
+    root = information(state, tables, arm, state[variance + arm], state[variance + int(state[LEADER])])
+    return gaussian_loss_at(state, tables, arm, root)
 
 
 def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, best: Variance) -> float:
-    """Estimate an arm's variance, and return its Student-t loss."""
+    """Estimate an arm's variance, and return its Student-t loss, or the Gaussian one at the largest possible variance.
+
+    The latter is a limit: whatever the variances are, they are no larger.
+    """
     own = arm_variance(state, tables, arm, pool)
     state[section(tables, VARIANCE) + arm] = own.value
     count = section(tables, COUNT)
     freedom = combined_freedom(own, state[count + arm], best, state[count + int(state[LEADER])], pool)
-    root = information(state, tables, arm)
+    root = information(state, tables, arm, own.value, best.value)
     t = gap_behind(state, tables, arm) * root * tables.precision
-    return in_units(tables, student_loss(tables.series, tables.ratios, t, freedom), root)
+    loss = in_units(tables, student_loss(tables.series, tables.ratios, t, freedom), root)
+    if tables.is_bounded:
+        least = information(state, tables, arm, tables.largest_variance, tables.largest_variance)
+        loss = min(loss, gaussian_loss_at(state, tables, arm, least))
+    return loss
+
+
+def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, root: float) -> float:
+    """Return an arm's Gaussian loss for the `information` about its gap."""
+    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm) * root * tables.precision)
+    return in_units(tables, loss, root)
 
 
 def gap_behind(state: State, tables: BreakevenTables, arm: int) -> float:
@@ -155,11 +168,11 @@ def gap_behind(state: State, tables: BreakevenTables, arm: int) -> float:
     return float(state[mean + int(state[LEADER])] - state[mean + arm])
 
 
-def information(state: State, tables: BreakevenTables, arm: int) -> float:
+def information(state: State, tables: BreakevenTables, arm: int, variance: float, lead_variance: float) -> float:
     """Return (v_k/n_k + v_L/n_L)^(-1/2): `sigma` divided by it is the standard error of the gap."""
-    count, variance, leader = section(tables, COUNT), section(tables, VARIANCE), int(state[LEADER])
-    pulls, lead = state[count + arm], state[count + leader]
-    return math.sqrt(pulls * lead / (state[variance + leader] * pulls + state[variance + arm] * lead))
+    count = section(tables, COUNT)
+    pulls, lead = state[count + arm], state[count + int(state[LEADER])]
+    return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
 
 
 def in_units(tables: BreakevenTables, loss: float, root: float) -> float:

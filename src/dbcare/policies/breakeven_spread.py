@@ -32,8 +32,8 @@ class BreakevenTables(NamedTuple):
     precision: float  # 1 / sigma
     stated: npt.NDArray[np.float64]  # variance of each arm: 1, or 0 where sigma is unknown
     sigma_pulls: float  # rewards that the stated variance counts as: infinite if known, 0 if none is stated
-    own_pulls: float  # rewards that the common variance counts as in that of a single arm
     largest_variance: float  # larger ones are cut to this
+    is_bounded: bool  # whether no variance can be larger, rather than none is believed to be
     counts_errors: bool  # True for misidentification, False for simple regret
     largest_loss: float
     guess: bool  # whether to choose without any pulls
@@ -99,18 +99,21 @@ def sampled_variance(state: State, tables: BreakevenTables) -> Variance:
 
 
 def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
-    """Return the variance of one arm's rewards: the larger one of the pool's and the arm's own.
+    """Return the variance of one arm's rewards: the pool's, unless the arm shows a larger one.
 
-    The arm's own is (nu1 m + SS_k)/(nu1 + n_k - 1), where m is the larger of the pool's and the stated variance.
+    It does if its sum of squares is more than a standard deviation above what the pool's variance v lets one expect:
+    SS_k > v (n_k - 1 + sqrt(2 (n_k - 1))). A single reward shows nothing; the stated variance is used if it is larger.
     """
     pulls = state[section(tables, COUNT) + arm]
-    least = max(pool.value, tables.stated[arm])
     if pulls <= 1.0:
-        return Variance(least, tables.sigma_pulls, False) if least > pool.value else pool
-    weight = min(tables.own_pulls, pool.freedom)
+        stated = tables.stated[arm]
+        return Variance(stated, tables.sigma_pulls, False) if stated > pool.value else pool
+    freedom = pulls - 1.0
     squares = state[section(tables, SQUARES) + arm] * tables.precision * tables.precision
-    own = min((weight * least + squares) / (weight + pulls - 1.0), tables.largest_variance)
-    return Variance(own, weight + pulls - 1.0, False) if own > pool.value else pool
+    if squares <= pool.value * (freedom + math.sqrt(2.0 * freedom)):
+        return pool
+    own = min(squares / freedom, tables.largest_variance)
+    return Variance(own, freedom, False) if own > pool.value else pool
 
 
 def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> int:

@@ -32,11 +32,10 @@ class PolicyFacts:
     @classmethod
     def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
         """Return what a simulation of `bandit` knows; `bound` defaults to the spread of its means, at least 1."""
-        binary = all(isinstance(arm, Bernoulli) for arm in bandit.arms)
         return cls(
             risk,
             len(bandit.arms),
-            Spread(binary=True) if binary else Spread(sigma=bandit.sigma),
+            _know_spread(bandit),
             max(bandit.spread, 1.0) if bound is None else bound,
             bandit.smallest_gap,
             "bernoulli" if isinstance(bandit.arms[0], Bernoulli) else "gaussian",
@@ -64,3 +63,14 @@ class PolicyFacts:
         }
         sigma = self.spread.guess if learns else self.spread.certain
         return {name: value for name, value in values.items() if value is not None} | {"sigma": sigma}
+
+
+def _know_spread(bandit: Bandit) -> Spread:
+    """Return what a simulation knows about the spread: that rewards are 0 or 1, or sigma and the range, if any."""
+    if all(isinstance(arm, Bernoulli) for arm in bandit.arms):
+        return Spread(binary=True)
+    outcomes = [getattr(arm, "outcomes", None) for arm in bandit.arms]
+    if None in outcomes:
+        return Spread(sigma=bandit.sigma)
+    values = [value for arm_values, _ in outcomes for value in arm_values]
+    return Spread(sigma=bandit.sigma, bounds=(min(values), max(values)))
