@@ -69,8 +69,8 @@ def _know_spread(bandit: Bandit) -> Spread:
     """Return what a simulation knows about the spread: that rewards are 0 or 1, or sigma and the range, if any."""
     if all(isinstance(arm, Bernoulli) for arm in bandit.arms):
         return Spread(binary=True)
-    outcomes = [getattr(arm, "outcomes", None) for arm in bandit.arms]
-    if None in outcomes:
+    outcomes = [arm.outcomes for arm in bandit.arms if hasattr(arm, "outcomes")]
+    if len(outcomes) < len(bandit.arms):
         return Spread(sigma=bandit.sigma)
     values = [value for arm_values, _ in outcomes for value in arm_values]
     return Spread(sigma=bandit.sigma, bounds=(min(values), max(values)))
