@@ -59,7 +59,7 @@ def test_pairs_save_money() -> None:
     wrong, wrong_in_pairs = (int(count) for count in re.findall(r"(\d+) of 40 choices wrong", output))
     assert wrong_in_pairs <= wrong < 8
     (ratio,) = re.findall(r"([\d.]+) times the", output)
-    assert 3.0 < float(ratio) < 10.0  # 1 / (1 - r) = 10 is what pairs would save at the same precision
+    assert 3.0 < float(ratio) < 15.0  # pairs would save 1 / (1 - r) = 10 at the same precision; the stop adapts to it
 
 
 def test_model_choice_needs_fewer_fits_than_cross_validation() -> None:

@@ -163,7 +163,7 @@ def test_without_the_package_the_name_is_unknown(tmp_path: Path) -> None:
     """Negative control: nothing is left behind anywhere."""
     ran = run(tmp_path, COMMAND, "simulate", "--policy", "in-turn", "--means", "0.5,0", "--cost", "1e-3")
     assert ran.returncode == 2
-    assert ran.stderr.startswith("Error: `policy` must be one of breakeven, ")
+    assert ran.stderr.startswith("Error: `--policy` must be one of breakeven, ")
     assert ran.stderr.endswith("but got 'in-turn'.\n")
 
 

@@ -180,7 +180,7 @@ def test_files_are_enough_for_the_connections(tmp_path: Path) -> None:
     command = f"ulimit -Sn 100; ulimit -Hn 500; exec {COMMAND} serve --storage {storage} --port 0 --connections"
     refused = subprocess.run(["bash", "-c", f"{command} 1000"], capture_output=True, text=True, check=False, timeout=60)
     assert refused.returncode == 2
-    assert "`connections` must be at most 300 here but got 1000: this process may open 500 files" in refused.stderr
+    assert "`--connections` must be at most 300 here but got 1000: this process may open 500 files" in refused.stderr
     with subprocess.Popen(["bash", "-c", f"{command} 300"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline().rpartition(":")[2])

@@ -246,13 +246,13 @@ def test_a_study_that_stops_again_is_told_again(storage: str, receiver: Receiver
         receiver.wait_for(2)
         study.retire("B")
         assert not study.should_stop()
-        study.add([("C", 0.0), ("D", 8.0)] * 2)
+        study.add([("C", 0.0), ("D", 8.0)] * 4)
         receiver.wait_for(3)
         dbcare.delete_study("ads", storage)
         dbcare.create_study("ads", arms=["A", "B"], cost=0.1, sigma=0.1, storage=storage).stop()
         received = receiver.wait_for(4)
     assert [each.notice["recommended"] for each in received] == ["A", "B", "D", "A"]
-    assert [each.notice["counted"] for each in received] == [12, 12, 16, 0]
+    assert [each.notice["counted"] for each in received] == [12, 12, 20, 0]
     assert [each.notice["unit"] for each in received] == [None] * 4
     assert len({each.notice["id"] for each in received}) == 4
 

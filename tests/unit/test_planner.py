@@ -340,8 +340,8 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ),
         (
             {"baseline": 0.1},
-            "State the spread of the rewards in one way but got sigma=0.5 and baseline=0.1: sigma, baseline (the "
-            "usual rate, for rewards of 0 or 1), bounds, or binary; only sigma and bounds go together.",
+            "State the spread of the rewards in one way but got sigma=0.5 and baseline=0.1; only `sigma` and "
+            "`bounds` go together.",
         ),
         ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0."),
         ({"sigma_pulls": 0}, "`sigma_pulls` must be positive but got 0.0."),

@@ -32,7 +32,9 @@ from dbcare.rewards import Bernoulli, Gaussian
 # The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
 # drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
-RESULT_FILES = ("bandit.py", "datasets.py", "rewards.py", "risk.py", "validation.py", "lab/points.py", "lab/results.py")
+RESULT_FILES = (
+    "bandit.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py", "lab/points.py", "lab/results.py"
+)  # fmt: skip
 PRESENTATION_FILES = tuple(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording"))
 
 

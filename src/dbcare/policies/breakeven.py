@@ -63,7 +63,7 @@ class Breakeven(BreakevenPolicy):
     >>> from dbcare import Breakeven, Risk
     >>> policy = Breakeven(Risk.simple_regret(price=0.40, value=4_000), arms=3, sigma=0.5, largest_sigma=1.0)
     >>> round(policy.max_spend, 2), policy.max_pulls
-    (0.2, 2014)
+    (0.14, 1354)
     """
 
     risk: Risk
