@@ -25,9 +25,13 @@ def order_by_arm(name: str, amount: Any, arms: Any) -> Any:
     """Return amounts given by the names of the arms as a list in their order; any others as they are."""
     if not isinstance(amount, Mapping):
         return amount
+    if not isinstance(arms, Sequence):
+        raise InvalidValueError(f"`{name}` is given by name, so `arms` must be names, not {show(arms)}.")
     names = check_arm_names(arms)
     if missing := [arm for arm in names if arm not in amount]:
         raise InvalidValueError(f"`{name}` must have an entry for each arm but got none for {show(missing[0])}.")
     if unknown := [arm for arm in amount if arm not in names]:
-        raise InvalidValueError(f"`{name}` must be among {', '.join(names)} but got {show(unknown[0])}.")
+        raise InvalidValueError(
+            f"`{name}` has an entry for {show(unknown[0])}, which is not an arm; the arms are {', '.join(names)}."
+        )
     return [amount[arm] for arm in names]

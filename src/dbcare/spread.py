@@ -126,12 +126,14 @@ class Spread:
 
 
 def check_sigma_pulls(value: Any, *, is_stated: bool) -> float:
-    """Return how many rewards a stated sigma counts as: a positive number, or infinity if one is stated."""
-    if not (isinstance(value, float) and value == math.inf):
-        return validation.positive("sigma_pulls", value)
-    if not is_stated:
-        raise InvalidValueError("`sigma_pulls` must be finite where no spread is stated but got inf.")
-    return math.inf
+    """Return how many rewards a stated sigma counts as, perhaps infinitely many; if none is stated, the default."""
+    number = math.inf if isinstance(value, float) and value == math.inf else validation.positive("sigma_pulls", value)
+    if not is_stated and number != DEFAULT_SIGMA_PULLS:
+        raise InvalidValueError(
+            "`sigma_pulls` is the weight of a stated spread, and none is stated: state one, or leave it out; "
+            f"got {number:g}."
+        )
+    return number
 
 
 def _check_interval(bounds: Any) -> tuple[float, float] | None:

@@ -80,14 +80,13 @@ def test_a_study_goes_on_as_it_would_have(address: str, name: str) -> None:
     assert end | {"expected_loss": status.expected_loss} == expected["then"]
 
 
-def test_a_stored_study_is_not_created_again(address: str) -> None:
-    """Asking for the same settings is asking for the new rule: the message says what to do."""
-    with pytest.raises(StudyMismatchError) as caught:
-        dbcare.create_study("ended", ["A", "B"], cost=1e-4, sigma=0.5, storage=address, load_if_exists=True)
-    assert str(caught.value) == (
-        "Study 'ended' exists with different settings: policy: 'breakeven' given, 'breakeven-guarded' stored. "
-        "It keeps the rule of the version it was created with; load it with load_study instead."
-    )
+def test_workers_that_create_or_load_a_stored_study_go_on_with_its_rule(address: str) -> None:
+    """The default policy means the rule that the study was stored with; other settings must be equal."""
+    options: dict[str, Any] = {"arms": ["A", "B"], "sigma": 0.5, "storage": address, "load_if_exists": True}
+    study = dbcare.create_study("ended", cost=1e-4, **options)
+    assert study.settings.policy == "breakeven-guarded"
+    with pytest.raises(StudyMismatchError, match=r"different settings: sigma_pulls: 3\.0 given, 6\.0 stored\."):
+        dbcare.create_study("ended", cost=1e-4, sigma_pulls=3, **options)
 
 
 def test_new_studies_beside_stored_ones_use_the_new_rule(address: str) -> None:

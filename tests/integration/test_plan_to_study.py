@@ -135,7 +135,10 @@ def test_the_shell_takes_every_statement_of_the_spread(arguments: list[str], opt
             "A plan needs to know how much rewards vary: pass `--sigma`, such as a quarter of the range that most "
             "rewards lie in, or `--baseline`, `--bounds` or `--binary`; only a study can learn it.",
         ),
-        (["--arms", "x", "--sigma", "1"], "`--arms` must be a number but got 'x'."),
+        (
+            ["--arms", "x", "--sigma", "1"],
+            "`--arms` must be a number, or two or more names separated by commas, but got 'x'.",
+        ),
         (["--arms", "A,A", "--sigma", "1"], "`--arms` must be 2 or more different names but got ['A', 'A']."),
         (["--arms", "2", "--sigma", "1", "--sigma-pulls", "0"], "`--sigma-pulls` must be positive but got 0.0."),
         (

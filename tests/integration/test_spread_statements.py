@@ -181,7 +181,10 @@ def test_a_shell_says_what_a_learned_spread_means(interfaces: Interfaces) -> Non
 
     learned = "Nothing is stated about the spread of the rewards, so the study learns it from them. "
     assert create() == f"{learned}No limit on spending is promised unless you set --max-spend.\n"
-    assert create("--max-spend", "20") == f"{learned}It stops before it spends more than 20.00 USD.\n"
+    assert (
+        create("--max-spend", "20")
+        == f"{learned}It stops before it spends more than 20.00 USD, pending trials aside.\n"
+    )
     assert create("--sigma", "1") == ""
 
 
@@ -194,11 +197,12 @@ MISTAKES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
     ({"bounds": [0, 2], "baseline": 0.04}, "State the spread of the rewards in one way", ("form",)),
     ({"sigma": 1, "sigma_pulls": 0}, "{sigma_pulls} must be positive but got 0.0.", ()),
     ({"sigma": 1, "sigma_pulls": -3}, "{sigma_pulls} must be positive but got -3.0.", ()),
-    ({"sigma_pulls": math.inf}, "{sigma_pulls} must be finite where no spread is stated but got inf.", ()),
+    ({"sigma_pulls": math.inf}, "{sigma_pulls} is the weight of a stated spread, and none is stated: state one, or "
+     "leave it out; got inf.", ()),
     ({"bounds": [0, 5], "cap": 5}, "{cap} must lie between the bounds 0 and 5 but got 5.", ()),
     ({"binary": True, "cap": 1}, "{cap} is for rewards that vary widely, not for rewards of 0 or 1, but got 1.", ()),
     ({"price": {"A": 1}}, "{price} must have an entry for each arm but got none for 'B'.", ()),
-    ({"price": {**BY_NAME, "C": 1}}, "{price} must be among A, B but got 'C'.", ()),
+    ({"price": {**BY_NAME, "C": 1}}, "{price} has an entry for 'C', which is not an arm; the arms are A, B.", ()),
     ({"price": {"A": 1, "B": -1}}, "{price} (entry 2) must be positive but got -1.0.", ("python", "api")),
     ({"price": [1, 2, 3]}, "{price} must have one entry per arm (2) but got 3.", ()),
     ({"value": [1.0, 2.0]}, "{value} must be one number but got [1.0, 2.0]; if arms differ in value, multiply each "

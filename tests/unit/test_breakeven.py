@@ -519,7 +519,10 @@ BAD = [
     (lambda: Breakeven(SR, 2, sigma=1e-101), "`sigma` must be at least 1e-50 but got 1e-101."),
     (lambda: Breakeven(SR, 2, 1.0, 0.0), "`sigma_pulls` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, 1.0, math.nan), "`sigma_pulls` must be finite but got nan."),
-    (lambda: Breakeven(SR, 2, None, math.inf), "`sigma_pulls` must be finite where no spread is stated but got inf."),
+    (
+        lambda: Breakeven(SR, 2, None, math.inf),
+        "`sigma_pulls` is the weight of a stated spread, and none is stated: state one, or leave it out; got inf.",
+    ),
     (lambda: Breakeven(SR, 2, largest_sigma=0.0), "`largest_sigma` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry per arm (3) but got 2."),

@@ -126,12 +126,13 @@ def test_an_option_of_any_kind_gets_a_field(option: Option, default: Any, typed:
     assert parse_field(named, typed) == value
 
 
-def test_an_empty_field_is_none_or_an_error() -> None:
-    """An option with a default cannot be left empty."""
+def test_an_empty_field_means_the_default() -> None:
+    """An option without one is None; a required one must be filled in."""
     option = Option(OptionKind.NUMBER, "A number.")
     assert parse_field(NamedOption("patience", option, None), "") is None
-    with pytest.raises(InvalidValueError, match="`patience` is required here"):
-        parse_field(NamedOption("patience", option, 0.5), "")
+    assert parse_field(NamedOption("patience", option, 0.5), "") == 0.5
+    with pytest.raises(InvalidValueError, match="`price` is required here"):
+        parse_field(NamedOption("price", option, None), "")
     with pytest.raises(InvalidValueError, match="`patience` must be a number but got 'x'"):
         parse_field(NamedOption("patience", option, None), "x")
 

@@ -240,7 +240,7 @@ def test_advice_says_where_experimenting_pays() -> None:
     assert planned.max_spend == 20_000 * most
     usual = 0.4 * max(outlook.evaluation.pulls.quantiles[0.95] for outlook in planned.of("breakeven"))
     assert spending == (
-        f"Breakeven never spends more than {20_000 * most:,.0f}, whatever the truth; "
+        f"Breakeven never spends more than {20_000 * most:,.0f} if trials are made one at a time, whatever the truth; "
         f"at the gaps above it spends at most {usual:,.2f} in 95% of runs."
     )
 
@@ -346,9 +346,12 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0."),
         ({"sigma_pulls": 0}, "`sigma_pulls` must be positive but got 0.0."),
         ({"bounds": (1.0, 0.0)}, "`bounds` must be two numbers, the lower one first, but got 1 and 0."),
-        ({"price": {"A": 1.0, "B": 2.0}}, "`arms` must be a sequence of names but got 3."),
+        ({"price": {"A": 1.0, "B": 2.0}}, "`price` is given by name, so `arms` must be names, not 3."),
         ({"arms": ["A", "B"], "price": {"A": 1.0}}, "`price` must have an entry for each arm but got none for 'B'."),
-        ({"arms": ["A", "B"], "price": {"A": 1, "B": 1, "C": 2}}, "`price` must be among A, B but got 'C'."),
+        (
+            {"arms": ["A", "B"], "price": {"A": 1, "B": 1, "C": 2}},
+            "`price` has an entry for 'C', which is not an arm; the arms are A, B.",
+        ),
         ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names but got ['A', 'A']."),
         ({"arms": "AB"}, "`arms` must be a real number but got 'AB'."),
         ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'."),

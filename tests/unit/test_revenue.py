@@ -14,6 +14,7 @@ from dbcare.errors import AlreadyToldError
 from dbcare.live.arm_statistics import ArmStatistics
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.ledger import Ledger
+from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.tail import LARGEST_KEPT, Tail, find_heavy_tail
@@ -225,3 +226,21 @@ def test_intervals_weigh_the_stated_spread_as_the_policy_does(settings: dict[str
     interval = study.status().arms[0].interval
     assert interval is not None
     assert interval[1] - 2.0 == pytest.approx(1.959963984540054 * math.sqrt(variance / 2.0))
+
+
+def test_no_cap_is_suggested_that_would_make_all_rewards_equal() -> None:
+    """Four orders among 300 visitors: the fifth largest reward is 0. Five larger ones have a cap to suggest."""
+    rare = np.zeros((2, 300))
+    rare[0, :4] = 120.0, 60.0, 45.0, 38.0
+    (note,) = list_contradictions(make_ledger(rare))
+    assert note == "A: its mean of 0.8767 rests on few rewards (without the 5 largest of 300 it is 0)"
+    rare[0, 4:7] = 2.0
+    assert "in a new study, a cap of 2 would make its mean" in list_contradictions(make_ledger(rare))[0]
+
+
+def test_a_replay_says_what_a_cap_did() -> None:
+    log = [("A", 0.0), ("B", 9.0), ("A", 1.0), ("B", 400.0)] * 20
+    replay = replay_log(log, cost=1e-3, sigma=5.0, cap=100.0)
+    assert replay.capped == 20
+    assert "20 of the logged rewards are above the cap of 100. They counted as that" in str(replay)
+    assert "cap" not in str(replay_log(log, cost=1e-3, sigma=5.0))

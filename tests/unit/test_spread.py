@@ -53,7 +53,14 @@ def test_what_follows_from_a_statement(
         ({"sigma": 1.0, "sigma_pulls": 0}, "`sigma_pulls` must be positive but got 0.0."),
         ({"sigma": 1.0, "sigma_pulls": -math.inf}, "`sigma_pulls` must be finite but got -inf."),
         ({"sigma": 1.0, "sigma_pulls": math.nan}, "`sigma_pulls` must be finite but got nan."),
-        ({"sigma_pulls": math.inf}, "`sigma_pulls` must be finite where no spread is stated but got inf."),
+        (
+            {"sigma_pulls": math.inf},
+            "`sigma_pulls` is the weight of a stated spread, and none is stated: state one, or leave it out; got inf.",
+        ),
+        (
+            {"sigma_pulls": 3},
+            "`sigma_pulls` is the weight of a stated spread, and none is stated: state one, or leave it out; got 3.",
+        ),
     ],
 )
 def test_statements_that_cannot_be(statement: dict[str, Any], beginning: str) -> None:
@@ -98,7 +105,11 @@ def test_what_is_promised_if_the_spread_is_learned() -> None:
 
     assert explain(sigma=1.0) is None
     assert explain() == f"{learned} No limit on spending is promised unless you set --max-spend."
-    assert explain(max_spend=20) == f"{learned} It stops before it spends more than 20.00 EUR."
+    assert explain(max_spend=20) == f"{learned} It stops before it spends more than 20.00 EUR, pending trials aside."
     limited = explain(risk="misidentification") or ""
-    amount = float(limited.removeprefix(f"{learned} It stops before it spends more than ").removesuffix(" EUR."))
+    amount = float(
+        limited.removeprefix(f"{learned} It stops before it spends more than ").removesuffix(
+            " EUR, pending trials aside."
+        )
+    )
     assert 500.0 <= amount < 510.0  # half the value, which is what a coin flip loses, and a few trials

@@ -21,7 +21,7 @@ METAVARS = {
 }
 PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WHOLE: parse_whole,
-    OptionKind.NUMBER: parse_amounts,  # the library says why there must be one number only
+    OptionKind.NUMBER: lambda name, text: (parse_amounts if name == "value" else parse_number)(name, text),  # see Risk
     OptionKind.PER_ARM: parse_amounts,
     OptionKind.WEIGHT: parse_number,
     OptionKind.INTERVAL: lambda name, text: tuple(parse_numbers(name, text)),

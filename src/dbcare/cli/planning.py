@@ -8,6 +8,7 @@ import typer
 from dbcare.cli import output
 from dbcare.cli.option_parameters import with_options
 from dbcare.cli.shared import Format, Shape, friendly_errors, parse_whole
+from dbcare.errors import InvalidValueError
 from dbcare.planner.options import LocalPlanOptions
 
 
@@ -31,7 +32,7 @@ def plan(
         if plot is not None:
             check_figure_path(plot)  # fail before the work, not after it
         names = [name.strip() for name in arms.split(",")]
-        count_or_names: Any = names if len(names) > 1 else parse_whole("arms", arms)
+        count_or_names: Any = names if len(names) > 1 else _parse_count(arms)
         plan = dbcare.plan(count_or_names, **options)
     if shape is Format.JSON:
         output.print_json(plan.to_dict())
@@ -42,3 +43,13 @@ def plan(
     if plot is not None:
         with friendly_errors():
             typer.echo(f"Figure written to {plan.plot(plot)}", err=True)
+
+
+def _parse_count(arms: str) -> float:
+    """Return the number of arms that was typed instead of their names."""
+    try:
+        return parse_whole("arms", arms)
+    except InvalidValueError:
+        raise InvalidValueError(
+            f"`arms` must be a number, or two or more names separated by commas, but got {arms!r}."
+        ) from None

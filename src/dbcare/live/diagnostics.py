@@ -50,7 +50,8 @@ def _advise_on_drift(ledger: Ledger) -> str:
         )
     return (
         "rewards of different times don't compare; create a new study once things are stable, or one with the policy "
-        "breakeven-racing, which tries all active arms equally often at all times"
+        "breakeven-racing, which tries all active arms equally often at all times (it needs a stated spread, and the "
+        "same price for all arms)"
     )
 
 

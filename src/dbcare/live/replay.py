@@ -72,6 +72,8 @@ class Replay:
         Cost of all trials in the log.
     wanted : str or None
         The arm it wanted more of than was logged; None if it stopped.
+    capped : int
+        How many logged rewards are above the cap.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Replay:
     best: str
     logged_cost: float
     wanted: str | None
+    capped: int
 
     @property
     def stopped(self) -> bool:
@@ -140,6 +143,11 @@ class Replay:
             sentences.append(
                 f"{choice.arm} has {by_arm[choice.arm].mean:.4g}: if these means were the truth, choosing it would "
                 f"lose {self._money(self.forgone)}."
+            )
+        if self.capped:
+            sentences.append(
+                f"{self.capped:,} of the logged rewards are above the cap of {self.settings.cap:g}. They counted as "
+                "that for the policy; the means over the whole log are without the cap."
             )
         spending = f"It would have spent {self._money(self.spent)} where the log cost {self._money(self.logged_cost)}"
         sentences.append(f"{spending}: {self._money(self.saved)} saved." if self.stopped else f"{spending}.")
@@ -228,4 +236,5 @@ def _replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Repla
         best=settings.arms[best],
         logged_cost=cost * (settings.value or 1.0),
         wanted=None if arm is None else settings.arms[arm],
+        capped=sum(settings.count_as(reward) < reward for arm_rewards in log for reward in arm_rewards),
     )

@@ -39,7 +39,7 @@ def explain_learning(settings: Settings, limit_name: str) -> str | None:
     limit = min(getattr(settings.built_policy, "max_spend", math.inf), settings.max_spend or math.inf)
     if math.isinf(limit):
         return f"{learned}. No limit on spending is promised unless you set {limit_name}."
-    return f"{learned}. It stops before it spends more than {settings.money(limit)}."
+    return f"{learned}. It stops before it spends more than {settings.money(limit)}, pending trials aside."
 
 
 def _takes_guess(settings: Settings) -> bool:
@@ -52,4 +52,5 @@ def _format_weight(settings: Settings) -> str:
         return ""
     if math.isinf(settings.sigma_pulls):
         return " (known for certain)"
-    return f" (a guess worth {settings.sigma_pulls:g} rewards)"
+    noun = "reward" if settings.sigma_pulls == 1.0 else "rewards"
+    return f" (a guess worth {settings.sigma_pulls:g} {noun})"

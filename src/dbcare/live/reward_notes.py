@@ -81,7 +81,7 @@ def _check_too_small(ledger: Ledger) -> list[str]:
     least = MIN_FACTOR_LEARNED if learns else 1.0 + MIN_RELATIVE_ERROR
     if squares / sigma**2 <= rewards + 2.0 * math.sqrt(rewards * x) + 2.0 * x or observed <= least * sigma:
         return []
-    believed = getattr(settings.built_policy, "believed_sigma", math.inf)
+    believed = settings.built_policy.believed_sigma
     if learns and observed > believed:
         consequence = (
             f"the policy believes at most {believed:g}, so the study may stop too early; create a new one with a "
@@ -134,9 +134,13 @@ def check_tails(ledger: Ledger) -> list[str]:
     others = len(found) - 1
     too = "" if not others else ", as does another arm's" if others == 1 else f", as do those of {others} other arms"
     lower = "" if ledger.settings.cap is None else "lower "
-    return [
+    note = (
         f"{name}: its mean of {arm.mean:.4g} rests on few rewards{too} (without the {LARGEST_KEPT} largest of "
-        f"{arm.trials:,} it is {effect.mean_without_largest:.4g}); in a new study, a {lower}cap of {effect.cap:.3g} "
-        f"would make its mean {effect.mean:.4g} and its standard deviation {math.sqrt(effect.variance):.3g} instead of "
-        f"{math.sqrt(arm.variance):.3g}"
+        f"{arm.trials:,} it is {effect.mean_without_largest:.4g})"
+    )
+    if not effect.leaves_spread:
+        return [note]
+    return [
+        f"{note}; in a new study, a {lower}cap of {effect.cap:.3g} would make its mean {effect.mean:.4g} and its "
+        f"standard deviation {math.sqrt(effect.variance):.3g} instead of {math.sqrt(arm.variance):.3g}"
     ]

@@ -21,7 +21,7 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
 from dbcare.risk import Loss, Risk
-from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, Spread
+from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, MIN_WIDTH, Spread
 
 
 @dataclass(frozen=True)
@@ -194,11 +194,16 @@ class Settings:
         return cls(**values)
 
     def differences(self, other: Settings) -> list[str]:
-        """List what differs, each as "cost: 1 given, 2 stored"."""
+        """List what differs, each as "cost: 1 given, 2 stored".
+
+        For a study that was stored with the guarded rule, the default policy still means that rule.
+        """
+        keeps_rule = self.policy == DEFAULT_POLICY and other.policy == GUARDED_POLICY
         return [
             f"{entry.name}: {getattr(self, entry.name)!r} given, {getattr(other, entry.name)!r} stored"
             for entry in fields(self)
             if entry.compare and getattr(self, entry.name) != getattr(other, entry.name)
+            if not (keeps_rule and entry.name == "policy")
         ]
 
 
@@ -218,6 +223,10 @@ def _check_cap(cap: Any, stated: Spread) -> float:
     if stated.bounds is not None and not stated.bounds[0] < number < stated.bounds[1]:
         low, high = stated.bounds
         raise InvalidValueError(f"`cap` must lie between the bounds {low:g} and {high:g} but got {number:g}.")
+    if stated.bounds is not None and number - stated.bounds[0] < MIN_WIDTH:
+        raise InvalidValueError(
+            f"`cap` must be at least {MIN_WIDTH:g} above the lower bound, {stated.bounds[0]:g}, but got {number:g}."
+        )
     return number
 
 

@@ -146,16 +146,11 @@ def create_in(
             raise
         study = StoredStudy(store, name)
         if differences := settings.differences(study.settings):
-            raise StudyMismatchError(_explain_mismatch(name, study.settings, differences)) from None
+            raise StudyMismatchError(
+                f"Study {name!r} exists with different settings: {'; '.join(differences)}."
+            ) from None
         return study
     return StoredStudy(store, name)
-
-
-def _explain_mismatch(name: str, stored: Settings, differences: list[str]) -> str:
-    message = f"Study {name!r} exists with different settings: {'; '.join(differences)}."
-    if not stored.policy_entry.closed:
-        return message
-    return f"{message} It keeps the rule of the version it was created with; load it with load_study instead."
 
 
 def load_study(name: str, storage: str | Store | None = None) -> Study:

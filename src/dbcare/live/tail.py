@@ -10,6 +10,7 @@ LARGEST_KEPT = 5  # rewards; the last of them is where a cap is tried
 MIN_TRIALS = 100  # with fewer, the shape cannot be as large as MIN_SHAPE, but for rounding
 MIN_SHAPE = 15.0
 MIN_SHARE = 0.25  # of the variance, that a cap would remove
+ROUNDING = 1e-9  # a smaller share counts as nothing
 
 
 @dataclass
@@ -59,6 +60,11 @@ class CapEffect:
     share_removed: float  # of the variance without the cap
     mean_without_largest: float
 
+    @property
+    def leaves_spread(self) -> bool:
+        """Whether rewards still differ with the cap: it is above the bulk of them."""
+        return self.cap > self.mean_without_largest and self.share_removed < 1.0 - ROUNDING
+
 
 def find_heavy_tail(tail: Tail, trials: int, mean: float, squares: float) -> CapEffect | None:
     """Return what a cap would do about a heavy upper tail; None if there is none.
@@ -80,11 +86,13 @@ def find_heavy_tail(tail: Tail, trials: int, mean: float, squares: float) -> Cap
     share = 1.0 - capped_squares / squares
     if not share >= MIN_SHARE:
         return None
-    others = trials - len(tail.largest)
+    others = mean * trials - sum(tail.largest)
+    if abs(others) < ROUNDING * abs(mean) * trials:
+        others = 0.0
     return CapEffect(
         cap=cap,
         mean=mean - shift,
         variance=max(capped_squares, 0.0) / (trials - 1),
         share_removed=share,
-        mean_without_largest=(mean * trials - sum(tail.largest)) / others,
+        mean_without_largest=others / (trials - len(tail.largest)),
     )

@@ -187,8 +187,8 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
             "Give the study a budget to set one."
         )
     return (
-        f"{_label()} never spends more than {plan.setting.money(plan.max_spend)}, whatever the truth; "
-        f"{where} it {usual} in 95% of runs."
+        f"{_label()} never spends more than {plan.setting.money(plan.max_spend)} if trials are made one at a time, "
+        f"whatever the truth; {where} it {usual} in 95% of runs."
     )
 
 
@@ -244,8 +244,8 @@ def notes(plan: Plan) -> list[str]:
 
 
 def how_to_run(plan: Plan) -> list[str]:
-    """Return lines with the command and the Python call that create the study; none if there is no such study."""
-    if plan.study is None:
+    """Return lines with the command and the Python call that create the study; none if it would stop at once."""
+    if plan.study is None or plan.max_spend == 0.0:
         return []
     ways = [way for way in (plan.study.command, plan.study.call) if way is not None]
     return ["", f"Run it with {find_strategy(plan.study.policy).label}:", *(f"  {way}" for way in ways)]

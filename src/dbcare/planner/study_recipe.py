@@ -84,6 +84,7 @@ def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amou
             field.name: value
             for field in fields(setting.spread)
             if (value := getattr(setting.spread, field.name)) != field.default
+            and (field.name != "sigma_pulls" or field.name in POLICIES[policy].options)
         },
         **({} if policy == DEFAULT_POLICY else {"policy": policy}),
     }

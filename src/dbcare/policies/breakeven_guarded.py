@@ -67,8 +67,12 @@ class BreakevenGuarded(BreakevenPolicy):
         return LEAST_FREEDOM + 1
 
     @property
+    def believed_sigma(self) -> float:
+        return math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma
+
+    @property
     def loss_scale(self) -> float:
-        return math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma * MOST_STUDENT_EXCESS
+        return self.believed_sigma * MOST_STUDENT_EXCESS
 
     @cached_property
     def tables(self) -> guarded_losses.GuardedTables:
@@ -78,7 +82,7 @@ class BreakevenGuarded(BreakevenPolicy):
             precision=0.0 if self.sigma is None else 1.0 / self.sigma,
             counts_errors=self.risk.loss is Loss.MISIDENTIFICATION,
             largest_loss=self.largest_loss,
-            largest_deviation=math.inf if self.sigma is None else MAX_SIGMA_FACTOR * self.sigma,
+            largest_deviation=self.believed_sigma,
             guess=self.guesses,
             series=breakeven_losses.series_of(self.risk.loss is Loss.SIMPLE_REGRET),
         )

@@ -66,6 +66,11 @@ class Policy(ABC):
         return False
 
     @property
+    def believed_sigma(self) -> float:
+        """The largest standard deviation that a rule which learns the spread believes; infinite without a limit."""
+        return math.inf
+
+    @property
     def identity(self) -> str:
         """The text by which a stored run finds its policy again."""
         return repr(self)

@@ -104,8 +104,8 @@ def parse_spread(typed: Mapping[str, str]) -> dict[str, Any]:
 def parse_field(named: NamedOption, text: str) -> Any:
     """Return the value of an option that was typed; `NewStudy` checks it."""
     kind = named.option.kind
-    if not text and named.default is None and named.name not in REQUIRED:
-        return None
+    if not text and named.name not in REQUIRED:
+        return named.default
     if kind in (OptionKind.TEXT, OptionKind.CHOICE):
         return text
     if kind is OptionKind.FLAG:

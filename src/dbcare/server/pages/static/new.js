@@ -47,7 +47,9 @@ function readPrices(arms) {
 // The spread of the rewards as the study will be told; nothing while it is missing or unknown.
 function readSpread() {
   const way = text("rewards");
-  const spread = { sigma_pulls: text("sigma_pulls") === "inf" ? "inf" : number("sigma_pulls") };
+  const spread = {};
+  const weight = text("sigma_pulls");
+  if (weight) spread.sigma_pulls = /^\+?inf(inity)?$/i.test(weight) ? "inf" : Number(weight);
   if (way === "baseline" || way === "sigma") spread[way] = number(way);
   if (way === "binary") spread.binary = true;
   if (way === "bounds" && text("low") && text("high")) {
@@ -107,7 +109,10 @@ function render(plan) {
     ]),
     element("tbody", rows),
   ]);
-  const leftOut = Object.entries(plan.left_out).map(([name, why]) => `${LABELS.get(name) ?? name} is left out: ${why}.`);
+  const leftOut = Object.entries(plan.left_out).map(([name, why]) => {
+    const where = plan.rows.some((row) => row.policy === name) ? " at some gaps" : "";
+    return `${LABELS.get(name) ?? name} is left out${where}: ${why}.`;
+  });
   const scroll = element("div", table, "scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "region");
