@@ -10,17 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.policies.breakeven_state import (
-    COUNT,
-    LEAST_FREEDOM,
-    MEAN,
-    PULLS,
-    ROUNDING,
-    SQUARES,
-    SUM,
-    WITHIN,
-    section,
-)
+from dbcare.policies.breakeven_state import COUNT, LEAST_FREEDOM, PULLS, SQUARES, WITHIN, section, squares_of_rewards
 from dbcare.policies.rule import State
 
 
@@ -70,32 +60,13 @@ def pooled_variance(state: State, tables: BreakevenTables) -> Variance:
 def sampled_variance(state: State, tables: BreakevenTables) -> Variance:
     """Return the variance of the rewards alone, where no sigma is stated.
 
-    It is computed within arms, with N - K degrees of freedom, or over all rewards, with N - 1. The latter is too large
-    if means differ, but works when many arms have been pulled only once. The one with the smaller predictive variance,
-    s^2 nu/(nu - 2), is used. Before rewards vary, it is the largest variance that is believed, if there is one.
+    Before rewards vary, it is the largest variance that is believed, if there is one.
     """
-    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
-    rewards = 0.0
-    for arm in range(len(tables.cost)):
-        rewards += state[total + arm]
-    middle = rewards / state[PULLS]
-    between = 0.0
-    size = 0.0
-    for arm in range(len(tables.cost)):
-        apart = state[mean + arm] - middle
-        between += state[count + arm] * apart * apart
-        size += state[count + arm] * state[mean + arm] * state[mean + arm]
-    rounding = ROUNDING * ROUNDING * size
-    freedom = state[PULLS] - 1.0
-    squares = state[WITHIN] + between
-    inside = freedom + 1.0 - len(tables.cost)
-    if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
-        freedom = inside
-        squares = state[WITHIN]
-    if freedom < LEAST_FREEDOM or squares <= rounding:
+    squares, freedom = squares_of_rewards(state, tables)
+    if freedom == 0:
         largest = 0.0 if tables.largest_variance == math.inf else tables.largest_variance
         return Variance(largest, float(LEAST_FREEDOM), True)
-    return Variance(min(squares / freedom, tables.largest_variance), freedom, True)
+    return Variance(min(squares / freedom, tables.largest_variance), float(freedom), True)
 
 
 def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:

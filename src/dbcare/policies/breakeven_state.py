@@ -94,6 +94,34 @@ def count_reward(state: State, tables: Any, arm: int, reward: float) -> float:
     return float(added)
 
 
+def squares_of_rewards(state: State, tables: Any) -> tuple[float, int]:
+    """Return a sum of squared deviations of the rewards and its degrees of freedom; 0 of them until rewards vary.
+
+    Deviations are those from each arm's own mean, with N - K degrees of freedom, or from the mean of all rewards, with
+    N - 1. The latter sum is too large if means differ, but works when many arms have been pulled only once. The one
+    with the smaller predictive variance, SS/(nu - 2), is used.
+    """
+    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    rewards = 0.0
+    for arm in range(len(tables.cost)):
+        rewards += state[total + arm]
+    middle = rewards / state[PULLS]
+    between = 0.0
+    size = 0.0
+    for arm in range(len(tables.cost)):
+        apart = state[mean + arm] - middle
+        between += state[count + arm] * apart * apart
+        size += state[count + arm] * state[mean + arm] * state[mean + arm]
+    rounding = ROUNDING * ROUNDING * size
+    freedom = int(state[PULLS]) - 1
+    squares = state[WITHIN] + between
+    inside = freedom + 1 - len(tables.cost)
+    if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
+        freedom = inside
+        squares = state[WITHIN]
+    return (0.0, 0) if freedom < LEAST_FREEDOM or squares <= rounding else (float(squares), freedom)
+
+
 def follow_leader(state: State, tables: Any, arm: int, before: float) -> bool:
     """Find the leader after a reward of `arm`, whose mean was `before`; return whether all comparisons change.
 

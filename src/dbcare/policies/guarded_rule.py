@@ -17,12 +17,9 @@ from dbcare.policies.breakeven_state import (
     PRICE,
     PRIORITY,
     PULLS,
-    ROUNDING,
     SEEN,
     SPENT,
     STOPPED,
-    SUM,
-    WITHIN,
     count_reward,
     follow_leader,
     largest_loss,
@@ -30,6 +27,7 @@ from dbcare.policies.breakeven_state import (
     recommend,
     section,
     send,
+    squares_of_rewards,
     start,
 )
 from dbcare.policies.guarded_losses import GuardedTables, Sample, loss_of
@@ -110,33 +108,9 @@ def weigh(state: State, tables: GuardedTables, first: int, stop: int) -> None:
 
 
 def sample_of(state: State, tables: GuardedTables) -> Sample:
-    """Return the standard deviation of the rewards so far, if it is needed.
-
-    It is computed within arms, with N - K degrees of freedom, or over all rewards, with N - 1. The latter overstates
-    sigma if means differ, but works when many arms have been pulled only once. The one with the smaller predictive
-    variance, s^2 nu/(nu - 2), is used.
-    """
-    if not state[DOUBTED]:
-        return Sample(0.0, 0, 0.0)
-    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
-    rewards = 0.0
-    for arm in range(len(tables.cost)):
-        rewards += state[total + arm]
-    middle = rewards / state[PULLS]
-    between = 0.0
-    size = 0.0
-    for arm in range(len(tables.cost)):
-        apart = state[mean + arm] - middle
-        between += state[count + arm] * apart * apart
-        size += state[count + arm] * state[mean + arm] * state[mean + arm]
-    rounding = ROUNDING * ROUNDING * size
-    freedom = int(state[PULLS]) - 1
-    squares = state[WITHIN] + between
-    inside = freedom + 1 - len(tables.cost)
-    if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
-        freedom = inside
-        squares = state[WITHIN]
-    if freedom < LEAST_FREEDOM or squares <= rounding:
+    """Return the standard deviation of the rewards so far, if it is needed."""
+    squares, freedom = squares_of_rewards(state, tables) if state[DOUBTED] else (0.0, 0)
+    if freedom == 0:
         return Sample(0.0, 0, 0.0)
     peak = 0.0 if tables.counts_errors else density_at_0(freedom)
     return Sample(min(math.sqrt(squares / freedom), tables.largest_deviation), freedom, peak)
