@@ -36,7 +36,8 @@ class BreakevenRacing(EliminationPolicy):
     arms : int
         Number of arms.
     sigma : float
-        Sub-Gaussian parameter of the rewards.
+        Sub-Gaussian parameter of the rewards. It must be known, and has no `sigma_pulls`: radii and T are computed from
+        it before the first pull, and the theorems rest on that.
 
     Examples
     --------
