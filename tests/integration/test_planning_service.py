@@ -117,7 +117,7 @@ def is_answered(connection: socket.socket) -> bool:
 def is_refused(address: str) -> bool:
     """Return whether the queue for plans is full; a request that is queued instead is given up."""
     try:
-        return httpx.post(f"{address}/v1/plan", json=QUICK, timeout=0.2).status_code == HTTPStatus.TOO_MANY_REQUESTS
+        return httpx.post(f"{address}/v1/plan", json=QUICK, timeout=1.0).status_code == HTTPStatus.TOO_MANY_REQUESTS
     except httpx.TimeoutException:
         return False
 

@@ -28,7 +28,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"sigma": None, "baseline": 1.0}, "`baseline` must lie strictly between 0 and 1 but got 1.0"),
     ({"sigma": None, "bounds": (0.0, 2.0), "baseline": 0.1}, "State the spread of the rewards in one way"),
     ({"sigma_pulls": 0.0}, "`sigma_pulls` must be positive but got 0.0"),
-    ({"sigma_pulls": math.inf, "sigma": None}, "`sigma_pulls` must be finite where no spread is stated"),
+    ({"sigma_pulls": math.inf, "sigma": None}, "`sigma_pulls` is the weight of a stated spread, and none is stated"),
     ({"bounds": (0.0, 5.0), "cap": 5.0}, "`cap` must lie between the bounds 0 and 5 but got 5"),
     ({"binary": True, "sigma": None, "cap": 0.5}, "`cap` is for rewards that vary widely, not for rewards of 0 or 1"),
     ({"price": {"A": 0.4}}, "`price` must have an entry for each arm but got none for 'B'"),
