@@ -196,7 +196,7 @@ def test_errors_and_pulls_agree(samples: dict[str, Sample], name: str) -> None:
 def test_the_pulls_reveal_a_wrong_program(samples: dict[str, Sample], name: str, wrong: dict[str, float]) -> None:
     """Negative control: the same test fails against another radius, delta or limit."""
     loss, cost, gap, _ = SETTINGS[name]
-    design = Design(loss, cost, **wrong)  # type: ignore[arg-type]
+    design = Design(loss, cost, **wrong)  # type: ignore[arg-type]  # the values are of several types
     assert not epochs_agree(samples[name], solve(design, gap), design.last)
 
 

@@ -96,7 +96,7 @@ def normal_cells(drawn: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64
 
 @pytest.mark.parametrize("draw", [normals, first_normals])
 def test_normal(draw: object) -> None:
-    drawn = draw(5, COUNT)  # type: ignore[operator]
+    drawn = draw(5, COUNT)  # type: ignore[operator]  # a compiled function
     assert fits(*normal_cells(drawn))
     # Neighbors are uncorrelated: the mean product has standard error 1/sqrt(COUNT); 5 standard errors are p = 6e-7.
     assert abs(np.mean(drawn[1:] * drawn[:-1])) < 5.0 / np.sqrt(COUNT)
@@ -151,7 +151,7 @@ def test_the_binomial_test_can_fail() -> None:
 def test_finite_rewards() -> None:
     arms = make_arms(Bandit.drug_leveled())
     assert isinstance(arms, FiniteArms)
-    values, probabilities = Bandit.drug_leveled().arms[2].outcomes  # type: ignore[attr-defined]
+    values, probabilities = Bandit.drug_leveled().arms[2].outcomes  # type: ignore[attr-defined]  # these families have finitely many outcomes
     drawn = finite(8, arms, 2, 0, COUNT)
     counts = np.array([(drawn == value).sum() for value in values], dtype=float)
     assert fits(counts, COUNT * np.array(probabilities))
@@ -162,7 +162,7 @@ def test_sums_of_finite_rewards() -> None:
     """Compare with the convolution of the law of a single reward, on the lattice of tenths."""
     bandit = Bandit.drug_leveled()
     single = np.zeros(8)
-    values, probabilities = bandit.arms[0].outcomes  # type: ignore[attr-defined]
+    values, probabilities = bandit.arms[0].outcomes  # type: ignore[attr-defined]  # these families have finitely many outcomes
     for value, probability in zip(values, probabilities, strict=True):
         single[round(10 * value)] = probability
     law = np.ones(1)

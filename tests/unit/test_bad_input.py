@@ -80,8 +80,8 @@ REFUSED: list[tuple[Callable[[], Policy], str]] = [
     *check_positive("gap", lambda gap: KnownGapOracle(MI, gap)),
     *check_delta(lambda delta: Racing(3, delta)),
     *check_delta(lambda delta: TwoArmConfidence(delta, rate="union")),
-    (lambda: DBCARE(1e-4, 2), "`risk` must be a Risk but got 0.0001."),  # type: ignore[arg-type]
-    (lambda: KnownGapOracle("MI", 0.5), "`risk` must be a Risk but got 'MI'."),  # type: ignore[arg-type]
+    (lambda: DBCARE(1e-4, 2), "`risk` must be a Risk but got 0.0001."),  # type: ignore[arg-type]  # wrong on purpose
+    (lambda: KnownGapOracle("MI", 0.5), "`risk` must be a Risk but got 'MI'."),  # type: ignore[arg-type]  # wrong on purpose
     (
         lambda: DBCARE(MI, 2, confidence="theorems"),
         "`confidence` must be one of paper, theorem, corrected but got 'theorems'.",
@@ -114,15 +114,15 @@ REFUSED: list[tuple[Callable[[], Policy], str]] = [
     (lambda: TwoArmConfidence(0.1, rate="chernoff"), "`rate` must be one of kaufmann, heuristic, union but got"),
     (lambda: TwoArmConfidence(0.1, max_pulls=1), "`max_pulls` must be at least 2 but got 1."),
     (lambda: Racing(5, 0.1, max_pulls=4), "`max_pulls` must be at least 5 but got 4."),
-    (lambda: Racing(5, 0.1, max_pulls=10.5), "`max_pulls` must be a whole number but got 10.5."),  # type: ignore[arg-type]
+    (lambda: Racing(5, 0.1, max_pulls=10.5), "`max_pulls` must be a whole number but got 10.5."),  # type: ignore[arg-type]  # wrong on purpose
     (lambda: Racing(5, 0.1, max_pulls=10**12), "`max_pulls` must allow at most 50,000,000 epochs but got"),
     (lambda: SequentialHalving(8, 23), "`budget` must be at least arms * rounds = 8 * 3 = 24 but got 23."),
     (lambda: SequentialHalving(2, 1), "`budget` must be at least arms * rounds = 2 * 1 = 2 but got 1."),
     (lambda: SequentialHalving(2, -1), "`budget` must be at least"),
-    (lambda: SequentialHalving(2, 2.5), "`budget` must be a whole number but got 2.5."),  # type: ignore[arg-type]
+    (lambda: SequentialHalving(2, 2.5), "`budget` must be a whole number but got 2.5."),  # type: ignore[arg-type]  # wrong on purpose
     (lambda: SequentialHalving(4, 16, "mean"), "`ranking` must be one of round, all but got 'mean'."),
     (lambda: SuccessiveRejects(4, 4), "`budget` must be at least 5 but got 4."),
-    (lambda: SuccessiveRejects(4, math.inf), "`budget` must be finite but got inf."),  # type: ignore[arg-type]
+    (lambda: SuccessiveRejects(4, math.inf), "`budget` must be finite but got inf."),  # type: ignore[arg-type]  # wrong on purpose
     (lambda: Uniform(2, 0), "`pulls` must be at least 1 but got 0."),
     (lambda: Uniform(2, 10**400), "`pulls` must be"),
     (lambda: custom(state_size=0), "`state_size` must be at least 1 but got 0."),

@@ -113,7 +113,7 @@ def test_only_differences_of_means_matter_to_the_bound() -> None:
         (lambda: Bandit.bernoulli([0.5, 1.5]), "`mean` must lie between 0 and 1 but got 1.5."),
         (lambda: Bandit.categorical([0, 1], [[0.5, 0.5], [0.5, 0.6]]), "`probabilities` must sum to 1 but got 1.1."),
         (lambda: Bandit.drug_leveled("best"), "`reading` must be one of exclusive, nested but got 'best'."),
-        (lambda: Bandit((Bernoulli(0.5), 0.5)), "`arms[1]` must be a reward family but got 0.5."),  # type: ignore[arg-type]
+        (lambda: Bandit((Bernoulli(0.5), 0.5)), "`arms[1]` must be a reward family but got 0.5."),  # type: ignore[arg-type]  # wrong on purpose
         (
             lambda: Bandit((Bernoulli(0.5), Bernoulli(0.1)), names=("a", "a")),
             "`names` must be 2 distinct names but got ('a', 'a').",

@@ -526,8 +526,8 @@ BAD = [
     (lambda: Breakeven(SR, 2, largest_sigma=0.0), "`largest_sigma` must be positive but got 0.0."),
     (lambda: Breakeven(SR, 2, bound=-1.0), "`bound` must be positive but got -1.0."),
     (lambda: Breakeven(Risk.simple_regret((1e-3, 1e-2)), 3), "`cost` must have one entry per arm (3) but got 2."),
-    (lambda: DBCARE(SR, 2, sigma=None), "`sigma` is required here; Breakeven can learn it."),  # type: ignore[arg-type]
-    (lambda: Racing(2, 0.1, sigma=None), "`sigma` is required here; Breakeven can learn it."),  # type: ignore[arg-type]
+    (lambda: DBCARE(SR, 2, sigma=None), "`sigma` is required here; Breakeven can learn it."),  # type: ignore[arg-type]  # wrong on purpose
+    (lambda: Racing(2, 0.1, sigma=None), "`sigma` is required here; Breakeven can learn it."),  # type: ignore[arg-type]  # wrong on purpose
 ]
 
 

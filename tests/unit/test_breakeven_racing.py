@@ -127,7 +127,7 @@ def test_the_two_arm_risk_is_a_third_of_dbcares(risk: Risk) -> None:
 
 def test_bad_input() -> None:
     with pytest.raises(InvalidValueError, match="`risk` must be a Risk"):
-        BreakevenRacing(0.1, 2)  # type: ignore[arg-type]
+        BreakevenRacing(0.1, 2)  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(InvalidValueError, match="`cost` must be the same for all arms"):
         BreakevenRacing(Risk.misidentification([0.1, 0.2]), 2)
     with pytest.raises(InvalidValueError, match="`sigma` must be positive"):

@@ -67,4 +67,4 @@ def test_a_custom_store_gives_the_same_decisions_as_memory() -> None:
 
 def test_a_storage_must_be_a_store_or_an_address() -> None:
     with pytest.raises(InvalidValueError, match="`storage` must be a Store or an address such as sqlite:///"):
-        dbcare.list_studies({})  # type: ignore[arg-type]
+        dbcare.list_studies({})  # type: ignore[arg-type]  # wrong on purpose

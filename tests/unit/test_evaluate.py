@@ -162,10 +162,10 @@ def test_prints_and_converts() -> None:
         (lambda: evaluate(Racing(2, 0.1), Bandit.two_arm(0.5), ERROR, precision=2.0), InvalidValueError, "`precision`"),
         (lambda: evaluate(DBCARE(REGRET, 2), Bandit.two_arm(1.5)), InvalidValueError, "`bound`"),
         (lambda: evaluate_grid(DBCARE(REGRET, 2), [0.5, 1.5]), InvalidValueError, "`bound`"),
-        (lambda: evaluate_grid("x", [0.5]), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
-        (lambda: evaluate(3, Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]
+        (lambda: evaluate_grid("x", [0.5]), InvalidValueError, "`policy`"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: evaluate(3, Bandit.two_arm(1)), InvalidValueError, "`policy`"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: evaluate("x", Bandit.two_arm(1), ERROR), InvalidValueError, "`policy`"),
-        (lambda: evaluate(Racing(2, 0.1), "x", ERROR), InvalidValueError, "`bandit`"),  # type: ignore[arg-type]
+        (lambda: evaluate(Racing(2, 0.1), "x", ERROR), InvalidValueError, "`bandit`"),  # type: ignore[arg-type]  # wrong on purpose
         (
             lambda: evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1), TWO_COSTS),
             InvalidValueError,
@@ -347,7 +347,7 @@ def test_no_observed_errors_do_not_mean_certainty(monkeypatch: pytest.MonkeyPatc
 
 
 def test_seeds_may_be_any_integer_type() -> None:
-    evaluation = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=20, seed=np.int64(3))  # type: ignore[arg-type]
+    evaluation = evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, runs=20, seed=np.int64(3))  # type: ignore[arg-type]  # NumPy integers are taken too
     assert json.loads(json.dumps(evaluation.to_dict()))["seed"] == 3
     with pytest.raises(InvalidValueError, match="`seed` must be at most 9223372036854775807"):
         evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 1.0), ERROR, seed=2**63)

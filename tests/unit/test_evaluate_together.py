@@ -150,10 +150,10 @@ SPARSE = Bandit.one_sparse(3, 0.5)
     [
         (lambda: evaluate_together([], SPARSE, []), InvalidValueError, "at least 1, but got 0 and 0"),
         (lambda: evaluate_together(racing(3), SPARSE, [ERROR]), InvalidValueError, "but got 7 and 1"),
-        (lambda: evaluate_together(Guess(3), SPARSE, [ERROR]), InvalidValueError, "`policies` must be a sequence"),  # type: ignore[arg-type]
-        (lambda: evaluate_together([Guess(3)], SPARSE, ERROR), InvalidValueError, "`risks` must be a sequence"),  # type: ignore[arg-type]
-        (lambda: evaluate_together(["x"], SPARSE, [ERROR]), InvalidValueError, "`policy` must be a Policy"),  # type: ignore[list-item]
-        (lambda: evaluate_together([Guess(3)], SPARSE, ["x"]), InvalidValueError, "`risk`"),  # type: ignore[list-item]
+        (lambda: evaluate_together(Guess(3), SPARSE, [ERROR]), InvalidValueError, "`policies` must be a sequence"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: evaluate_together([Guess(3)], SPARSE, ERROR), InvalidValueError, "`risks` must be a sequence"),  # type: ignore[arg-type]  # wrong on purpose
+        (lambda: evaluate_together(["x"], SPARSE, [ERROR]), InvalidValueError, "`policy` must be a Policy"),  # type: ignore[list-item]  # wrong on purpose
+        (lambda: evaluate_together([Guess(3)], SPARSE, ["x"]), InvalidValueError, "`risk`"),  # type: ignore[list-item]  # wrong on purpose
         (
             lambda: evaluate_together([Racing(3, 0.1), Racing(3, 0.2, max_pulls=9)], SPARSE, [ERROR, ERROR]),
             InvalidValueError,

@@ -131,7 +131,7 @@ def test_a_name_is_registered_once() -> None:
         dbcare.unregister_policy("guess")
     for malformed in ("My Policy", "", "two--hyphens", "-x", 3):
         with pytest.raises(InvalidValueError, match="`name` must be lowercase words joined by hyphens"):
-            dbcare.register_policy(malformed, Complete)  # type: ignore[arg-type]
+            dbcare.register_policy(malformed, Complete)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def two_arguments(state: State, arm: int) -> None:
@@ -152,12 +152,12 @@ def two_arguments(state: State, arm: int) -> None:
             "Abstract cannot be registered as test-policy: it lacks max_pulls, state_size, tables.",
         ),
         (
-            type("WrongTell", (Complete,), {"rule": Rule(init, ask, two_arguments, recommend)}),  # type: ignore[arg-type]
+            type("WrongTell", (Complete,), {"rule": Rule(init, ask, two_arguments, recommend)}),  # type: ignore[arg-type]  # wrong on purpose
             "`tell` of test-policy must be a function of (state, tables, arm, reward) but got one with "
             f"{inspect.signature(two_arguments)}.",
         ),
         (
-            type("NoAsk", (Complete,), {"rule": Rule(init, None, tell, recommend)}),  # type: ignore[arg-type]
+            type("NoAsk", (Complete,), {"rule": Rule(init, None, tell, recommend)}),  # type: ignore[arg-type]  # wrong on purpose
             "`ask` of test-policy must be a function of (state, tables) but got None.",
         ),
     ],
@@ -174,7 +174,7 @@ def test_what_a_function_returns_is_checked_when_it_is_built() -> None:
     with pytest.raises(InvalidValueError, match=f"{NAME} must return a Policy but got 2"):
         build_policy(NAME, Bandit.two_arm(0.5), RISK)
     dbcare.unregister_policy(NAME)
-    wrong = Rule(init, ask, two_arguments, recommend)  # type: ignore[arg-type]
+    wrong = Rule(init, ask, two_arguments, recommend)  # type: ignore[arg-type]  # wrong on purpose
     dbcare.register_policy(NAME, lambda arms: CustomPolicy(arms, wrong, tables=(), state_size=1, max_pulls=4))
     with pytest.raises(InvalidValueError, match=f"`tell` of {NAME} must be a function of"):
         build_policy(NAME, Bandit.two_arm(0.5), RISK)

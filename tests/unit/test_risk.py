@@ -75,7 +75,7 @@ def test_an_unknown_loss_is_refused() -> None:
     with pytest.raises(
         InvalidValueError, match="`loss` must be one of misidentification, simple_regret but got 'regret'"
     ):
-        Risk("regret", 1e-4)  # type: ignore[arg-type]
+        Risk("regret", 1e-4)  # type: ignore[arg-type]  # wrong on purpose
 
 
 def test_a_ratio_beyond_the_limits_is_refused() -> None:

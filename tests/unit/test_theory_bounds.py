@@ -301,7 +301,7 @@ def test_guess_uses_the_last_axis(loss: Loss) -> None:
         (lambda: lower.simple_regret(10.0, -0.1, 1e-4), "`smallest_gap` must not be negative but got -0.1."),
         (lambda: lower.simple_regret_minimax(1, 1e-4), "`arms` must be at least 2 but got 1."),
         (lambda: lower.two_arm(MI, INF, 1e-4), "`gap` must be finite but got inf."),
-        (lambda: lower.two_arm("MI", 0.1, 1e-4), "`loss` must be one of"),  # type: ignore[arg-type]
+        (lambda: lower.two_arm("MI", 0.1, 1e-4), "`loss` must be one of"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: upper.oracle(MI, -0.1, 1e-4), "`gap` must not be negative but got -0.1."),
         (lambda: upper.oracle_minimax(0.0), "`cost` must be positive but got 0.0."),
         (lambda: upper.two_arm(SR, 0.1, 1e-4, bound=0.0), "`bound` must be positive but got 0.0."),

@@ -158,7 +158,7 @@ def test_scalars_give_scalars_and_sigma_defaults_to_one(loss: Loss) -> None:
         (lambda: budgets.epoch_budget(SR, 1, COST), "`survivors` must be at least 2 but got 1."),
         (lambda: budgets.epoch_budget(SR, 2.5, COST), "`survivors` must be a whole number but got 2.5."),
         (lambda: budgets.epoch_budget(SR, 2, COST, 0.0), "`sigma` must be positive but got 0.0."),
-        (lambda: budgets.epoch_budget("regret", 2, COST), "`loss` must be one of"),  # type: ignore[arg-type]
+        (lambda: budgets.epoch_budget("regret", 2, COST), "`loss` must be one of"),  # type: ignore[arg-type]  # wrong on purpose
         (lambda: budgets.confidence(SR, 1, COST), "`arms` must be at least 2 but got 1."),
         (lambda: budgets.confidence(SR, 2, COST, 1.0, -3.0), "`bound` must be positive but got -3.0."),
         (

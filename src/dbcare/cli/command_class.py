@@ -34,7 +34,7 @@ class NegativeNumberCommand(OptionNamingCommand):
     """Takes `tell ads 1 -0.5` without `--` before the number, which would otherwise be taken for an option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Move the only negative number to the end, behind `--`, where nothing is an option."""
+        """Move the only negative number to the end, after `--`, where nothing is an option."""
         numbers = [place for place, text in enumerate(args) if NEGATIVE_NUMBER.match(text)]
         if len(numbers) == 1 and "--" not in args:
             place = numbers[0]

@@ -21,7 +21,8 @@ METAVARS = {
 }
 PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WHOLE: parse_whole,
-    OptionKind.NUMBER: lambda name, text: (parse_amounts if name == "value" else parse_number)(name, text),  # see Risk
+    # Values by arm are passed on, because the library says what to do instead.
+    OptionKind.NUMBER: lambda name, text: (parse_amounts if name == "value" else parse_number)(name, text),
     OptionKind.PER_ARM: parse_amounts,
     OptionKind.WEIGHT: parse_number,
     OptionKind.INTERVAL: lambda name, text: tuple(parse_numbers(name, text)),

@@ -49,7 +49,8 @@ def _check_baseline(ledger: Ledger) -> list[str]:
     """
     baseline, guess = ledger.settings.baseline, ledger.settings.spread.guess
     rewards = sum(arm.trials for arm in ledger.statistics)
-    if baseline is None or guess is None or not rewards or not hasattr(ledger.settings.built_policy, "sigma_pulls"):
+    takes_guess = "sigma_pulls" in ledger.settings.policy_entry.options
+    if baseline is None or guess is None or not rewards or not takes_guess:
         return []  # the others rely on the largest possible spread
     rate = min(1.0, max(0.0, sum(arm.mean * arm.trials for arm in ledger.statistics) / rewards))
     if rewards * measure_divergence(rate, baseline) <= math.log(2.0 / FALSE_ALARM_CHANCE):

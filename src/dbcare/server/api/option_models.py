@@ -36,7 +36,7 @@ def make_model(
 ) -> type[BaseModel]:
     """Return a model with `fields`, and one field per option."""
     option_fields = {named.name: (_field_type(named), named.default) for named in options}
-    return create_model(title, __config__=config, __doc__=doc, **fields, **option_fields)  # type: ignore[call-overload,no-any-return]
+    return create_model(title, __config__=config, __doc__=doc, **fields, **option_fields)  # type: ignore[call-overload,no-any-return]  # the fields are known only here
 
 
 def _field_type(named: NamedOption) -> Any:

@@ -50,7 +50,7 @@ class Refusals(Checks):
         valid: dict[str, Any] = {"arms": ["A", "B"], "cost": None, "price": 0.4, "value": 20_000, "sigma": 0.5}
         for change, beginning in INVALID:
             settings = valid | change
-            message = catch_error(InvalidValueError, lambda settings=settings: self.make_study(**settings))  # type: ignore[misc]
+            message = catch_error(InvalidValueError, lambda settings=settings: self.make_study(**settings))  # type: ignore[misc]  # a lambda with a default
             assert message.startswith(beginning), f"{change}: {beginning!r} was expected but got {message!r}"
 
     def test_an_unknown_policy(self) -> None:
@@ -58,7 +58,7 @@ class Refusals(Checks):
         closed = [name for name, entry in POLICIES.items() if entry.closed]
         assert closed, "there is a policy that only stored studies use"
         for wrong in ("no such policy", *closed):
-            message = catch_error(InvalidValueError, lambda wrong=wrong: self.make_study(policy=wrong))  # type: ignore[misc]
+            message = catch_error(InvalidValueError, lambda wrong=wrong: self.make_study(policy=wrong))  # type: ignore[misc]  # a lambda with a default
             assert message.startswith("`policy` must be one of ")
             assert message.endswith(f" but got {wrong!r}.")
             assert all(policy in message for policy in self.policies)
@@ -80,9 +80,9 @@ class Refusals(Checks):
             ("many", "`reward` must be a real number but got 'many'."),
         ]
         for reward, reason in invalid:
-            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(trial, reward))  # type: ignore[misc]
+            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(trial, reward))  # type: ignore[misc]  # a lambda with a default
             assert message == f"Trial 1, of A: {reason}"
-            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(1, reward))  # type: ignore[misc]
+            message = catch_error(InvalidRewardError, lambda reward=reward: study.tell(1, reward))  # type: ignore[misc]  # a lambda with a default
             assert message.startswith("Trial 1")
             assert message.endswith(reason)
         message = catch_error(StudyNotFoundError, lambda: study.tell(7, 0.5))
