@@ -1,0 +1,159 @@
+"""Studies by Breakeven, run until they stop, whose true means are drawn anew for each; for `benchmarks/calibration.py`.
+
+No engine of dbcare returns what is known of each arm at the stop, so this has a loop of its own, with the library's
+rule and random numbers.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare import Breakeven, Risk
+from dbcare.engines.compile import kernel
+from dbcare.engines.rng import begun, normal, uniform
+from dbcare.policies import breakeven_rule
+from dbcare.policies.breakeven_state import COUNT, MEAN, SQUARES, section
+
+Floats = npt.NDArray[np.float64]
+LOG_ORDER_DEVIATION = 1.0  # of the logarithm of the size of an order
+ORDER_MEAN = math.exp(0.5 * LOG_ORDER_DEVIATION**2)
+ORDER_SQUARE = math.exp(2.0 * LOG_ORDER_DEVIATION**2)
+LEAST_RATE, MOST_RATE = 0.002, 0.98
+
+
+class Family(IntEnum):
+    """What rewards look like."""
+
+    GAUSSIAN = 0  # with a standard deviation of 1
+    EVEN_RATE = 1  # 0 or 1, around 50%
+    LOW_RATE = 2  # 0 or 1, around 4%
+    REVENUE = 3  # an order by 4%, of log-normal size
+
+
+BASE = {Family.GAUSSIAN: 0.0, Family.EVEN_RATE: 0.5, Family.LOW_RATE: 0.04, Family.REVENUE: 0.04 * ORDER_MEAN}
+DEVIATION = {
+    Family.GAUSSIAN: 1.0,
+    Family.EVEN_RATE: 0.5,
+    Family.LOW_RATE: math.sqrt(0.04 * 0.96),
+    Family.REVENUE: math.sqrt(0.04 * ORDER_SQUARE - (0.04 * ORDER_MEAN) ** 2),
+}
+
+
+@dataclass(frozen=True)
+class StopCell:
+    """Studies of one kind: u is the spread of the means over (sigma^2 c)^(1/3), so that below 1 little can be found.
+
+    Means are drawn from a normal law around the family's usual mean or, if `sparse`, all but one are equal, and that
+    one is higher by twice the spread.
+    """
+
+    arms: int
+    u: float
+    family: Family
+    cost: float
+    sparse: bool = False
+
+    @property
+    def name(self) -> str:
+        """A short description."""
+        means = "one better" if self.sparse else "normal means"
+        family = self.family.name.lower().replace("_", " ")
+        return f"{family}, K = {self.arms}, u = {self.u:g}, c = {self.cost:g}, {means}"
+
+    @property
+    def policy(self) -> Breakeven:
+        """The rule, with the family's usual standard deviation as a guess."""
+        risk, sigma = Risk.simple_regret(self.cost), DEVIATION[self.family]
+        is_rate = self.family in (Family.EVEN_RATE, Family.LOW_RATE)
+        return Breakeven(risk, self.arms, sigma, bound=1.0 if is_rate else None, largest_sigma=0.5 if is_rate else None)
+
+    def draw_means(self, generator: np.random.Generator, studies: int) -> Floats:
+        """Draw the true means of each study."""
+        sigma, base = DEVIATION[self.family], BASE[self.family]
+        spread = self.u * (sigma * sigma * self.cost) ** (1.0 / 3.0)
+        if self.sparse:
+            means = np.zeros((studies, self.arms))
+            means[np.arange(studies), generator.integers(self.arms, size=studies)] = 2.0 * spread
+        else:
+            means = spread * generator.standard_normal((studies, self.arms))
+        means += base
+        if self.family is Family.GAUSSIAN:
+            return means
+        unit = ORDER_MEAN if self.family is Family.REVENUE else 1.0
+        return np.clip(means, LEAST_RATE * unit, MOST_RATE * unit)
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What is known of each arm when each study stops, by study and arm; `repeated` counts its most common reward."""
+
+    truth: Floats
+    counts: Floats
+    means: Floats
+    squares: Floats
+    repeated: Floats
+    chosen: npt.NDArray[np.int64]
+
+
+def stop_loop(rule: Any) -> Callable[..., None]:
+    """Return the loop that runs studies until they stop."""
+    init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
+
+    def run_to_stops(seed, family, order_mean, deviation, truth, tables, state, states, zeros, ones, chosen):
+        for study in range(len(truth)):
+            tie, s0, s1, s2, s3 = begun(seed, study)
+            init(state, tables, tie)
+            arm = ask(state, tables)
+            while arm >= 0:
+                if family == 0:
+                    drawn, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+                    reward = truth[study, arm] + drawn
+                else:
+                    drawn, s0, s1, s2, s3 = uniform(s0, s1, s2, s3)
+                    reward = 0.0
+                    if family == 3 and drawn * order_mean < truth[study, arm]:
+                        drawn, s0, s1, s2, s3 = normal(s0, s1, s2, s3)
+                        reward = math.exp(deviation * drawn)
+                    elif family < 3 and drawn < truth[study, arm]:
+                        reward = 1.0
+                zeros[study, arm] += reward == 0.0
+                ones[study, arm] += reward == 1.0
+                tell(state, tables, arm, reward)
+                arm = ask(state, tables)
+            for place in range(len(state)):
+                states[study, place] = state[place]
+            chosen[study] = recommend(state, tables)
+
+    return run_to_stops
+
+
+@cache
+def _compiled() -> Any:
+    return kernel(stop_loop(breakeven_rule.RULE), "studies until they stop")
+
+
+def run_to_stops(cell: StopCell, studies: int, seed: int) -> Stops:
+    """Run studies until they stop; both the truth and the rewards follow from the seed."""
+    policy = cell.policy
+    truth = cell.draw_means(np.random.default_rng([seed, 1]), studies)
+    states = np.empty((studies, policy.state_size))
+    zeros, ones = np.zeros_like(truth), np.zeros_like(truth)
+    chosen = np.empty(studies, dtype=np.int64)
+    state = np.empty(policy.state_size)
+    tables = policy.tables
+    _compiled()(
+        seed, int(cell.family), ORDER_MEAN, LOG_ORDER_DEVIATION, truth, tables, state, states, zeros, ones, chosen
+    )
+
+    def take(which: int) -> Floats:
+        first = section(tables, which)
+        return states[:, first : first + cell.arms]
+
+    repeated = np.maximum(np.maximum(zeros, ones), np.minimum(take(COUNT), 1.0))
+    return Stops(truth, take(COUNT), take(MEAN), take(SQUARES), repeated, chosen)

@@ -1,0 +1,202 @@
+"""The posterior of the arms' means, if arms resemble each other: what choosing one loses, and how likely it is best.
+
+A chosen arm was chosen because its mean is high, so the mean is too high on average. Shrinking all means toward each
+other, by as much as the data suggest, corrects that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.errors import InvalidValueError
+from dbcare.posterior.grids import Grid, lay_grid
+from dbcare.posterior.mixtures import find_quantiles
+
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 0.95  # of all intervals
+NORMAL_MARGIN = 1.959963984540054  # standard errors of a normal interval at that level
+FEWEST_NODES, MOST_NODES = 40, 320  # of the quadrature over tau
+ENOUGH_NODES = 24  # with weights that matter
+PRIOR_SCALE = 2.0  # of tau, in typical standard errors
+MIN_WEIGHT = 1e-5  # nodes with less are left out
+MU_POINTS = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))  # Gauss-Hermite, in standard deviations of mu
+MU_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)
+LEAST_ERROR = 1e-9  # relative to the size of the means: a smaller standard error counts as this
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior of K means, given the mean m_k of each arm's rewards and its standard error sqrt(a_k).
+
+    The prior is mu_k ~ N(mu, tau^2), with mu flat and tau half-Cauchy with scale 2 med, where med^2 is the median of
+    the a_k. Given tau, with w_k = 1/(tau^2 + a_k), V = 1/sum(w_k) and mu^ = V sum(w_k m_k), arm k has the mean
+    e_k = mu^ + b_k (m_k - mu^) and, given mu, the variance d_k^2 = b_k a_k, with b_k = tau^2/(tau^2 + a_k). Tau is
+    integrated over log-spaced nodes, mu over 3 points of mean mu^ and variance V; no random numbers are drawn.
+
+    Larger means are better. Arms whose standard error is infinite have no rewards: they are as the others are.
+
+    Parameters
+    ----------
+    means : tuple of float
+        Mean reward of each arm.
+    errors : tuple of float
+        Standard errors of those means.
+
+    Examples
+    --------
+    >>> from dbcare.posterior import Posterior
+    >>> posterior = Posterior((0.6, 0.5, 0.45), (0.05, 0.05, 0.05))
+    >>> round(posterior.estimate(0), 2), round(float(posterior.probability_best()[0]), 2)
+    (0.56, 0.78)
+    """
+
+    means: tuple[float, ...]
+    errors: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.means) != len(self.errors) or len(self.means) < 2:
+            raise InvalidValueError(
+                f"`means` and `errors` must have one entry for each of 2 or more arms but got {len(self.means)} and "
+                f"{len(self.errors)}."
+            )
+        if not any(math.isfinite(error) for error in self.errors):
+            raise InvalidValueError("`errors` must be finite for at least one arm but got none that is.")
+
+    @classmethod
+    def from_means(cls, means: Sequence[float], errors: Sequence[float]) -> Posterior:
+        """Return the posterior for means and their standard errors, in any sequences."""
+        return cls(tuple(map(float, means)), tuple(map(float, errors)))
+
+    @cached_property
+    def _precisions(self) -> Floats:
+        """Return 1/a_k, which is 0 for an arm without rewards."""
+        errors = np.array(self.errors)
+        size = max(float(np.ptp(self._observed_means)), float(np.abs(self._observed_means).max()), 1e-300)
+        return np.asarray(1.0 / np.square(np.maximum(errors, LEAST_ERROR * size)))
+
+    @cached_property
+    def _is_observed(self) -> npt.NDArray[np.bool_]:
+        return np.isfinite(self.errors)
+
+    @cached_property
+    def _observed_means(self) -> Floats:
+        return np.array(self.means)[self._is_observed]
+
+    @cached_property
+    def _nodes(self) -> tuple[Floats, Floats]:
+        """Return the nodes of tau and their weights: more of them where the data leave tau little room."""
+        count = FEWEST_NODES
+        tau, weight = self._weigh_nodes(count)
+        while len(tau) < ENOUGH_NODES and count < MOST_NODES:
+            count *= 2
+            tau, weight = self._weigh_nodes(count)
+        return tau, weight
+
+    def _weigh_nodes(self, count: int) -> tuple[Floats, Floats]:
+        """Return those of `count` nodes that matter, and their shares of p(tau).
+
+        p(tau) is proportional to sqrt(V prod(w_k)) exp(-sum(w_k (m_k - mu^)^2)/2)/(1 + (tau/(2 med))^2), and each node
+        of the log-spaced grid stands for an interval of tau of a size proportional to tau.
+        """
+        m, q = self._observed_means, self._precisions[self._is_observed]
+        typical = math.sqrt(float(np.median(1.0 / q)))
+        low = 0.05 * min(typical, float(np.sqrt(1.0 / q[m.argmax()])))
+        high = max(300.0 * typical, 30.0 * float(np.ptp(m)))
+        logs, step = np.linspace(math.log(low), math.log(high), count, retstep=True)
+        tau = np.exp(logs)
+        w = q / (1.0 + np.square(tau)[:, None] * q)
+        v = 1.0 / w.sum(axis=1)
+        center = v * (w @ m)
+        misfit = np.sum(w * np.square(m - center[:, None]), axis=1)
+        density = logs - np.log1p(np.square(tau / (PRIOR_SCALE * typical)))
+        density += 0.5 * (np.log(v) + np.log(w).sum(axis=1) - misfit)
+        weight = np.exp(density - density.max())
+        weight[0] *= 0.5 + 1.0 / float(step)  # the mass below the first node
+        weight /= weight.sum()
+        kept = weight >= MIN_WEIGHT
+        return tau[kept], weight[kept] / weight[kept].sum()
+
+    @cached_property
+    def _given_tau(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return e_k, b_k and d_k by node and arm, and V by node."""
+        tau, _ = self._nodes
+        square = np.square(tau)[:, None]
+        q = self._precisions
+        w = q / (1.0 + square * q)
+        v = 1.0 / w.sum(axis=1)
+        m = np.where(self._is_observed, np.array(self.means), 0.0)
+        center = (v * (w @ m))[:, None]
+        b = square * w
+        return center + b * (m - center), b, np.sqrt(square / (1.0 + square * q)), v
+
+    @cached_property
+    def _grid(self) -> Grid:
+        """Return the grid for integrals over the best mean, for each node of tau and point of mu."""
+        _, weight = self._nodes
+        e, b, d, v = self._given_tau
+        shift = np.sqrt(v)[:, None] * (1.0 - b)
+        centers = np.concatenate([e + point * shift for point in MU_POINTS])
+        weights = np.concatenate([share * weight for share in MU_WEIGHTS])
+        return lay_grid(centers, np.concatenate([d] * len(MU_POINTS)), weights)
+
+    def _average(self, by_node: Floats) -> float:
+        return float(self._nodes[1] @ by_node)
+
+    def expected_loss(self, arm: int) -> float:
+        """Return E[max_k mu_k - mu_arm], against all other arms jointly, in units of the rewards."""
+        return max(0.0, self._grid.loss_of(arm))
+
+    def probability_best(self) -> Floats:
+        """Return the probability of being best of each arm; they sum to 1."""
+        chances = np.array([self._grid.chance_of(arm) for arm in range(len(self.means))])
+        return np.asarray(chances / chances.sum())
+
+    def chance_best(self, arm: int) -> float:
+        """Return the probability that one arm is best, as `probability_best` does but for the last digits."""
+        return min(1.0, self._grid.chance_of(arm))
+
+    def estimate(self, arm: int) -> float:
+        """Return the mean of an arm, corrected for having been picked."""
+        return self._average(self._given_tau[0][:, arm])
+
+    def lead(self, arm: int, other: int) -> float:
+        """Return by how much one arm's mean is above another's, likewise corrected."""
+        return self.estimate(arm) - self.estimate(other)
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Return a 95% interval of an arm's mean that allows for selection.
+
+        It is the hull of the usual interval, m_k -+ 1.96 standard errors, and the central one of the posterior. Between
+        nodes of tau it is a mixture of N(e_k, b_k a_k + (1 - b_k)^2 V).
+        """
+        e, b, d, v = self._given_tau
+        spread = np.sqrt(np.square(d[:, arm]) + np.square(1.0 - b[:, arm]) * v)
+        return self._hull(e[:, arm], spread, self.means[arm], self.errors[arm])
+
+    def lead_interval(self, arm: int, other: int) -> tuple[float, float]:
+        """Return a 95% interval of a lead, as `interval` does; the variance given tau has (b_k - b_j)^2 V."""
+        e, b, d, v = self._given_tau
+        both = np.square(d[:, arm]) + np.square(d[:, other]) + np.square(b[:, arm] - b[:, other]) * v
+        error = math.hypot(self.errors[arm], self.errors[other])
+        return self._hull(e[:, arm] - e[:, other], np.sqrt(both), self.means[arm] - self.means[other], error)
+
+    def chance_ahead(self, arm: int, other: int) -> float:
+        """Return the probability that one arm's mean is above another's."""
+        from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
+
+        e, b, d, v = self._given_tau
+        both = np.square(d[:, arm]) + np.square(d[:, other]) + np.square(b[:, arm] - b[:, other]) * v
+        return self._average(ndtr((e[:, arm] - e[:, other]) / np.sqrt(both)))
+
+    def _hull(self, centers: Floats, spreads: Floats, mean: float, error: float) -> tuple[float, float]:
+        low, high = find_quantiles(centers, spreads, self._nodes[1], ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
+        if math.isinf(error):
+            return low, high
+        return min(low, mean - NORMAL_MARGIN * error), max(high, mean + NORMAL_MARGIN * error)
