@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from dbcare.live.events import EventKind as EventKind
     from dbcare.live.export import TrialRow as TrialRow
     from dbcare.live.log_file import read_log as read_log
+    from dbcare.live.recommendation import ArmStatus as ArmStatus
+    from dbcare.live.recommendation import Lift as Lift
+    from dbcare.live.recommendation import Recommendation as Recommendation
     from dbcare.live.replay import LoggedArm as LoggedArm
     from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
     from dbcare.live.settings import Settings as Settings
     from dbcare.live.standing import Standing as Standing
     from dbcare.live.status import Activity as Activity
-    from dbcare.live.status import ArmStatus as ArmStatus
     from dbcare.live.status import HistoryPoint as HistoryPoint
     from dbcare.live.status import Pending as Pending
-    from dbcare.live.status import Recommendation as Recommendation
     from dbcare.live.status import Status as Status
     from dbcare.live.stores.base import Store as Store
     from dbcare.live.stores.base import StoreSession as StoreSession
@@ -101,10 +102,11 @@ _HOME = {
     "replay_log": "live.replay",
     "Standing": "live.standing",
     "Activity": "live.status",
-    "ArmStatus": "live.status",
+    "ArmStatus": "live.recommendation",
     "HistoryPoint": "live.status",
+    "Lift": "live.recommendation",
     "Pending": "live.status",
-    "Recommendation": "live.status",
+    "Recommendation": "live.recommendation",
     "Status": "live.status",
     "Settings": "live.settings",
     "Store": "live.stores.base",

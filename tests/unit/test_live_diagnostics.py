@@ -151,9 +151,10 @@ def test_halves_and_moments_equal_those_of_the_list(trials: int) -> None:
 def test_a_history_is_thinned_out_evenly() -> None:
     history = History()
     for step in range(12_345):
-        history.add(partial(list[float | None], (float(step),)))
+        history.add(partial(list[float | None], (float(step),)), float(step))
     steps = [point[0] for point in history.points]
     assert 100 <= len(steps) <= 200
+    assert history.times == steps
     assert steps == [float(number * history.stride) for number in range(len(steps))]
     assert 12_345 - (steps[-1] or 0.0) <= history.stride
 

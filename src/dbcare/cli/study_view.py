@@ -12,14 +12,17 @@ from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
 from dbcare.live.leases import format_duration
+from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
-from dbcare.live.status import ArmStatus, Recommendation, Status
+from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
+from dbcare.numbers_in_words import format_chance
 
 STYLES = {"running": "green", "paused": "yellow", "stopped": "cyan"}
 MIN_DRAWING_WIDTH, MAX_DRAWING_WIDTH = 12, 40  # characters, of the intervals
+CHANCE_WIDTH, LIFT_WIDTH = 9, 9  # of columns that not every study has
 UNKNOWN = "-"
 
 
@@ -54,6 +57,11 @@ def arm_rows(status: Status) -> list[dict[str, Any]]:
             "mean": arm.mean,
             "low": None if arm.interval is None else arm.interval[0],
             "high": None if arm.interval is None else arm.interval[1],
+            "estimate": arm.estimate,
+            "probability_best": arm.probability_best,
+            "lead": arm.lead,
+            "lead_low": None if arm.lead_interval is None else arm.lead_interval[0],
+            "lead_high": None if arm.lead_interval is None else arm.lead_interval[1],
             "expected_loss": arm.expected_loss,
             "capped": arm.capped,
             "left": arm.left,
@@ -75,11 +83,12 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
         f"{status.name}: {status.state}; {format_counts(status)}",
         *([] if status.description is None else [f"about: {status.description}"]),
         *(
-            f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_format_mean(arm):>10}  ({_format_interval(arm)})"
+            f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_format(arm.mean):>10}  ({_format_interval(arm)})"
             for arm, share in zip(status.arms, shares(status), strict=True)
         ),
         f"spent: {format_spending(settings, choice)}",
         f"recommended: {choice}",
+        *(f"  {sentence}" for sentence in choice.sentences),
         f"rewards: {describe_rewards(settings)}",
         *([] if status.cap is None else [f"above the cap: {format_capped(status)}"]),
         *(f"no longer active: {arm.name} {arm.left}" for arm in status.arms if arm.left),
@@ -103,9 +112,11 @@ def show(console: Console, settings: Settings, status: Status, choice: Recommend
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("spent", format_spending(settings, choice))
-    end = "final" if choice.final else "so far"
-    facts.add_row("recommended", Text.assemble((choice.arm, "bold green"), f"  {end}, {choice.verdict}"))
+    facts.add_row("spent", str(Money(choice.spent, settings.currency)))
+    if choice.arm is not None:
+        end = "final" if choice.final else "so far"
+        facts.add_row("recommended", Text.assemble((choice.arm, "bold green"), f"  {end}, {choice.verdict}"))
+    facts.add_row("", Text(" ".join(choice.sentences)))
     facts.add_row("why" if choice.final else "now", Text(choice.reason))
     facts.add_row("rewards", Text(describe_rewards(settings)))
     if status.cap is not None:
@@ -123,29 +134,49 @@ def _add_sentences(facts: Table, name: str, sentences: Iterable[str], style: str
 def _make_table(console: Console, status: Status, choice: Recommendation) -> Table:
     axis = find_axis(arm.interval for arm in status.arms if arm.interval is not None)
     longest = max(len(arm.name) for arm in status.arms)
-    room = min(MAX_DRAWING_WIDTH, console.width - min(longest, 30) - 50)
+    has_chances = any(arm.probability_best is not None for arm in status.arms)
+    has_lift = any(arm.lift is not None for arm in status.arms)
+    taken = 54 + CHANCE_WIDTH * has_chances + LIFT_WIDTH * has_lift
+    room = min(MAX_DRAWING_WIDTH, console.width - min(longest, 30) - taken)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("arm", max_width=30, overflow="ellipsis", no_wrap=True)
-    for header in ("trials", "share", "mean"):
+    for header in ("trials", "naive mean", "estimate"):
         table.add_column(header, justify="right", no_wrap=True)
     table.add_column("95% interval", no_wrap=True)
+    if has_chances:
+        table.add_column("best", justify="right", no_wrap=True)
+    if has_lift:
+        table.add_column("lift", justify="right", no_wrap=True)
     if axis is not None and room >= MIN_DRAWING_WIDTH:
         ends = f"{axis[0]:.3g}", f"{axis[1]:.3g}"
         table.add_column(f"{ends[0]}{ends[1]:>{room - len(ends[0])}}", width=room, header_style="dim")
-    for arm, share in zip(status.arms, shares(status), strict=True):
+    for arm in status.arms:
         style = "green" if arm.name == choice.arm else "dim" if arm.left else ""
         cells: list[str | Text] = [
             Text(arm.name),
             f"{arm.trials:,}",
-            f"{share:.0%}",
-            _format_mean(arm),
+            _format(arm.mean),
+            _format(arm.estimate),
             _format_interval(arm),
         ]
+        if has_chances:
+            cells.append(UNKNOWN if arm.probability_best is None else format_chance(arm.probability_best))
+        if has_lift:
+            cells.append(format_lift(arm))
         if len(table.columns) > len(cells):
-            known = None not in (axis, arm.mean, arm.interval)
-            cells.append(draw_interval(arm.mean, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]  # `known` says so
+            known = None not in (axis, arm.estimate, arm.interval)
+            cells.append(draw_interval(arm.estimate, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]  # `known` says so
         table.add_row(*cells, style=style)
     return table
+
+
+def format_lift(arm: ArmStatus) -> str:
+    """Return the lift over the control, relative to it where that makes sense; a star marks what beats it."""
+    lift = arm.lift
+    if lift is None:
+        return UNKNOWN
+    value = f"{lift.absolute:+.3g}" if lift.relative is None else f"{100.0 * lift.relative:+.3g}%"
+    return f"{value}{'*' if lift.beats else ''}"
 
 
 def format_counts(status: Status) -> str:
@@ -163,8 +194,8 @@ def format_spending(settings: Settings, choice: Recommendation) -> str:
     return f"{spent}; expected loss of {'the choice' if choice.final else 'stopping now'}: {loss}"
 
 
-def _format_mean(arm: ArmStatus) -> str:
-    return UNKNOWN if arm.mean is None else f"{arm.mean:.4g}"
+def _format(number: float | None) -> str:
+    return UNKNOWN if number is None else f"{number:.4g}"
 
 
 def _format_interval(arm: ArmStatus) -> str:

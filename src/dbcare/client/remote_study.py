@@ -8,12 +8,20 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dbcare.client.responses import build, build_row, build_status, require_list, require_part
+from dbcare.client.responses import (
+    build,
+    build_recommendation,
+    build_row,
+    build_status,
+    require_list,
+    require_part,
+)
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
 from dbcare.live.leases import Lease, parse_lease
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial, get_trial_number
 
@@ -65,7 +73,7 @@ class RemoteStudy(Study):
         return self.status().state == "stopped"
 
     def recommendation(self) -> Recommendation:
-        return build(Recommendation, self._get("recommendation"))
+        return build_recommendation(self._get("recommendation"))
 
     def status(self) -> Status:
         return build_status(self._get("status"))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
 from dbcare.live.export import TrialRow
+from dbcare.live.recommendation import ArmStatus, Lift, Recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import Activity, ArmStatus, Status
+from dbcare.live.status import Activity, Status
 
 if TYPE_CHECKING:
     import httpx2
@@ -116,9 +117,19 @@ def build_settings(plain: Any) -> Settings:
 def build_status(plain: Any) -> Status:
     """Build a status with its arms and activities."""
     status = build(Status, plain)
-    arms = [build(ArmStatus, arm) for arm in status.arms]
+    arms = [_build_with_lift(ArmStatus, arm) for arm in status.arms]
     activities = [build(Activity, activity) for activity in status.activities]
     return build(Status, {**plain, "arms": arms, "activities": activities})
+
+
+def build_recommendation(plain: Any) -> Recommendation:
+    """Build a recommendation with its lift."""
+    return _build_with_lift(Recommendation, plain)
+
+
+def _build_with_lift(kind: type[Built], plain: Any) -> Built:
+    lift = require_part(plain, "lift")
+    return build(kind, {**plain, "lift": None if lift is None else build(Lift, lift)})
 
 
 def _parse_json(response: httpx2.Response) -> Any:

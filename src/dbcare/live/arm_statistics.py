@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dbcare.live.tail import Tail
+from dbcare.live.variety import Variety
 
 MAX_BLOCKS = 16  # an arm's rewards are summed in at least half as many blocks of equal length
 MAX_POINTS = 200  # a history keeps at least half as many points
@@ -25,7 +26,8 @@ class ArmStatistics:
     interruptions: int = 0  # trials that failed, or expired without a reward; several in a row count as one
     length: int = 1  # of a block
     blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, except the last
-    tail: Tail | None = field(default_factory=Tail)  # None where a summary from before has none
+    tail: Tail = field(default_factory=Tail)
+    variety: Variety = field(default_factory=Variety)
 
     def add(self, reward: float) -> None:
         """Add a reward as it counts (Welford 1962)."""
@@ -37,15 +39,15 @@ class ArmStatistics:
         self.blocks[-1] += reward
         self.trials += 1
         deviation = reward - self.mean
-        if self.tail is not None:
-            self.tail.add(reward, deviation, self.trials, self.squares)
+        self.tail.add(reward, deviation, self.trials, self.squares)
+        self.variety.add(reward)
         self.mean += deviation / self.trials
         self.squares += deviation * (reward - self.mean)
 
     @property
     def capped(self) -> int:
         """Counted rewards that were above the cap."""
-        return 0 if self.tail is None else self.tail.capped
+        return self.tail.capped
 
     @property
     def variance(self) -> float:
@@ -62,8 +64,8 @@ class ArmStatistics:
         return (first, sum(self.blocks[:early]) / first), (later, sum(self.blocks[early:]) / later)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the tail, ready for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "tail"}
+        """Return everything but tail and variety, ready for JSON."""
+        return {name: value for name, value in asdict(self).items() if name not in ("tail", "variety")}
 
 
 @dataclass
@@ -73,16 +75,22 @@ class History:
     stride: int = 1
     seen: int = 0
     points: list[list[float | None]] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)  # when each of them was reached
     _drawn = ((0, 0), "")  # the curve, and as of when; no field, since it follows from the points
 
-    def add(self, point: Callable[[], list[float | None]]) -> None:
+    def add(self, point: Callable[[], list[float | None]], at: float) -> None:
         """Add the curve's next point, computed and kept only if it is due."""
         if self.seen % self.stride == 0:
             if len(self.points) == MAX_POINTS:
-                self.points = self.points[::2]
+                self.points, self.times = self.points[::2], self.times[::2]
                 self.stride *= 2
             self.points.append(point())
+            self.times.append(at)
         self.seen += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the times, ready for JSON."""
+        return {"stride": self.stride, "seen": self.seen, "points": self.points}
 
     def curve(self) -> str:
         """Return a few of the points as text, each the numbers of a point but its first, as `Standing.curve` says."""

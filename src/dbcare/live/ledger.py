@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from itertools import repeat
 from typing import Any
 
 from dbcare.live.arm_statistics import ArmStatistics, History
+from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
+from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
 from dbcare.live.tail import Tail
+from dbcare.live.variety import Variety
 
 MAX_ACTIVITIES = 50  # what people did last
 RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
@@ -57,6 +59,7 @@ class Ledger:
         self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
         self.statistics = [ArmStatistics() for _ in settings.arms]
         self.history = History()  # of `standing`
+        self.losses = LossCurve()
         self.spent = 0.0
         self.workers: dict[str, int] = {}  # who asked recently, and for which trial
         self.interrupted = False  # whether the last trial counted had no reward
@@ -66,6 +69,9 @@ class Ledger:
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
         self._soonest = math.inf  # no lease expires before
+        self._now = 0.0  # when the last event happened
+        self.last_counted = 0.0  # when the last reward counted
+        self._beliefs: Beliefs | None = None  # as of the last reward counted
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Ledger:
@@ -78,6 +84,7 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Apply the next event; an arm that is retired must be among those the ledger was created with."""
+        self._now = event.at
         if event.trial == 0:
             self._note_activity(event)
         if event.kind is EventKind.ASKED:
@@ -158,22 +165,61 @@ class Ledger:
             return  # what comes after the stop is recorded, and changes nothing
         reward = self.settings.count_as(trial.reward)
         statistics.add(reward)
-        if statistics.tail is not None:
-            statistics.tail.capped += reward < trial.reward
+        statistics.tail.capped += reward < trial.reward
         self.decision.count(trial.arm, reward, final=final)
-        self.history.add(self.standing)
+        self._beliefs = None
+        self.last_counted = self._now
+        self.history.add(self.standing, self._now)
+        self.losses.add(self.rewards, self._prepare_loss)
 
     def standing(self) -> list[float | None]:
-        """Return how many rewards have been counted, what those cost, and the expected loss of stopping now."""
+        """Return how many rewards have been counted, what those cost, and the loss that the policy weighs."""
         rewards = [statistics.trials for statistics in self.statistics]
         spent = sum(trials * cost for trials, cost in zip(rewards, self.settings.costs, strict=True))
-        return [sum(rewards), spent, self.expected_loss]
+        return [sum(rewards), spent, self.policy_loss]
+
+    @property
+    def rewards(self) -> int:
+        """Rewards counted."""
+        return self.history.seen
+
+    @property
+    def policy_loss(self) -> float | None:
+        """The loss that the policy weighs, that to the strongest rival; None where it weighs none."""
+        losses = self.decision.expected_losses()
+        return None if losses is None else max(losses.values())
+
+    @property
+    def recommended(self) -> int | None:
+        """The arm to choose as things stand; None before any data, unless the policy chooses without, or the control.
+
+        A policy that stops without data leaves the control where it is.
+        """
+        if self.rewards or len(self.decision.active) == 1:
+            return self.decision.recommended
+        control = self.settings.control_index
+        if not self.decision.has_stopped:
+            return None
+        return control if control in self.decision.active else self.decision.recommended
+
+    @property
+    def beliefs(self) -> Beliefs:
+        """What the rewards counted say about the active arms."""
+        if self._beliefs is None:
+            active = self.decision.active
+            rewards = [ArmRewards.of(self.statistics[arm]) for arm in active]
+            self._beliefs = Beliefs(self.settings, active, rewards)
+        return self._beliefs
 
     @property
     def expected_loss(self) -> float | None:
-        """What choosing the leader is expected to lose to its strongest rival; None where the policy cannot say."""
-        losses = self.decision.expected_losses()
-        return None if losses is None else max(losses.values())
+        """What choosing the recommended arm now is expected to lose; None where too little is known."""
+        chosen = self.recommended
+        return None if chosen is None else self.beliefs.expected_loss(chosen)
+
+    def _prepare_loss(self) -> Compute:
+        chosen, beliefs = self.decision.recommended, self.beliefs
+        return lambda: beliefs.expected_loss(chosen)
 
     @property
     def stopped(self) -> str | None:
@@ -231,7 +277,6 @@ class Ledger:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole state, ready for JSON: a summary of the events so far."""
-        tails = [statistics.tail for statistics in self.statistics if statistics.tail is not None]
         return {
             "retired": sorted(self.retired),
             "withdrawn": {str(arm): reason for arm, reason in self.withdrawn.items()},
@@ -241,8 +286,12 @@ class Ledger:
             "open": {str(number): asdict(trial) for number, trial in self.open.items()},
             "waiting": self.waiting,
             "tallies": [statistics.to_dict() for statistics in self.statistics],
-            **({"tails": [asdict(tail) for tail in tails]} if tails else {}),
-            "history": asdict(self.history),
+            "tails": [asdict(statistics.tail) for statistics in self.statistics],
+            "varieties": [asdict(statistics.variety) for statistics in self.statistics],
+            "history": self.history.to_dict(),
+            "times": self.history.times,
+            "last_counted": self.last_counted,
+            "losses": {"points": self.losses.compute(), "seen": self.losses.seen},
             "spent": self.spent,
             "workers": self.workers,
             "interrupted": self.interrupted,
@@ -262,15 +311,17 @@ class Ledger:
             for number, entry in plain["open"].items()
         }
         ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
-        # Summaries from before have no tails; a later one then has none either, so that it follows from the events.
-        tails = [Tail(**entry) for entry in plain["tails"]] if "tails" in plain else repeat(None, len(settings.arms))
+        # A summary from before lacks some of these; all events are then read instead.
         ledger.statistics = [
-            ArmStatistics(**entry, tail=tail) for entry, tail in zip(plain["tallies"], tails, strict=True)
+            ArmStatistics(**entry, tail=Tail(**tail), variety=Variety(**variety))
+            for entry, tail, variety in zip(plain["tallies"], plain["tails"], plain["varieties"], strict=True)
         ]
-        ledger.history = History(**plain["history"])
-        for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
+        ledger.history = History(**plain["history"], times=plain["times"])
+        ledger.losses = LossCurve(**plain["losses"])
+        same = ("asked", "counted", "waiting", "spent", "workers", "interrupted", "last_counted", "paused", "ended")
+        for name in same:
             setattr(ledger, name, plain[name])
-        ledger.description = plain.get("description", settings.description)  # summaries from before have none
-        ledger.activities = [Activity(**activity) for activity in plain.get("activities", ())]  # likewise
+        ledger.description = plain["description"]
+        ledger.activities = [Activity(**activity) for activity in plain["activities"]]
         ledger._soonest = -math.inf  # looked up when asked for
         return ledger

@@ -112,6 +112,16 @@ class ReplayOptions(TypedDict, total=False):
             hint="Larger rewards count as this.",
         ),
     ]
+    control: Annotated[
+        str | None,
+        Option(
+            OptionKind.TEXT,
+            "Name of the arm that is in use today: others are compared with it, and without data it stays.",
+            longest=MAX_NAME_LENGTH,
+            label="Control",
+            hint="The arm in use today, if there is one.",
+        ),
+    ]
     policy: Annotated[
         str, Option(OptionKind.CHOICE, "Name of the policy. Default: breakeven.", _live_policies, label="Policy")
     ]

@@ -17,9 +17,9 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import Recommendation
 from dbcare.money import Money
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
@@ -120,7 +120,7 @@ class Replay:
     def forgone(self) -> float:
         """What the policy's choice loses against the best arm, if the means of the whole log were the truth."""
         means = {arm.name: arm.mean for arm in self.arms}
-        gap = abs(means[self.best] - means[self.recommendation.arm])
+        gap = abs(means[self.best] - means[self.recommendation.arm or self.best])
         loss = gap if self.settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
         return loss * (self.settings.value or 1.0)
 
@@ -141,8 +141,8 @@ class Replay:
         sentences.append(f"{best}, with a mean of {by_arm[self.best].mean:.4g}.")
         if self.forgone:
             sentences.append(
-                f"{choice.arm} has {by_arm[choice.arm].mean:.4g}: if these means were the truth, choosing it would "
-                f"lose {self._money(self.forgone)}."
+                f"{choice.arm} has {by_arm[choice.arm or self.best].mean:.4g}: if these means were the truth, "
+                f"choosing it would lose {self._money(self.forgone)}."
             )
         if self.capped:
             sentences.append(

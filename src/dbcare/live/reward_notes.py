@@ -126,7 +126,7 @@ def check_tails(ledger: Ledger) -> list[str]:
     if any(arm.capped for arm in ledger.statistics):
         return []
     for name, arm in zip(ledger.settings.arms, ledger.statistics, strict=True):
-        effect = None if arm.tail is None else find_heavy_tail(arm.tail, arm.trials, arm.mean, arm.squares)
+        effect = find_heavy_tail(arm.tail, arm.trials, arm.mean, arm.squares)
         if effect is not None:
             found.append((effect.share_removed, name, arm, effect))
     if not found:

@@ -33,9 +33,9 @@ class Settings:
 
     Parameters
     ----------
-    arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, policy, max_ahead, seed
+    arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy
         As in `create_study`.
-    timeout_reward : float, optional
+    max_ahead, timeout_reward, seed, description
         As in `create_study`.
     cost : float or tuple of float
         Cost of a trial in units of the loss, or one per arm.
@@ -62,6 +62,7 @@ class Settings:
     binary: bool = False
     sigma_pulls: float = DEFAULT_SIGMA_PULLS
     cap: float | None = None  # rewards above it count as this
+    control: str | None = None  # the arm in use today
     policy: str = DEFAULT_POLICY
     max_spend: float | None = None  # in units of the loss, as `cost`
     max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
@@ -90,6 +91,8 @@ class Settings:
             max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
         )
+        if self.control is not None:
+            validation.one_of("control", self.control, self.arms)
         _ = self.costs  # raises if there is not one per arm
         if self.timeout_reward is not None:
             validation.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
@@ -125,6 +128,11 @@ class Settings:
     def sign(self) -> float:
         """1 where more is better, -1 where less is: policies always maximize."""
         return 1.0 if self.direction == "maximize" else -1.0
+
+    @property
+    def control_index(self) -> int | None:
+        """The index of the control; None if there is none."""
+        return None if self.control is None else self.arms.index(self.control)
 
     @property
     def policy_entry(self) -> PolicyEntry:

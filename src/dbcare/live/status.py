@@ -1,101 +1,10 @@
-"""Public results of a study: its status, its recommendation, and its pending trials."""
+"""Public results of a study as a whole: its status, its history, and its pending trials."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-RETIRED = "retired: "  # how `ArmStatus.left` begins for a retired arm
-
-
-@dataclass(frozen=True)
-class ArmStatus:
-    """An arm's counted rewards and state.
-
-    Parameters
-    ----------
-    name : str
-        The arm's name.
-    trials : int
-        Rewards counted.
-    mean : float or None
-        Mean of those rewards as they count; None before the first.
-    interval : tuple of float or None
-        95% confidence interval of the mean; None while nothing is known.
-    expected_loss : float or None
-        What choosing the leader is expected to lose if this arm is better, as in `Recommendation`.
-    out : int
-        Pending trials: asked and not counted yet.
-    left : str or None
-        Why the arm is no longer active: dropped by the policy, or retired.
-    capped : int
-        Rewards that were above the study's cap, and counted as the cap.
-
-    Examples
-    --------
-    >>> import dbcare
-    >>> study = dbcare.create_study("arm status example", arms=["A", "B"], cost=0.01, sigma=1.0)
-    >>> study.add([("A", 0.5), ("B", 0.25)])
-    >>> study.status().arms[0].mean
-    0.5
-    """
-
-    name: str
-    trials: int
-    mean: float | None
-    interval: tuple[float, float] | None
-    expected_loss: float | None
-    out: int
-    left: str | None
-    capped: int = 0
-
-    @property
-    def is_retired(self) -> bool:
-        """Whether a person withdrew the arm."""
-        return self.left is not None and self.left.startswith(RETIRED)
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The arm to choose as things stand.
-
-    Parameters
-    ----------
-    arm : str
-        The arm's name.
-    mean, interval
-        Its mean and 95% confidence interval, as in `ArmStatus`.
-    expected_loss : float or None
-        What choosing it is expected to lose to its strongest rival; None where the policy has no such figure.
-    spent : float
-        What the study has cost, in money, or in units of the loss without a value.
-    reason : str
-        Why the study stopped, or what it is waiting for.
-    final : bool
-        Whether the study has stopped.
-    verdict : str
-        "clear winner", "too close to justify more trials" or "only one left"; "undecided" before that.
-
-    Examples
-    --------
-    >>> import dbcare
-    >>> study = dbcare.create_study("recommendation example", arms=["A", "B"], cost=0.1, sigma=0.1)
-    >>> study.add([("A", 5.0), ("B", 1.0), ("A", 5.0), ("B", 1.0)])
-    >>> choice = study.recommendation()
-    >>> choice.arm, choice.final, choice.verdict
-    ('A', True, 'clear winner')
-    """
-
-    arm: str
-    mean: float | None
-    interval: tuple[float, float] | None
-    expected_loss: float | None
-    spent: float
-    reason: str
-    final: bool
-    verdict: str
-
-    def __str__(self) -> str:
-        return f"{self.arm} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
+from dbcare.live.recommendation import ArmStatus
 
 
 @dataclass(frozen=True)
@@ -122,6 +31,8 @@ class Status:
         What the study has cost, in money, or in units of the loss without a value.
     expected_loss : float or None
         What stopping now is expected to lose, as in `Recommendation`.
+    policy_loss : float or None
+        What the policy weighs: the largest of the arms' `policy_loss`; None where it weighs none.
     reason : str
         Why the study stopped, or what it is waiting for.
     notes : tuple of str
@@ -159,6 +70,7 @@ class Status:
     expected_loss: float | None
     reason: str
     notes: tuple[str, ...]
+    policy_loss: float | None = None
     description: str | None = None
     created: float | None = None
     created_by: str | None = None
@@ -246,7 +158,12 @@ class HistoryPoint:
     spent : float
         What those had cost, as in `Status`.
     expected_loss : float or None
-        What stopping then was expected to lose, as in `Status`.
+        What stopping then was expected to lose, as in `Status`; on a line between moments at which there were 15%
+        more rewards each time.
+    policy_loss : float or None
+        What the policy weighed then, as in `Status`: Breakeven stops where it meets what was spent.
+    at : float or None
+        When that was, in seconds since 1970.
 
     Examples
     --------
@@ -260,3 +177,5 @@ class HistoryPoint:
     rewards: int
     spent: float
     expected_loss: float | None
+    policy_loss: float | None = None
+    at: float | None = None

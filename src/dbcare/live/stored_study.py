@@ -13,6 +13,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.operations import StudyOperation
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.report import (
     explain_decisions,
     list_history,
@@ -23,7 +24,7 @@ from dbcare.live.report import (
 )
 from dbcare.live.settings import Settings
 from dbcare.live.standing import Standing
-from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.study import Study

@@ -42,6 +42,7 @@ def create_study(
     binary: bool = Settings.binary,
     sigma_pulls: float = Settings.sigma_pulls,
     cap: float | None = None,
+    control: str | None = None,
     policy: str = Settings.policy,
     storage: str | Store | None = None,
     load_if_exists: bool = False,
@@ -84,6 +85,9 @@ def create_study(
         How many rewards the stated spread counts as against those that come in; `math.inf` if it is certain.
     cap : float, optional
         Rewards above it count as the cap, so that a few huge ones cannot decide. The rewards told stay on record.
+    control : str, optional
+        Name of the arm in use today. Reports then compare the others with it, and a study that stops without data
+        keeps it.
     policy : str
         Name of a registered policy that runs live.
     storage : str or Store, optional

@@ -11,8 +11,9 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.leases import DEFAULT_LEASE, Lease
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings, check_description
-from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.trial import Trial, get_trial_number
 from dbcare.validation import show
 

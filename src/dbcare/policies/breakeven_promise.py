@@ -93,7 +93,7 @@ class BreakevenPolicy(Policy):
         if self.guesses:
             everything = self.risk.money(sum(self.risk.costs(self.arms)), wording.currency)
             return f"one {wording.noun} of each arm would cost {everything}, and a guess cannot lose more"
-        return self._balance(state, wording)
+        return f"{wording.arm(int(state[LEADER]))} leads, and {self._balance(state, wording)}"
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if state[SEEN] < self.arms:
@@ -107,6 +107,6 @@ class BreakevenPolicy(Policy):
         loss = state[section(self.tables, LOSS) + rival]
         spent = self.risk.money(state[SPENT], wording.currency)
         return (
-            f"the strongest rival, {wording.arm(rival)}, has an expected loss of "
+            f"against its strongest rival alone, {wording.arm(rival)}, it is expected to lose "
             f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
         )

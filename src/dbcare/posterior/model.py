@@ -53,7 +53,7 @@ class Posterior:
     --------
     >>> from dbcare.posterior import Posterior
     >>> posterior = Posterior((0.6, 0.5, 0.45), (0.05, 0.05, 0.05))
-    >>> round(posterior.estimate(0), 2), round(float(posterior.probability_best()[0]), 2)
+    >>> round(float(posterior.estimates[0]), 2), round(float(posterior.chances[0]), 2)
     (0.56, 0.78)
     """
 
@@ -146,57 +146,74 @@ class Posterior:
         weights = np.concatenate([share * weight for share in MU_WEIGHTS])
         return lay_grid(centers, np.concatenate([d] * len(MU_POINTS)), weights)
 
-    def _average(self, by_node: Floats) -> float:
-        return float(self._nodes[1] @ by_node)
+    @cached_property
+    def estimates(self) -> Floats:
+        """Return the means of the arms, corrected for selection: the chosen one's would else be too high."""
+        return np.asarray(self._nodes[1] @ self._given_tau[0])
 
     def expected_loss(self, arm: int) -> float:
         """Return E[max_k mu_k - mu_arm], against all other arms jointly, in units of the rewards."""
-        return max(0.0, self._grid.loss_of(arm))
+        return self._least_loss + float(self.estimates.max() - self.estimates[arm])
 
-    def probability_best(self) -> Floats:
-        """Return the probability of being best of each arm; they sum to 1."""
-        chances = np.array([self._grid.chance_of(arm) for arm in range(len(self.means))])
-        return np.asarray(chances / chances.sum())
+    @cached_property
+    def _least_loss(self) -> float:
+        """Return the expected loss of choosing the arm with the largest estimate."""
+        return max(0.0, self._grid.loss_of(int(self.estimates.argmax())))
+
+    @cached_property
+    def chances(self) -> Floats:
+        """Return the probability of being best of each arm; they sum to 1, but for the error of the quadrature."""
+        return np.array([self.chance_best(arm) for arm in range(len(self.means))])
 
     def chance_best(self, arm: int) -> float:
-        """Return the probability that one arm is best, as `probability_best` does but for the last digits."""
+        """Return the probability that an arm is best."""
         return min(1.0, self._grid.chance_of(arm))
-
-    def estimate(self, arm: int) -> float:
-        """Return the mean of an arm, corrected for having been picked."""
-        return self._average(self._given_tau[0][:, arm])
-
-    def lead(self, arm: int, other: int) -> float:
-        """Return by how much one arm's mean is above another's, likewise corrected."""
-        return self.estimate(arm) - self.estimate(other)
-
-    def interval(self, arm: int) -> tuple[float, float]:
-        """Return a 95% interval of an arm's mean that allows for selection.
-
-        It is the hull of the usual interval, m_k -+ 1.96 standard errors, and the central one of the posterior. Between
-        nodes of tau it is a mixture of N(e_k, b_k a_k + (1 - b_k)^2 V).
-        """
-        e, b, d, v = self._given_tau
-        spread = np.sqrt(np.square(d[:, arm]) + np.square(1.0 - b[:, arm]) * v)
-        return self._hull(e[:, arm], spread, self.means[arm], self.errors[arm])
-
-    def lead_interval(self, arm: int, other: int) -> tuple[float, float]:
-        """Return a 95% interval of a lead, as `interval` does; the variance given tau has (b_k - b_j)^2 V."""
-        e, b, d, v = self._given_tau
-        both = np.square(d[:, arm]) + np.square(d[:, other]) + np.square(b[:, arm] - b[:, other]) * v
-        error = math.hypot(self.errors[arm], self.errors[other])
-        return self._hull(e[:, arm] - e[:, other], np.sqrt(both), self.means[arm] - self.means[other], error)
 
     def chance_ahead(self, arm: int, other: int) -> float:
         """Return the probability that one arm's mean is above another's."""
         from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
 
-        e, b, d, v = self._given_tau
-        both = np.square(d[:, arm]) + np.square(d[:, other]) + np.square(b[:, arm] - b[:, other]) * v
-        return self._average(ndtr((e[:, arm] - e[:, other]) / np.sqrt(both)))
+        centers, spreads = self._leads(other)
+        return float(self._nodes[1] @ ndtr(centers[:, arm] / spreads[:, arm]))
 
-    def _hull(self, centers: Floats, spreads: Floats, mean: float, error: float) -> tuple[float, float]:
-        low, high = find_quantiles(centers, spreads, self._nodes[1], ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
-        if math.isinf(error):
-            return low, high
-        return min(low, mean - NORMAL_MARGIN * error), max(high, mean + NORMAL_MARGIN * error)
+    @cached_property
+    def intervals(self) -> Floats:
+        """Return a 95% interval of each arm's mean that allows for selection, as rows of two numbers.
+
+        It is the hull of the usual interval, m_k -+ 1.96 standard errors, and the central one of the posterior, which
+        given tau has the variance b_k a_k + (1 - b_k)^2 V.
+        """
+        e, b, d, v = self._given_tau
+        spreads = np.sqrt(np.square(d) + np.square(1.0 - b) * v[:, None])
+        return self._hull(e, spreads, np.array(self.means), np.array(self.errors))
+
+    def lead_intervals(self, other: int) -> Floats:
+        """Return a 95% interval of each arm's lead over another one, as `intervals` does; that arm's own is 0."""
+        m, errors = np.array(self.means), np.array(self.errors)
+        hull = self._hull(*self._leads(other), m - m[other], np.hypot(errors, errors[other]))
+        hull[other] = 0.0
+        return hull
+
+    def lead_interval(self, arm: int, other: int) -> tuple[float, float]:
+        """Return a 95% interval of the lead of one arm over another."""
+        centers, spreads = self._leads(other)
+        error = np.array([math.hypot(self.errors[arm], self.errors[other])])
+        mean = np.array([self.means[arm] - self.means[other]])
+        low, high = self._hull(centers[:, [arm]], spreads[:, [arm]], mean, error)[0]
+        return float(low), float(high)
+
+    def _leads(self, other: int) -> tuple[Floats, Floats]:
+        """Return mean and standard deviation of mu_k - mu_other given tau, whose variance has (b_k - b_other)^2 V."""
+        e, b, d, v = self._given_tau
+        square = np.square(d) + np.square(d[:, [other]]) + np.square(b - b[:, [other]]) * v[:, None]
+        return e - e[:, [other]], np.sqrt(square)
+
+    def _hull(self, centers: Floats, spreads: Floats, means: Floats, errors: Floats) -> Floats:
+        low, high = (
+            find_quantiles(centers, spreads, self._nodes[1], share)
+            for share in ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0)
+        )
+        known = np.isfinite(errors)
+        margins = NORMAL_MARGIN * np.where(known, errors, 0.0)
+        low = np.where(known, np.minimum(low, means - margins), low)
+        return np.stack([low, np.where(known, np.maximum(high, means + margins), high)], axis=1)

@@ -9,7 +9,7 @@ from rich.text import Text
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import draw_interval
-from dbcare.live.status import ArmStatus, Recommendation
+from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.money import Money
 from dbcare.planner.setting import PlanSetting
 from dbcare.risk import Risk
@@ -104,7 +104,7 @@ def make_footer(now: Moment, axes: chart.Axes, width: int) -> list[Text]:
     """Return the end of the axis, and the state of the study."""
     end = f"{axes.right:,.0f} visitors"
     if now.choice.final:
-        state = Text.assemble(("Break-even. ", "bold"), ("Stopped: choose ", ""), (now.choice.arm, "bold green"))
+        state = Text.assemble(("Break-even. ", "bold"), ("Stopped: choose ", ""), (str(now.choice.arm), "bold green"))
     else:
         counts = f"{now.status.counted:,} counted, {now.status.waiting} pending, {now.status.held} held"
         state = Text(f"hour {now.minutes / 60:,.0f}: {counts} for earlier trials")
@@ -122,18 +122,17 @@ def print_ending(last: Moment, console: Console) -> None:
 def summarize(last: Moment) -> list[str]:
     """Return the result in sentences, the truth that only a simulation knows, and how to start a study."""
     choice = last.choice
-    assert choice.mean is not None  # every page has had visitors
-    assert choice.interval is not None
-    low, high = choice.interval
+    assert choice.arm is not None  # every page has had visitors
+    assert choice.mean is not None
     best = max(shop.RATES, key=lambda name: shop.RATES[name])
     lost = (shop.RATES[best] - shop.RATES[choice.arm]) * shop.VALUE
     truth = ", the best of all"
     if lost:
         truth = f"; the best is {best} with {shop.RATES[best]:.0%}, so this choice loses {Money(lost, UNIT)}"
     return [
-        f"Choose {choice.arm}: {choice.mean:.1%} of its visitors bought (95% interval {low:.1%} to {high:.1%}).",
-        f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} has been spent, and stopping is "
-        f"expected to lose {Money(choice.expected_loss or 0.0, UNIT)}. More visitors are not worth their price.",
+        f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} has been spent, and more are not "
+        "worth their price.",
+        " ".join(choice.sentences[:-1]),  # without what more would cost
         f"The truth, which only this simulation knows: {choice.arm} has a rate of {shop.RATES[choice.arm]:.0%}{truth}.",
         describe_fixed_size_test(),
         "",

@@ -11,8 +11,9 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import count
 
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import Recommendation, Status
+from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.trial import Trial

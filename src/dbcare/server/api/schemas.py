@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live import stored_study
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.standing import Standing
-from dbcare.live.status import Recommendation, Status
+from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
 from dbcare.live.study import MAX_REASON_LENGTH
 

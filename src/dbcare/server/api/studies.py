@@ -9,8 +9,9 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from dbcare.live.export import TextFormat, TrialRow
 from dbcare.live.options import MAX_NAME_LENGTH
+from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.studies import check_name, create_in, find_in
 from dbcare.server.access.gate import Gate, Visitor

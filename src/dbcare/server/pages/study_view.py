@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
+from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
-from dbcare.live.status import ArmStatus, Recommendation, Status
+from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.risk import Loss

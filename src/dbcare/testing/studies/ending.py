@@ -76,7 +76,7 @@ class Ending(Checks):
         while (trial := study.ask()) is not None:
             study.tell(trial, {"A": 0.0, "B": 0.1, "C": 9.0}[trial.arm])
         assert study.recommendation().arm == "C"
-        assert study.recommendation().verdict == "clear winner"
+        assert study.recommendation().verdict == "leads, with few rewards"
         spent = study.status().spent
         study.retire("C", "out of stock")
         assert study.status().spent == spent

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 import uuid
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.status import ArmStatus, Recommendation, Status
+from dbcare.live.recommendation import ArmStatus, Recommendation
+from dbcare.live.status import Status
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.risk import Loss
 from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_rounds
@@ -31,7 +33,8 @@ class Reporting(Checks):
         assert status.created is not None
         assert abs(status.created - time.time()) < 600.0
         assert status == Status(*known, created=status.created, created_by=status.created_by)
-        assert choice == Recommendation(choice.arm, None, None, None, 0.0, status.reason, False, "undecided")
+        nothing = ("No rewards have been counted, so nothing is recommended.",)
+        assert choice == Recommendation(None, None, None, None, 0.0, status.reason, False, "undecided", nothing)
         assert (study.history(), study.explain(), study.pending(), list(study.trials())) == ([], [], [], [])
         assert study.check() == 0
 
@@ -117,50 +120,65 @@ class Reporting(Checks):
             assert (study.status().arms[0].left or "").startswith("dropped at epoch 1")
         breakeven = self.make_study(arms=["left", "right"], cost=None, price=0.4, value=20_000, sigma=0.5)
         breakeven.tell_many((trial, 3.0 if trial.arm == "left" else 0.0) for trial in breakeven.ask(2))
-        assert "left leads; the strongest rival, right, has an expected loss of" in breakeven.status().reason
+        assert "left leads; against its strongest rival alone, right, it is" in breakeven.status().reason
 
-    def test_a_clear_winner_and_a_tie(self) -> None:
-        """Both have their verdict, and recommendation and status agree."""
-        for means, verdict in (((0.0, 5.0), "clear winner"), ((0.0, 0.0), "too close to justify more trials")):
-            study = self.make_study(arms=["A", "B"], cost=0.02)
+    def test_recommendation_and_status_agree(self) -> None:
+        """What is said of the chosen arm is the same in both, and adds up."""
+        for means in ((0.0, 0.3), (0.0, 0.0)):
+            study = self.make_study(arms=["A", "B"], cost=1e-4, control="A")
             generator = np.random.default_rng(1)
             while (trial := study.ask()) is not None:
                 study.tell(trial, float(generator.normal(means["AB".index(trial.arm)], 1.0)))
             choice, status = study.recommendation(), study.status()
-            chosen = status.arms["AB".index(choice.arm)]
-            assert choice.verdict == verdict
-            assert (choice.mean, choice.interval) == (chosen.mean, chosen.interval)
+            chosen = next(arm for arm in status.arms if arm.name == choice.arm)
+            for name in {field.name for field in fields(choice)} & {field.name for field in fields(chosen)}:
+                assert getattr(choice, name) == getattr(chosen, name), name
             assert (choice.spent, choice.expected_loss) == (status.spent, status.expected_loss)
             assert choice.reason == status.reason == study.explain()[-1]
+            assert abs(sum(arm.probability_best or 0.0 for arm in status.arms) - 1.0) < 1e-3
             assert choice.final
-            assert str(choice) == f"{choice.arm} (final, {verdict}): {choice.reason}"
+            assert str(choice) == f"{choice.arm} (final, {choice.verdict}): {choice.reason}"
 
     def test_means_and_intervals(self) -> None:
-        """Intervals are at 95%; the stated sigma, which is 1, counts as six rewards beside those of the arm."""
+        """Among arms that look alike, the 95% interval is at least 1.96 standard errors to either side.
+
+        The stated sigma, which is 1, counts as six rewards beside those of the arm. With few rewards there is none.
+        """
         study = self.make_study()
         study.add([("A", 1.0), ("A", 3.0), ("B", 5.0)])
         first, second, third = study.status().arms
         assert (first.trials, first.mean, second.mean) == (2, 2.0, 5.0)
-        assert (third.mean, third.interval) == (None, None)
-        assert first.interval is not None
-        assert second.interval is not None
-        assert is_close(second.interval[1] - 5.0, 1.959963984540054)
-        low, high = first.interval
-        assert is_close(low + high, 4.0)
-        variance = (6.0 * 1.0**2 + 2.0) / (6.0 + 1.0)  # the squared deviations of 1 and 3 from 2 sum up to 2
-        assert is_close(high - 2.0, 1.959963984540054 * math.sqrt(variance / 2.0))
+        assert [arm.interval for arm in (first, second, third)] == [None, None, None]
+        assert (third.mean, third.estimate, third.expected_loss) == (None, None, None)
+        study = self.make_study(arms=["A", "B"])
+        study.add([("A", 1.0), ("B", 3.0), ("A", 3.0), ("B", 1.0)] * 5)
+        for arm in study.status().arms:
+            assert arm.interval is not None
+            assert arm.mean == 2.0
+            variance = (6.0 * 1.0**2 + 10.0) / (6.0 + 9.0)  # ten squared deviations of 1 beside the six of the guess
+            assert is_close(arm.interval[1] - 2.0, 1.959963984540054 * math.sqrt(variance / 10.0))
+
+    def test_nothing_is_recommended_before_any_data(self) -> None:
+        """A study whose policy guesses keeps the control."""
+        study = self.make_study(arms=["A", "B"])
+        assert study.recommendation().arm is None
+        guess = self.make_study(arms=["A", "B", "C"], cost=0.4, sigma=None, binary=True, control="B")
+        assert guess.should_stop()
+        assert (guess.recommendation().arm, guess.recommendation().verdict) == ("B", "keep the control")
 
     def test_history_ends_where_spend_meets_the_expected_loss(self) -> None:
-        """Before the last point, the expected loss is larger than the spend."""
+        """Before the last point, the loss that the policy weighs is larger than the spend."""
         study = self.make_study(arms=["A", "B"], cost=0.01)
         draw = draw_rewards(1, gap=0.1)
         while (trial := study.ask()) is not None:
             study.tell(trial, draw(trial.arm))
         history = study.history()
         assert [point.rewards for point in history] == sorted({point.rewards for point in history})
-        assert all((point.expected_loss or math.inf) > point.spent for point in history[:-1])
+        assert all((point.policy_loss or math.inf) > point.spent for point in history[:-1])
         assert history[-1].expected_loss == study.recommendation().expected_loss
-        assert (history[-1].expected_loss or 0.0) <= history[-1].spent
+        assert history[-1].policy_loss == study.status().policy_loss
+        assert (history[-1].policy_loss or 0.0) <= history[-1].spent
+        assert [point.at for point in history] == sorted(point.at or 0.0 for point in history)
         assert is_close(history[-1].spent, study.status().spent)
 
     def test_a_contradicted_assumption_is_noted(self) -> None:

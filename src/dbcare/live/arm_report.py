@@ -1,0 +1,111 @@
+"""What a study reports about each arm; chances and intervals only where there are rewards enough for them."""
+
+from __future__ import annotations
+
+from dbcare.live.ledger import Ledger
+from dbcare.live.recommendation import RETIRED, ArmStatus, Interval, Lift
+from dbcare.live.variety import MIN_REWARDS_FOR_CHANCE
+from dbcare.risk import Loss
+
+
+def in_money(ledger: Ledger, amount: float | None) -> float | None:
+    """Convert an amount of loss to money, where there is a value."""
+    return None if amount is None else amount * (ledger.settings.value or 1.0)
+
+
+def has_interval(ledger: Ledger, arm: int) -> bool:
+    """Return whether an arm's rewards vary enough for an interval."""
+    return ledger.statistics[arm].variety.is_enough and ledger.beliefs.posterior is not None
+
+
+def has_chance(ledger: Ledger, arm: int) -> bool:
+    """Return whether an arm has rewards enough for a chance, too."""
+    return has_interval(ledger, arm) and ledger.statistics[arm].trials >= MIN_REWARDS_FOR_CHANCE
+
+
+def find_rival(ledger: Ledger, arm: int) -> int | None:
+    """Return the arm that another is compared with: the control, or else the best of the others."""
+    control = ledger.settings.control_index
+    if control in ledger.decision.active and control != arm:
+        return control
+    others = [other for other in ledger.decision.active if other != arm and ledger.statistics[other].trials]
+    return max(others, key=lambda other: ledger.settings.sign * ledger.statistics[other].mean, default=None)
+
+
+def list_arms(ledger: Ledger) -> tuple[ArmStatus, ...]:
+    """Return all arms."""
+    left = {event.arm: event.text for event in ledger.decision.dropped()} | {
+        arm: f"{RETIRED}{reason}" for arm, reason in ledger.withdrawn.items()
+    }
+    weighed = ledger.decision.expected_losses() or {}
+    losses = dict(zip(ledger.decision.active, ledger.beliefs.expected_losses(), strict=False))
+    chosen = ledger.recommended
+    chances: dict[int, float] = {}
+    if chosen is not None and has_chance(ledger, chosen) and ledger.beliefs.posterior is not None:
+        chances = dict(zip(ledger.decision.active, map(float, ledger.beliefs.posterior.chances), strict=True))
+    return tuple(
+        describe_arm(ledger, arm, left.get(arm), losses.get(arm), weighed.get(arm), chances.get(arm))
+        for arm in range(len(ledger.settings.arms))
+    )
+
+
+def describe_arm(
+    ledger: Ledger,
+    arm: int,
+    left: str | None = None,
+    loss: float | None = None,
+    weighed: float | None = None,
+    chance: float | None = None,
+) -> ArmStatus:
+    """Return one arm; the losses are in units of the loss."""
+    statistics, beliefs = ledger.statistics[arm], ledger.beliefs
+    rival = find_rival(ledger, arm) if arm in ledger.decision.active else None
+    shown = rival is not None and has_interval(ledger, arm)
+    compared = rival is not None and shown and has_interval(ledger, rival)
+    return ArmStatus(
+        ledger.settings.arms[arm],
+        statistics.trials,
+        statistics.mean if statistics.trials else None,
+        beliefs.interval(arm) if shown else None,
+        in_money(ledger, loss),
+        ledger.decision.pending[arm],
+        left,
+        statistics.capped,
+        estimate=beliefs.estimate(arm) if shown else None,
+        probability_best=chance,
+        lead=beliefs.lead(arm, rival) if compared and rival is not None else None,
+        lead_interval=beliefs.lead_interval(arm, rival) if compared and rival is not None else None,
+        policy_loss=in_money(ledger, weighed),
+        lift=make_lift(ledger, arm) if compared else None,
+        anytime_interval=beliefs.anytime_interval(arm) if shown else None,
+    )
+
+
+def make_lift(ledger: Ledger, arm: int) -> Lift | None:
+    """Return the comparison of an arm with the control; None if there is no control, or it is the arm itself."""
+    settings, beliefs, control = ledger.settings, ledger.beliefs, ledger.settings.control_index
+    if control is None or control == arm or control not in ledger.decision.active:
+        return None
+    lead, interval = beliefs.lead(arm, control), beliefs.lead_interval(arm, control)
+    anytime, base = beliefs.anytime_lead_interval(arm, control), beliefs.estimate(control)
+    assert lead is not None
+    assert interval is not None
+    assert anytime is not None
+    assert base is not None
+    has_money = settings.value is not None and settings.risk == Loss.SIMPLE_REGRET
+    return Lift(
+        control=settings.arms[control],
+        absolute=lead,
+        interval=interval,
+        anytime_interval=anytime,
+        relative=lead / base if base > 0.0 else None,
+        relative_interval=_scale(interval, 1.0 / base) if base > 0.0 else None,
+        money=in_money(ledger, lead) if has_money else None,
+        money_interval=_scale(interval, settings.value or 1.0) if has_money else None,
+        probability=beliefs.chance_ahead(arm, control) if has_chance(ledger, arm) else None,
+        beats=interval[0] > 0.0,
+    )
+
+
+def _scale(interval: Interval, factor: float) -> Interval:
+    return interval[0] * factor, interval[1] * factor

@@ -1,0 +1,155 @@
+"""What a study's rewards say about its arms, in the units of the study: for people to read, not for the policy.
+
+Means are compared as rewards count for the policy, so larger is better; what is returned is in the study's own
+direction, but a lead is positive wherever an arm is better.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dbcare.live.arm_statistics import ArmStatistics
+from dbcare.live.settings import Settings
+from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
+from dbcare.posterior.model import LEVEL
+from dbcare.risk import Loss
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ArmRewards:
+    """Number, mean, and sum of squared deviations of an arm's rewards."""
+
+    trials: int
+    mean: float
+    squares: float
+
+    @classmethod
+    def of(cls, statistics: ArmStatistics) -> ArmRewards:
+        """Return those of an arm as they are now."""
+        return cls(statistics.trials, statistics.mean, statistics.squares)
+
+
+class Beliefs:
+    """What is believed about the active arms, given their rewards; all arms are numbered as in the settings."""
+
+    def __init__(self, settings: Settings, active: Sequence[int], rewards: Iterable[ArmRewards]) -> None:
+        self.settings = settings
+        self.active = tuple(active)
+        self.rewards = dict(zip(self.active, rewards, strict=True))
+        self._place = {arm: place for place, arm in enumerate(self.active)}
+
+    def variance_of(self, arm: int) -> float:
+        """Return the variance of a reward: the larger of what all arms share and of what the arm itself shows.
+
+        With sigma as stated, counting as nu0 = `sigma_pulls` rewards, SS_k the sum of squares within arm k, W the sum
+        of those, and N rewards of K arms, these are (nu0 sigma^2 + W)/(nu0 + N - K) and
+        (nu0 sigma^2 + SS_k)/(nu0 + n_k - 1). Infinite where nothing is known.
+        """
+        stated, own = self.settings.spread, self.rewards[arm]
+        weight = 0.0 if stated.guess is None else self.settings.sigma_pulls
+        guess = stated.guess or 0.0
+        if math.isinf(weight):
+            return guess**2
+        seen = [other for other in self.rewards.values() if other.trials > 0]
+        within = math.fsum(other.squares for other in seen)
+        freedom = weight + sum(other.trials for other in seen) - len(seen)
+        shared = (weight * guess**2 + within) / freedom if freedom > 0.0 else math.inf
+        own_freedom = weight + own.trials - 1
+        shown = (weight * guess**2 + own.squares) / own_freedom if own_freedom > 0.0 else 0.0
+        return min(max(shared, shown), math.inf if stated.largest is None else stated.largest**2)
+
+    @cached_property
+    def _errors(self) -> list[float]:
+        """Return the standard errors of the arms' means."""
+        return [
+            math.sqrt(self.variance_of(arm) / own.trials) if own.trials else math.inf
+            for arm, own in self.rewards.items()
+        ]
+
+    @cached_property
+    def posterior(self) -> Posterior | None:
+        """The posterior of the means; None until every arm has a reward and their spread is known."""
+        if len(self.active) < 2 or not all(map(math.isfinite, self._errors)):
+            return None
+        return Posterior.from_means([self.settings.sign * own.mean for own in self.rewards.values()], self._errors)
+
+    def expected_loss(self, arm: int) -> float | None:
+        """Return what choosing an arm now is expected to lose against all others jointly, in units of the loss."""
+        if self.posterior is None:
+            return 0.0 if self.active == (arm,) else None
+        if self.settings.risk == Loss.MISIDENTIFICATION:
+            return max(0.0, 1.0 - self.posterior.chance_best(self._place[arm]))
+        return self.posterior.expected_loss(self._place[arm])
+
+    def expected_losses(self) -> list[float]:
+        """Return that of every active arm, in order; none without a posterior."""
+        if self.posterior is None:
+            return []
+        if self.settings.risk == Loss.MISIDENTIFICATION:
+            return [1.0 - float(chance) for chance in self.posterior.chances]
+        return [self.posterior.expected_loss(place) for place in range(len(self.active))]
+
+    def chance_best(self, arm: int) -> float | None:
+        """Return the probability that an arm is best."""
+        return None if self.posterior is None else self.posterior.chance_best(self._place[arm])
+
+    def estimate(self, arm: int) -> float | None:
+        """Return an arm's mean, corrected for selection."""
+        if self.posterior is None:
+            return None
+        return self._clip(self.settings.sign * float(self.posterior.estimates[self._place[arm]]))
+
+    def interval(self, arm: int) -> Interval | None:
+        """Return a 95% interval of an arm's mean that allows for selection, within the bounds of the rewards."""
+        if self.posterior is None:
+            return None
+        low, high = (self.settings.sign * float(end) for end in self.posterior.intervals[self._place[arm]])
+        return self._clip(min(low, high)), self._clip(max(low, high))
+
+    def lead(self, arm: int, other: int) -> float | None:
+        """Return by how much an arm is better than another, corrected for selection."""
+        if self.posterior is None:
+            return None
+        return float(self.posterior.estimates[self._place[arm]] - self.posterior.estimates[self._place[other]])
+
+    def lead_interval(self, arm: int, other: int) -> Interval | None:
+        """Return a 95% interval of a lead that allows for selection."""
+        return None if self.posterior is None else self.posterior.lead_interval(self._place[arm], self._place[other])
+
+    def chance_ahead(self, arm: int, other: int) -> float | None:
+        """Return the probability that an arm is better than another."""
+        return None if self.posterior is None else self.posterior.chance_ahead(self._place[arm], self._place[other])
+
+    def anytime_interval(self, arm: int) -> Interval | None:
+        """Return an interval of an arm's mean that holds however often one looks, together with those of all others."""
+        if self.posterior is None:
+            return None
+        own = self.rewards[arm]
+        margin = self._always_valid(len(self.active), arm).margin(math.sqrt(self.variance_of(arm)), own.trials)
+        return self._clip(own.mean - margin), self._clip(own.mean + margin)
+
+    def anytime_lead_interval(self, arm: int, other: int) -> Interval | None:
+        """Return an interval of a lead that holds however often one looks, together with all leads over `other`."""
+        if self.posterior is None:
+            return None
+        pair = self.rewards[arm], self.rewards[other]
+        deviations = math.sqrt(self.variance_of(arm)), math.sqrt(self.variance_of(other))
+        always = self._always_valid(len(self.active) - 1, arm)
+        margin = always.lead_margin(deviations, (pair[0].trials, pair[1].trials))
+        lead = self.settings.sign * (pair[0].mean - pair[1].mean)
+        return lead - margin, lead + margin
+
+    def _always_valid(self, intervals: int, arm: int) -> AlwaysValid:
+        cost = self.settings.costs[arm]
+        sigma = self.settings.spread.guess or math.sqrt(self.variance_of(arm))
+        return AlwaysValid((1.0 - LEVEL) / intervals, expect_rewards(Loss(self.settings.risk), cost, sigma))
+
+    def _clip(self, value: float) -> float:
+        """Cut a mean at the bounds of the rewards as they count."""
+        low, high = self.settings.bounds or (-math.inf, math.inf)
+        return min(max(value, low), self.settings.count_as(high))

@@ -1,0 +1,128 @@
+"""What a study has decided, in words that claim no more than its numbers show."""
+
+from __future__ import annotations
+
+from dbcare.live.ledger import Ledger
+from dbcare.live.recommendation import ArmStatus, Interval
+from dbcare.money import Money
+from dbcare.numbers_in_words import format_chance, round_together
+from dbcare.risk import Loss
+
+UNDECIDED = "undecided"  # the verdict until a study stops
+TRIALS_AHEAD = 100  # whose price is stated where nobody knows how many a day has
+MIN_SECONDS = 3600.0  # of a study, before a day can be told from its start
+DAY = 86_400.0
+
+
+def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
+    """Return the outcome in a few words."""
+    if ledger.stopped is None:
+        return UNDECIDED
+    if chosen is None:
+        return "stopped without data"
+    if len(ledger.decision.active) == 1:
+        return "only one left"
+    if chosen.name == ledger.settings.control:
+        return "keep the control"
+    if ledger.rewards == 0:
+        return "chosen without data"
+    if chosen.lift is not None:
+        return "beats the control" if chosen.lift.beats else "may not beat the control"
+    if chosen.probability_best is not None:
+        return f"{format_chance(chosen.probability_best)} likely best"
+    return "leads, with few rewards"
+
+
+def write_sentences(ledger: Ledger, chosen: ArmStatus | None, rival: str | None) -> tuple[str, ...]:
+    """Return the outcome in sentences: what to choose, how sure that is, what it loses, and what more would cost."""
+    if chosen is None:
+        return ("No rewards have been counted, so nothing is recommended.",)
+    if len(ledger.decision.active) == 1:
+        return (f"{chosen.name} is the only arm left.",)
+    if ledger.rewards == 0:
+        return (_choose_without_data(ledger, chosen),)
+    parts = [
+        _state_choice(ledger, chosen),
+        _state_loss(ledger, chosen),
+        _state_estimate(ledger, chosen, rival),
+        _compare_with_control(ledger, chosen, rival),
+        _price_more(ledger),
+    ]
+    return tuple(part for part in parts if part)
+
+
+def _choose_without_data(ledger: Ledger, chosen: ArmStatus) -> str:
+    if chosen.name == ledger.settings.control:
+        return f"Keep {chosen.name}, the control: a trial of each arm costs more than a better choice could gain."
+    return (
+        f"{chosen.name} is as good a guess as any: a trial of each arm costs more than a better choice could gain, so "
+        "none was made."
+    )
+
+
+def _state_choice(ledger: Ledger, chosen: ArmStatus) -> str:
+    is_control = chosen.name == ledger.settings.control
+    if ledger.stopped is not None:
+        beginning = f"Keep {chosen.name}, the control" if is_control else f"Choose {chosen.name}"
+    else:
+        beginning = f"{chosen.name}{', the control,' if is_control else ''} leads so far"
+    if chosen.probability_best is None:
+        return f"{beginning}; it has too few rewards yet to say how likely it is the best."
+    return f"{beginning}: it is {format_chance(chosen.probability_best)} likely to be the best."
+
+
+def _state_loss(ledger: Ledger, chosen: ArmStatus) -> str:
+    if chosen.expected_loss is None:
+        return ""
+    loss = Money(chosen.expected_loss, ledger.settings.currency)
+    if ledger.settings.risk == Loss.MISIDENTIFICATION:
+        return f"Allowing for the chance that it is not, choosing it is expected to cost about {loss}."
+    return f"Choosing it is expected to lose about {loss} against the unknown best."
+
+
+def _state_estimate(ledger: Ledger, chosen: ArmStatus, rival: str | None) -> str:
+    if chosen.estimate is None or chosen.interval is None:
+        return ""
+    mean = f"Its mean is about {_with_interval(chosen.estimate, chosen.interval)}"
+    if chosen.lead is None or chosen.lead_interval is None or rival is None:
+        return f"{mean}, corrected for having been picked."
+    over = f"{rival}, the control," if rival == ledger.settings.control else rival
+    lead = _with_interval(chosen.lead, chosen.lead_interval, "")
+    return f"{mean}; its lead over {over} about {lead}, corrected for having been picked."
+
+
+def _with_interval(value: float, interval: Interval, label: str = "95%: ") -> str:
+    middle, low, high = round_together(value, *interval)
+    return f"{middle} ({label}{low} to {high})"
+
+
+def _compare_with_control(ledger: Ledger, chosen: ArmStatus, rival: str | None) -> str:
+    lift = chosen.lift
+    if lift is None:
+        is_compared = rival is not None and rival == ledger.settings.control
+        return f"There are too few rewards yet to say whether it beats {rival}, the control." if is_compared else ""
+    if lift.beats:
+        return f"It beats {lift.control}, the control{_state_gain(ledger, chosen)}."
+    chance = "" if lift.probability is None else f", though it is {format_chance(lift.probability)} likely to"
+    return f"It may not beat {lift.control}, the control{chance}."
+
+
+def _state_gain(ledger: Ledger, chosen: ArmStatus) -> str:
+    lift = chosen.lift
+    if lift is None or lift.money is None or lift.money_interval is None:
+        return ""
+    low, high = (Money(end, ledger.settings.currency) for end in lift.money_interval)
+    return f", which is worth about {Money(lift.money, ledger.settings.currency)} ({low} to {high})"
+
+
+def _price_more(ledger: Ledger) -> str:
+    """Say what another day would cost, at the pace so far; without one, some more trials."""
+    times, rewards = ledger.history.times, ledger.rewards
+    if not rewards or ledger.settings.value is None:
+        return ""
+    spent = ledger.standing()[1] or 0.0
+    elapsed = times[-1] - times[0]
+    if elapsed >= MIN_SECONDS:
+        return f"Another day like those so far would cost about {ledger.settings.money(spent * DAY / elapsed)}."
+    each = spent / rewards
+    return f"Another {TRIALS_AHEAD} trials would cost about {ledger.settings.money(TRIALS_AHEAD * each)}."
