@@ -179,32 +179,35 @@ def test_a_summary_that_cannot_be_read_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("observations", "settings"),
+    ("observations", "settings", "verdict"),
     [
-        ([], {}),
-        ([("A", -9.0)], {}),
-        ([("A", 1.0), ("A", 1.0), ("B", 0.0), ("B", 0.0)], {"sigma": None, "binary": True}),
-        ([("A", 0.30), ("A", 0.31), ("B", 0.10), ("B", 0.11)], {"sigma": 0.5}),
+        ([], {}, "stopped without data"),
+        ([("A", -9.0)], {}, "leads, with few rewards"),
+        ([("A", 1.0), ("B", 0.0)] * 40, {"sigma": None, "binary": True}, "leads, with few rewards"),
+        ([("A", 0.30), ("A", 0.31), ("B", 0.10), ("B", 0.11)], {"sigma": 0.5}, "leads, with few rewards"),
     ],
 )
-def test_there_is_no_clear_winner_while_little_is_known(
-    observations: list[tuple[str, float]], settings: dict[str, Any]
+def test_no_chance_is_stated_while_little_is_known(
+    observations: list[tuple[str, float]], settings: dict[str, Any], verdict: str
 ) -> None:
     study = create_memory_study(arms=("A", "B"), cost=1e-9, **settings)
     study.add(observations)
     study.stop("the budget was cut")
-    assert study.recommendation().verdict == "undecided"
+    choice = study.recommendation()
+    assert choice.verdict == verdict
+    assert (choice.probability_best, choice.interval, choice.estimate) == (None, None, None)
 
 
-def test_equal_arms_rarely_have_a_clear_winner() -> None:
-    """They have one in at most 5% of all cases: more than 27 of 200 then have a chance below 1e-6."""
-    clear = 0
+def test_equal_arms_rarely_beat_the_control() -> None:
+    """One does in at most 5% of all cases: more than 27 of 200 then have a chance below 1e-6."""
+    beaten = 0
     for seed in range(200):
-        study, draw = create_memory_study(arms=("A", "B"), cost=1e-3, seed=seed), draw_rewards(seed, gap=0.0)
+        study = create_memory_study(arms=("A", "B"), cost=1e-3, seed=seed, control="A")
+        draw = draw_rewards(seed, gap=0.0)
         while (trial := study.ask()) is not None:
             study.tell(trial, draw(trial.arm))
-        clear += study.recommendation().verdict == "clear winner"
-    assert clear <= 27
+        beaten += study.recommendation().verdict == "beats the control"
+    assert beaten <= 27
 
 
 def test_workers_are_forgotten_after_a_while() -> None:

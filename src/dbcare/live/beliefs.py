@@ -48,7 +48,7 @@ class Beliefs:
 
         With sigma as stated, counting as nu0 = `sigma_pulls` rewards, SS_k the sum of squares within arm k, W the sum
         of those, and N rewards of K arms, these are (nu0 sigma^2 + W)/(nu0 + N - K) and
-        (nu0 sigma^2 + SS_k)/(nu0 + n_k - 1). Infinite where nothing is known.
+        (nu0 sigma^2 + SS_k)/(nu0 + n_k - 1). Infinite while nothing is known, as before rewards vary.
         """
         stated, own = self.settings.spread, self.rewards[arm]
         weight = 0.0 if stated.guess is None else self.settings.sigma_pulls
@@ -58,10 +58,11 @@ class Beliefs:
         seen = [other for other in self.rewards.values() if other.trials > 0]
         within = math.fsum(other.squares for other in seen)
         freedom = weight + sum(other.trials for other in seen) - len(seen)
-        shared = (weight * guess**2 + within) / freedom if freedom > 0.0 else math.inf
+        shared = (weight * guess**2 + within) / freedom if freedom > 0.0 else 0.0
         own_freedom = weight + own.trials - 1
         shown = (weight * guess**2 + own.squares) / own_freedom if own_freedom > 0.0 else 0.0
-        return min(max(shared, shown), math.inf if stated.largest is None else stated.largest**2)
+        largest = math.inf if stated.largest is None else stated.largest**2
+        return min(max(shared, shown), largest) or math.inf
 
     @cached_property
     def _errors(self) -> list[float]:

@@ -142,7 +142,7 @@ class Reporting(Checks):
     def test_means_and_intervals(self) -> None:
         """Among arms that look alike, the 95% interval is at least 1.96 standard errors to either side.
 
-        The stated sigma, which is 1, counts as six rewards beside those of the arm. With few rewards there is none.
+        The stated sigma, which is 1, counts as six rewards beside those of both arms. With few rewards there is none.
         """
         study = self.make_study()
         study.add([("A", 1.0), ("A", 3.0), ("B", 5.0)])
@@ -155,7 +155,7 @@ class Reporting(Checks):
         for arm in study.status().arms:
             assert arm.interval is not None
             assert arm.mean == 2.0
-            variance = (6.0 * 1.0**2 + 10.0) / (6.0 + 9.0)  # ten squared deviations of 1 beside the six of the guess
+            variance = (6.0 * 1.0**2 + 20.0) / (6.0 + 20.0 - 2.0)  # 20 squared deviations of 1 beside the guess
             assert is_close(arm.interval[1] - 2.0, 1.959963984540054 * math.sqrt(variance / 10.0))
 
     def test_nothing_is_recommended_before_any_data(self) -> None:
