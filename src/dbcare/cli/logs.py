@@ -60,7 +60,7 @@ def import_log(
     print_output(
         shape,
         to_plain(replay),
-        [asdict(arm) for arm in replay.arms],
+        arm_rows(replay),
         lines=str(replay).splitlines(),
         show=lambda console: show(replay, console),
     )
@@ -117,19 +117,38 @@ def to_plain(replay: "Replay") -> dict[str, Any]:
     }
 
 
+def arm_rows(replay: "Replay") -> list[dict[str, Any]]:
+    """Return one row per arm, without numbers where nothing is known."""
+    return [
+        {
+            "name": arm.name,
+            "logged": arm.logged,
+            "used": arm.used,
+            "chosen": arm.chosen,
+            "mean": arm.mean,
+            "low": None if arm.status.interval is None else arm.status.interval[0],
+            "high": None if arm.status.interval is None else arm.status.interval[1],
+        }
+        for arm in replay.arms
+    ]
+
+
 def show(replay: "Replay", console: "Console") -> None:
     """Print the main result, a table of the arms, what is behind it, and notes."""
     from rich.text import Text
 
     headline, *sentences = replay.sentences()
     console.print(Text(headline, style="bold"))
-    columns = ["arm", "logged", "used", "chosen", "mean"]
-    print_grid(
-        columns,
-        [[arm.name, f"{arm.logged:,}", f"{arm.used:,}", f"{arm.chosen:,}", f"{arm.mean:.4g}"] for arm in replay.arms],
-        right=columns[1:],
-    )
+    columns = ["arm", "logged", "used", "chosen", "mean", "95% interval"]
+    print_grid(columns, [format_cells(row) for row in arm_rows(replay)], right=columns[1:-1])
     for sentence in sentences:
         console.print(Text(sentence))
     for note in replay.notes:
         console.print(Text(f"Note: {note}.", style="yellow"))
+
+
+def format_cells(row: dict[str, Any]) -> list[str]:
+    """Return an arm's cells for a table."""
+    counts = [f"{row[column]:,}" for column in ("logged", "used", "chosen")]
+    interval = "-" if row["low"] is None else f"{row['low']:.4g} to {row['high']:.4g}"
+    return [row["name"], *counts, f"{row['mean']:.4g}", interval]

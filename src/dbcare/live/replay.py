@@ -9,6 +9,7 @@ the policy: each reward it sees is as good a draw as any other. So is a run over
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +23,9 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
 from dbcare.live.replay_orders import OrderSummary, ReplayedOrder, add_up, replay_orders, summarize_orders
 from dbcare.live.replay_sentences import describe_replay
-from dbcare.live.report import make_recommendation
+from dbcare.live.report import list_arms, make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.live.status import Recommendation
+from dbcare.live.status import ArmStatus, Recommendation
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
@@ -49,6 +50,8 @@ class LoggedArm:
         How many of them the policy used, in the log's own order.
     chosen : int
         In how many orders the policy chose it.
+    status : ArmStatus
+        What the whole log says about the arm, as a study says it: with rewards as they count under a cap.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class LoggedArm:
     mean: float
     used: int
     chosen: int
+    status: ArmStatus
 
 
 @dataclass(frozen=True)
@@ -185,7 +189,7 @@ def replay_log(
     --------
     >>> from dbcare import replay_log
     >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
-    Would have chosen A in all 20 orders, spent 0.04 of 1.
+    Would have chosen A in all 20 orders, spent 0.03 of 1.
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
@@ -218,12 +222,13 @@ def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int) -> 
 
     recommendation, own = _replay_own_order(settings, log, find_loss)
     replayed = (own, *replay_orders(settings, log, orders, find_loss))
+    chosen = Counter(order.arm for order in replayed)
     whole = _count_all(settings, log)
     return Replay(
         settings=settings,
         arms=tuple(
-            LoggedArm(name, len(rewards), mean, used, sum(order.arm == name for order in replayed))
-            for name, rewards, mean, used in zip(settings.arms, log, means, own.used, strict=True)
+            LoggedArm(status.name, len(rewards), mean, used, chosen[status.name], status)
+            for status, rewards, mean, used in zip(list_arms(whole), log, means, own.used, strict=True)
         ),
         recommendation=recommendation,
         best=settings.arms[best],

@@ -9,6 +9,7 @@ more so, the larger the share of the log that the policy uses.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -144,4 +145,5 @@ def replay_orders(
 
 def add_up(settings: Settings, trials: Sequence[int]) -> float:
     """Return what trials of each arm cost, in money where there is a value."""
-    return sum(n * cost for n, cost in zip(trials, settings.costs, strict=True)) * (settings.value or 1.0)
+    cost = math.fsum(number * cost for number, cost in zip(trials, settings.costs, strict=True))
+    return cost * (settings.value or 1.0)

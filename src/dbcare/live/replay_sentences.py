@@ -99,9 +99,8 @@ def _describe_savings(replay: Replay) -> list[str]:
         f"{_money(replay, replay.logged_cost)} for the log - {_money(replay, total.spent)} spent - "
         f"{_money(replay, total.loss)} lost by the choice"
     )
-    if total.saved < 0.0:
-        return [f"It would have cost {_money(replay, -total.saved)} more than it saved{average}: {parts}."]
-    return [f"Saved{average}: {parts} = {_money(replay, total.saved)}."]
+    result = f"A net loss{average}" if total.saved < 0.0 else f"Saved{average}"
+    return [f"{result}: {parts} = {_money(replay, total.saved)}."]
 
 
 def _describe_assumptions(replay: Replay) -> list[str]:
@@ -109,7 +108,7 @@ def _describe_assumptions(replay: Replay) -> list[str]:
     if replay.capped:
         sentences.append(
             f"{replay.capped:,} of the logged rewards are above the cap of {replay.settings.cap:g}. They counted as "
-            "that for the policy; the means over the whole log are without the cap."
+            "that for the policy and in intervals; the means over the whole log are without the cap."
         )
     if not replay.settings.spread.is_stated:
         sentences.append("Nothing was stated about the spread of the rewards, so it was learned from them.")
