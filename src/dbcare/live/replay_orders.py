@@ -1,10 +1,11 @@
 """A policy on the rewards of a log, in several orders.
 
 One log in one order is one draw. If the rewards of each arm are exchangeable, any order of them is as honest a run of
-the policy as the log's own, so averages over orders are unbiased and vary less. Orders are drawn without replacement:
-drawn with replacement, rewards that were never logged would be made up of those that were, and a study that needs more
-data than there are would seem to end. The orders share their rewards, so they differ less than new data would: the
-more so, the larger the share of the log that the policy uses.
+the policy as the log's own, so what it spends and chooses on average over orders is unbiased, unless orders run out of
+data, and varies less. Orders are drawn without replacement: drawn with replacement, rewards that were never logged
+would be made up of those that were, and a study that needs more data than there are would seem to end. The orders share
+their rewards with each other and with the means of the whole log, so they differ less from these than new data would:
+the more so, the larger the share of the log that the policy uses.
 """
 
 from __future__ import annotations
