@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
+from helpers.terminal import run_at_terminal, strip_codes
 from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
 
+COMMAND = Path(sys.executable).with_name("dbcare")
 MONEY = ["--price", "0.5", "--value", "20000"]
 
 
@@ -56,11 +60,11 @@ def test_json_has_every_order(tmp_path: Path, log: Path) -> None:
     assert record["notes"] == []
 
 
-def test_a_table_for_people(tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_at_a_terminal(log: Path) -> None:
     """The main result, the arms, what is behind it, and notes, within 80 columns."""
-    monkeypatch.setattr("dbcare.cli.output.at_terminal", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = run_import(tmp_path, str(log), *MONEY, "--baseline", "0.01").splitlines()
+    code, output = run_at_terminal([COMMAND, "import", log, *MONEY, "--baseline", "0.01"], dict(os.environ))
+    assert code == 0
+    lines = strip_codes(output).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("Would have chosen B in ")
     header = next(place for place, line in enumerate(lines) if line.split()[:3] == ["arm", "logged", "used"])
