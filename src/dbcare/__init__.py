@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from dbcare.live.replay import LoggedArm as LoggedArm
     from dbcare.live.replay import Replay as Replay
     from dbcare.live.replay import replay_log as replay_log
+    from dbcare.live.replay_orders import OrderSummary as OrderSummary
+    from dbcare.live.replay_orders import ReplayedOrder as ReplayedOrder
     from dbcare.live.settings import Settings as Settings
     from dbcare.live.standing import Standing as Standing
     from dbcare.live.status import Activity as Activity
@@ -156,6 +158,8 @@ _HOME = {
     "ControlVariate": "engines.evaluation",
     "Pulls": "engines.evaluation",
     "LoggedArm": "live.replay",
+    "OrderSummary": "live.replay_orders",
+    "ReplayedOrder": "live.replay_orders",
     "PlanSetting": "planner.setting",
 }
 

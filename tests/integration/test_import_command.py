@@ -3,15 +3,19 @@
 import csv
 import io
 import json
+import os
 import random
+import sys
 from pathlib import Path
 
 import pytest
+from helpers.terminal import run_at_terminal, strip_codes
 from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
 
+COMMAND = Path(sys.executable).with_name("dbcare")
 MONEY = ["--price", "0.5", "--value", "20000"]
 
 
@@ -45,6 +49,44 @@ def test_a_replay_in_sentences_and_for_programs(tmp_path: Path, log: Path) -> No
     rows = list(csv.DictReader(io.StringIO(run_import(tmp_path, str(log), *MONEY, "--binary", "--format", "csv"))))
     assert [(row["name"], int(row["used"])) for row in rows] == [(arm.name, arm.used) for arm in expected.arms]
     assert [row["logged"] for row in rows] == ["1500", "1500"]
+
+
+def test_json_has_every_order(tmp_path: Path, log: Path) -> None:
+    record = json.loads(run_import(tmp_path, str(log), *MONEY, "--binary", "--orders", "3", "--format", "json"))
+    expected = dbcare.replay_log(dbcare.read_log(log), price=0.5, value=20_000, binary=True, orders=3)
+    assert record["over_orders"]["saved"] == expected.over_orders.saved
+    assert [order["used"] for order in record["orders"]] == [list(order.used) for order in expected.orders]
+    assert len(record["orders"]) == 3
+    assert record["notes"] == []
+
+
+def test_output_at_a_terminal(log: Path) -> None:
+    """The main result, the arms, what is behind it, and notes, within 80 columns."""
+    code, output = run_at_terminal([COMMAND, "import", log, *MONEY, "--baseline", "0.01"], dict(os.environ))
+    assert code == 0
+    lines = strip_codes(output).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("Would have chosen B in ")
+    header = next(place for place, line in enumerate(lines) if line.split()[:3] == ["arm", "logged", "used"])
+    assert lines[header + 2].split()[:2] == ["A", "1,500"]
+    notes = next(place for place, line in enumerate(lines) if line.startswith("Note: rewards are 1 in "))
+    saved = next(
+        place for place, line in enumerate(lines) if line.startswith("Saved on average: 1,500 USD for the log")
+    )
+    assert 0 < header < saved < notes
+
+
+def test_columns_are_named(tmp_path: Path) -> None:
+    """Rewards are summed by user, in the order of time; the same goes for data that are added to a study."""
+    file = tmp_path / "visits.csv"
+    file.write_text("user,variant,revenue,at\n2,B,1,2026-01-02\n1,A,3,2026-01-01\n2,B,4,2026-01-03\n")
+    columns = ["--arm-column", "variant", "--reward-column", "revenue", "--unit-column", "user", "--time-column", "at"]
+    record = json.loads(run_import(tmp_path, str(file), *columns, "--cost", "0.1", "--format", "json"))
+    assert [(arm["name"], arm["logged"], arm["mean"]) for arm in record["arms"]] == [("A", 1, 3.0), ("B", 1, 5.0)]
+    address = f"sqlite:///{tmp_path / 'studies.db'}"
+    study = dbcare.create_study("ads", ["A", "B"], price=0.5, value=20_000, sigma=1.0, storage=address)
+    run_import(tmp_path, str(file), *columns, "--into", "ads")
+    assert [(row.arm, row.reward) for row in study.trials()] == [("A", 3.0), ("B", 5.0)]
 
 
 def test_options_mean_the_same_as_for_studies(tmp_path: Path, log: Path) -> None:
@@ -82,6 +124,13 @@ def test_a_study_starts_with_a_log(tmp_path: Path, log: Path) -> None:
         (["one.csv", *MONEY, "--binary"], "A log must have rewards of 2 or more arms but got those of 'A'."),
         (["two.csv", "--binary"], "Pass `--cost`, or both `--price` and `--value`, but got no --price, no --value."),
         (["two.csv", *MONEY, "--bounds", "0,0.5"], "`reward 1 of B` must lie within the bounds 0 to 0.5 but got 1."),
+        (
+            ["two.csv", *MONEY, "--arm-column", "variant"],
+            "two.csv, line 1, has no column 'variant'; pass `--arm-column` "
+            "to name another one of its columns: arm, reward.",
+        ),
+        (["two.csv", *MONEY, "--orders", "0"], "`--orders` must be at least 1 but got 0."),
+        (["two.csv", "--into", "ads", "--orders", "2"], "`--orders` cannot be combined with --into, as the study has"),
         (["two.csv", "--into", "ads", "--price", "1"], "`--price` cannot be combined with --into, as the study has"),
         (["two.csv", "--into", "ads", "--sigma-pulls", "3"], "`--sigma-pulls` cannot be combined with --into"),
         (["two.csv", "--into", "ads", "--risk", "simple_regret"], "`--risk` cannot be combined with --into"),

@@ -231,10 +231,22 @@ CALLS = {
     "Study.stop": Call(_study_method("stop"), {"reason": "done"}),
     "Study.describe": Call(_study_method("describe"), {"description": "text"}),
     "Study.retire": Call(_study_method("retire"), {"arm": "A", "reason": "withdrawn"}),
-    "read_log": Call(dbcare.read_log, {"path": "log.csv"}),
+    "read_log": Call(dbcare.read_log, {"source": "log.csv"}),
+    "read_log, a mapping": Call(
+        dbcare.read_log,
+        {"source": {"arm": ["A"], "reward": [1.0], "unit": [1], "time": [2.0]}, "arm_column": "arm"}
+        | {"reward_column": "reward", "unit_column": "unit", "time_column": "time"},
+    ),
+    "read_log, a cell": Call(
+        lambda **given: dbcare.read_log(
+            {name: ["1", cell] for name, cell in given.items()}, unit_column="unit", time_column="time"
+        ),
+        {"arm": "A", "reward": 1.0, "unit": 1, "time": 2.0},
+    ),
     "replay_log": Call(
         dbcare.replay_log,
-        {"observations": [("A", 1.0), ("B", 0.0)], "cost": 0.1, "sigma": 1.0, "bounds": None, "sigma_pulls": 6.0},
+        {"observations": [("A", 1.0), ("B", 0.0)], "cost": 0.1, "sigma": 1.0, "bounds": None, "sigma_pulls": 6.0}
+        | {"orders": 2},
     ),
     "connect": Call(dbcare.connect, {"address": "http://127.0.0.1:9", "key": "k", "timeout": 1.0, "patience": 0.0}),
 }  # fmt: skip

@@ -14,13 +14,24 @@ from dbcare.live.options import ReplayOptions
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dbcare.live.replay import Replay
+    from dbcare.live.replay import LoggedArm, Replay
 
 
 @with_options(ReplayOptions)
 def import_log(
-    file: Annotated[Path, typer.Argument(help="A CSV file with the columns arm and reward.")],
+    file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
     options: dict[str, Any],
+    arm_column: Annotated[str, typer.Option(help="Column with the arm.")] = "arm",
+    reward_column: Annotated[str, typer.Option(help="Column with the reward.")] = "reward",
+    unit_column: Annotated[
+        str | None, typer.Option(help="Column with what was assigned to an arm, such as a user: sum rewards by it.")
+    ] = None,
+    time_column: Annotated[
+        str | None, typer.Option(help="Column with the time: sort by it. Default: the order of the file.")
+    ] = None,
+    orders: Annotated[
+        int | None, typer.Option(help="Replay this many orders: the log's own, and random ones. Default: 20.")
+    ] = None,
     into: Annotated[str | None, typer.Option(help="Add the data to this study, which has its own settings.")] = None,
     storage: Annotated[
         str | None, typer.Option(envvar="DBCARE_STORAGE", help="Where that study is kept, such as sqlite:///ads.db.")
@@ -30,17 +41,27 @@ def import_log(
     """Replay logged data: where a policy would have stopped, and what that would have saved."""
     import dbcare
 
+    if orders is not None:
+        options["orders"] = orders
     with friendly_errors():
         if into is not None:
             refuse_options(options)
-            add(file, into, storage, shape)
+        log = dbcare.read_log(
+            file,
+            arm_column=arm_column,
+            reward_column=reward_column,
+            unit_column=unit_column,
+            time_column=time_column,
+        )
+        if into is not None:
+            add(log, into, storage, shape)
             return
-        replay = dbcare.replay_log(dbcare.read_log(file), **options)
+        replay = dbcare.replay_log(log, **options)
     print_output(
         shape,
         to_plain(replay),
-        [asdict(arm) for arm in replay.arms],
-        lines=replay.sentences(),
+        arm_rows(replay),
+        lines=str(replay).splitlines(),
         show=lambda console: show(replay, console),
     )
 
@@ -55,7 +76,7 @@ def refuse_options(options: dict[str, Any]) -> None:
         )
 
 
-def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
+def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: Format) -> None:
     """Add the log to a study."""
     import dbcare
     from dbcare.cli import study_view
@@ -64,7 +85,6 @@ def add(file: Path, name: str, storage: str | None, shape: Format) -> None:
     if storage is None:
         raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
     study = dbcare.load_study(name, storage)
-    log = dbcare.read_log(file)
     before = sum(arm.trials for arm in study.status().arms)
     study.add(log)
     status = study.status()
@@ -91,15 +111,55 @@ def to_plain(replay: "Replay") -> dict[str, Any]:
         "saved": replay.saved,
         "forgone": replay.forgone,
         "recommendation": asdict(replay.recommendation),
+        "over_orders": asdict(replay.over_orders),
+        "orders": [asdict(order) for order in replay.orders],
+        "notes": list(replay.notes),
     }
 
 
+def arm_rows(replay: "Replay") -> list[dict[str, Any]]:
+    """Return one row per arm, without numbers where nothing is known."""
+    return [
+        {
+            "name": arm.name,
+            "logged": arm.logged,
+            "used": arm.used,
+            "chosen": arm.chosen,
+            "mean": arm.mean,
+            "low": None if arm.status.interval is None else arm.status.interval[0],
+            "high": None if arm.status.interval is None else arm.status.interval[1],
+            "estimate": arm.status.estimate,
+            "lift": None if arm.status.lift is None else arm.status.lift.absolute,
+            "lead": arm.status.lead,
+            "probability_best": arm.status.probability_best,
+        }
+        for arm in replay.arms
+    ]
+
+
 def show(replay: "Replay", console: "Console") -> None:
-    """Print a table of the arms, and what follows."""
-    print_grid(
-        ["arm", "logged", "used", "mean of the log"],
-        [[arm.name, f"{arm.logged:,}", f"{arm.used:,}", f"{arm.mean:.4g}"] for arm in replay.arms],
-        right=("logged", "used", "mean of the log"),
-    )
-    for sentence in replay.sentences():
-        console.print(sentence, markup=False)
+    """Print the main result, a table of the arms, what is behind it, and notes."""
+    from rich.text import Text
+
+    headline, *sentences = replay.sentences()
+    console.print(Text(headline, style="bold"))
+    has_lift = any(arm.status.lift is not None for arm in replay.arms)
+    columns = ["arm", "logged", "used", "chosen", "naive mean", "estimate", "95% interval", "best"]
+    rows = [format_cells(arm, has_lift) for arm in replay.arms]
+    columns += ["lift"] if has_lift else []
+    print_grid(columns, rows, right=[column for column in columns if column not in ("arm", "95% interval")])
+    for sentence in sentences:
+        console.print(Text(sentence))
+    for note in replay.notes:
+        console.print(Text(f"Note: {note}.", style="yellow"))
+
+
+def format_cells(arm: "LoggedArm", has_lift: bool) -> list[str]:
+    """Return an arm's cells for a table: counts, and what the whole log says."""
+    from dbcare.cli import study_view
+
+    status = arm.status
+    counts = [f"{number:,}" for number in (arm.logged, arm.used, arm.chosen)]
+    figures = [f"{arm.mean:.4g}", *study_view.format_estimate(status)]
+    lift = [study_view.format_lift(status)] if has_lift else []
+    return [arm.name, *counts, *figures, study_view.format_best(status), *lift]

@@ -18,7 +18,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance
+from dbcare.numbers_in_words import format_chance, round_together
 
 STYLES = {"running": "green", "paused": "yellow", "stopped": "cyan"}
 MIN_DRAWING_WIDTH, MAX_DRAWING_WIDTH = 12, 40  # characters, of the intervals
@@ -82,10 +82,7 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
     return [
         f"{status.name}: {status.state}; {format_counts(status)}",
         *([] if status.description is None else [f"about: {status.description}"]),
-        *(
-            f"  {arm.name:<{width}}  {arm.trials:>7}  {share:>4.0%}  {_format(arm.mean):>10}  ({_format_interval(arm)})"
-            for arm, share in zip(status.arms, shares(status), strict=True)
-        ),
+        *(_arm_line(arm, share, width) for arm, share in zip(status.arms, shares(status), strict=True)),
         f"spent: {format_spending(settings, choice)}",
         f"recommended: {choice}",
         *(f"  {sentence}" for sentence in choice.sentences),
@@ -94,6 +91,12 @@ def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> l
         *(f"no longer active: {arm.name} {arm.left}" for arm in status.arms if arm.left),
         *(f"note: {note}" for note in status.notes),
     ]
+
+
+def _arm_line(arm: ArmStatus, share: float, width: int) -> str:
+    counts = f"{arm.trials:>7}  {share:>4.0%}  {format_number(arm.mean):>10}"
+    estimate, interval = format_estimate(arm)
+    return f"  {arm.name:<{width}}  {counts}  {estimate:>10}  ({interval})"
 
 
 def format_capped(status: Status) -> str:
@@ -155,12 +158,11 @@ def _make_table(console: Console, status: Status, choice: Recommendation) -> Tab
         cells: list[str | Text] = [
             Text(arm.name),
             f"{arm.trials:,}",
-            _format(arm.mean),
-            _format(arm.estimate),
-            _format_interval(arm),
+            format_number(arm.mean),
+            *format_estimate(arm),
         ]
         if has_chances:
-            cells.append(UNKNOWN if arm.probability_best is None else format_chance(arm.probability_best))
+            cells.append(format_best(arm))
         if has_lift:
             cells.append(format_lift(arm))
         if len(table.columns) > len(cells):
@@ -168,6 +170,11 @@ def _make_table(console: Console, status: Status, choice: Recommendation) -> Tab
             cells.append(draw_interval(arm.estimate, arm.interval, axis, room, style) if known else "")  # type: ignore[arg-type]  # `known` says so
         table.add_row(*cells, style=style)
     return table
+
+
+def format_best(arm: ArmStatus) -> str:
+    """Return the probability of being best."""
+    return UNKNOWN if arm.probability_best is None else format_chance(arm.probability_best)
 
 
 def format_lift(arm: ArmStatus) -> str:
@@ -194,9 +201,14 @@ def format_spending(settings: Settings, choice: Recommendation) -> str:
     return f"{spent}; expected loss of {'the choice' if choice.final else 'stopping now'}: {loss}"
 
 
-def _format(number: float | None) -> str:
+def format_number(number: float | None) -> str:
+    """Return a number with four digits."""
     return UNKNOWN if number is None else f"{number:.4g}"
 
 
-def _format_interval(arm: ArmStatus) -> str:
-    return UNKNOWN if arm.interval is None else f"{arm.interval[0]:.4g} to {arm.interval[1]:.4g}"
+def format_estimate(arm: ArmStatus) -> tuple[str, str]:
+    """Return an arm's estimate and its interval, with digits that the interval supports."""
+    if arm.estimate is None or arm.interval is None:
+        return UNKNOWN, UNKNOWN
+    estimate, low, high = round_together(arm.estimate, *arm.interval)
+    return estimate, f"{low} to {high}"

@@ -32,14 +32,13 @@ def find_rival(ledger: Ledger, arm: int) -> int | None:
     return max(others, key=lambda other: ledger.settings.sign * ledger.statistics[other].mean, default=None)
 
 
-def list_arms(ledger: Ledger) -> tuple[ArmStatus, ...]:
-    """Return all arms."""
+def list_arms(ledger: Ledger, chosen: int | None) -> tuple[ArmStatus, ...]:
+    """Return all arms; chances are known if the chosen one has rewards enough."""
     left = {event.arm: event.text for event in ledger.decision.dropped()} | {
         arm: f"{RETIRED}{reason}" for arm, reason in ledger.withdrawn.items()
     }
     weighed = ledger.decision.expected_losses() or {}
     losses = dict(zip(ledger.decision.active, ledger.beliefs.expected_losses(), strict=False))
-    chosen = ledger.recommended
     chances: dict[int, float] = {}
     if chosen is not None and has_chance(ledger, chosen) and ledger.beliefs.posterior is not None:
         chances = dict(zip(ledger.decision.active, map(float, ledger.beliefs.posterior.chances), strict=True))

@@ -1,103 +1,94 @@
-"""A log of observations made elsewhere: a CSV file with the columns `arm` and `reward`."""
+"""A log of observations made elsewhere: a CSV file or a data frame."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from pathlib import Path
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.export import restore_formula
+from dbcare.live.log_cells import read_arms, read_rewards, read_times, read_units
+from dbcare.live.log_table import LogTable, read_table
+from dbcare.validation import show
 
-COLUMNS = ("arm", "reward")
 
-
-def read_log(path: str | Path) -> list[tuple[str, float]]:
-    r"""Read observations from a CSV file.
+def read_log(
+    source: str | PathLike[str] | Any,
+    *,
+    arm_column: str = "arm",
+    reward_column: str = "reward",
+    unit_column: str | None = None,
+    time_column: str | None = None,
+) -> list[tuple[str, float]]:
+    """Read observations from a CSV file or a data frame.
 
     Parameters
     ----------
-    path : str or Path
-        A CSV file in UTF-8 with a header that has the columns `arm` and `reward`; other columns are ignored. An
-        apostrophe that marks an arm as text, not a formula, is removed: `Study.export` puts it there.
+    source : str, Path or data frame
+        A CSV file in UTF-8 with a header, a data frame or table (pandas, polars, pyarrow), or a mapping of names to
+        columns. In a file, an apostrophe that marks a text as no formula is removed: `Study.export` puts it there.
+    arm_column, reward_column : str
+        The columns with the arm and the reward. Other columns are ignored.
+    unit_column : str, optional
+        What was assigned to an arm, such as a user: rewards are summed by unit, so that each unit is one observation.
+        Its place in the order is that of its first row. Default: each row is an observation.
+    time_column : str, optional
+        Sort rows by this column first: times in ISO 8601, numbers, or dates; rows of equal times keep their order.
+        Default: rows are in the order of time.
 
     Returns
     -------
     list of tuple
-        Arm and reward of each observation, in the file's order.
+        Arm and reward of each observation, in order.
 
     Raises
     ------
     InvalidValueError
-        If the file cannot be read, a column is missing, a reward is not a finite number, or an arm has no name: the
-        message names the line.
+        If the source cannot be read, a column is missing, a cell is not what its column needs, or a unit has two arms:
+        the message names the line of a file, or the row of a data frame, counted from 0.
 
     Examples
     --------
-    >>> import pathlib, tempfile
     >>> from dbcare import read_log
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "log.csv"
-    ...     _ = path.write_text("arm,reward,day\nA,1,Mon\nB,0,Mon\n")
-    ...     read_log(path)
-    [('A', 1.0), ('B', 0.0)]
+    >>> visits = {"user": [7, 8, 7], "variant": ["A", "B", "A"], "revenue": [20.0, 0.0, 5.0]}
+    >>> read_log(visits, arm_column="variant", reward_column="revenue", unit_column="user")
+    [('A', 25.0), ('B', 0.0)]
     """
-    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
-    observations: list[tuple[str, float]] = []
-    places: list[int] | None = None
-    try:
-        for row in reader:
-            if not any(cell.strip() for cell in row):
-                continue
-            if places is None:
-                places = _find_columns(path, reader.line_num, row)
-            else:
-                observations.append(_parse_observation(path, reader.line_num, row, places))
-    except csv.Error as problem:
-        raise InvalidValueError(f"{path}, line {reader.line_num}, is not valid CSV: {problem}.") from None
-    if not observations:
-        raise InvalidValueError(f"{path} has no observations below its header.")
-    return observations
+    columns = _check_options(
+        arm_column=arm_column, reward_column=reward_column, unit_column=unit_column, time_column=time_column
+    )
+    table = read_table(source, columns)
+    arms, rewards = read_arms(table, arm_column), read_rewards(table, reward_column)
+    order: Sequence[int] = range(len(arms))
+    if time_column is not None:
+        order = sorted(order, key=read_times(table, time_column).__getitem__)
+    if unit_column is None:
+        return [(arms[row], rewards[row]) for row in order]
+    return _sum_by_unit(table, read_units(table, unit_column), arms, rewards, order)
 
 
-def _read_text(path: str | Path) -> str:
-    try:
-        raw = Path(path).read_bytes()
-    except (TypeError, ValueError):  # not a path at all
-        raise InvalidValueError(f"`path` must be the path of a file but got {validation.show(path)}.") from None
-    except OSError as problem:
-        raise InvalidValueError(f"{path} cannot be read: {problem.strerror}.") from None
-    try:
-        return raw.decode("utf-8-sig")  # spreadsheets put a byte order mark before the header
-    except UnicodeDecodeError as problem:
-        line = raw.count(b"\n", 0, problem.start) + 1
-        raise InvalidValueError(
-            f"{path}, line {line}, is not UTF-8: it has the byte 0x{raw[problem.start]:02x}."
-        ) from None
+def _check_options(**options: str | None) -> dict[str, str]:
+    columns: dict[str, str] = {}
+    for option, column in options.items():
+        if column is not None:
+            if validation.text(option, column) in columns.values():
+                raise InvalidValueError(f"`{option}` must be a column of its own but got {show(column)}.")
+            columns[option] = column
+    return columns
 
 
-def _find_columns(path: str | Path, line: int, header: list[str]) -> list[int]:
-    names = [name.strip() for name in header]
-    for column in COLUMNS:
-        if names.count(column) != 1:
+def _sum_by_unit(
+    table: LogTable, units: Sequence[Any], arms: Sequence[str], rewards: Sequence[float], order: Sequence[int]
+) -> list[tuple[str, float]]:
+    rows: dict[Any, list[int]] = {}
+    for row in order:
+        seen = rows.setdefault(units[row], [])
+        seen.append(row)
+        if arms[row] != arms[seen[0]]:
             raise InvalidValueError(
-                f"{path}, line {line}, must be a header with exactly one column {column!r} but got {','.join(names)!r}."
+                f"{table.name_row(row)}: unit {show(units[row])} must have one arm but has {show(arms[row])} here and "
+                f"{show(arms[seen[0]])} in {table.noun} {table.numbers[seen[0]]}; leave such units out."
             )
-    return [names.index(column) for column in COLUMNS]
-
-
-def _parse_observation(path: str | Path, line: int, row: list[str], places: list[int]) -> tuple[str, float]:
-    if len(row) <= max(places):
-        raise InvalidValueError(f"{path}, line {line}, must have an arm and a reward but got {','.join(row)!r}.")
-    arm, text = (row[place].strip() for place in places)
-    if not arm:
-        raise InvalidValueError(f"{path}, line {line}: `arm` must not be empty.")
-    try:
-        reward = float(text)
-    except ValueError:
-        raise InvalidValueError(f"{path}, line {line}: `reward` must be a number but got {text!r}.") from None
-    if not math.isfinite(reward):
-        raise InvalidValueError(f"{path}, line {line}: `reward` must be finite but got {text}.")
-    return restore_formula(arm), reward
+    return [(arms[seen[0]], math.fsum(rewards[row] for row in seen)) for seen in rows.values()]

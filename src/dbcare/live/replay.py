@@ -2,33 +2,42 @@
 
 The policy asks for an arm and gets the next reward of that arm in the log, until it stops or an arm has no more. If the
 rewards of an arm are exchangeable (no trend over time, no selection of who gets which arm), that is one honest run of
-the policy: each reward it sees is as good a draw as any other.
+the policy: each reward it sees is as good a draw as any other. So is a run over the same rewards in another order
+(`dbcare.live.replay_orders`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Unpack
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.live.arm_report import list_arms
+from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
-from dbcare.live.recommendation import Recommendation
+from dbcare.live.recommendation import ArmStatus, Recommendation
+from dbcare.live.replay_orders import OrderSummary, ReplayedOrder, add_up, replay_orders, summarize_orders
+from dbcare.live.replay_sentences import describe_replay
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.money import Money
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
+DEFAULT_ORDERS = 20
+MAX_ORDERS = 10_000
+
 
 @dataclass(frozen=True)
 class LoggedArm:
-    """An arm of the log: how many rewards there are, their mean, and how many of them the policy used.
+    """An arm of the log.
 
     Parameters
     ----------
@@ -39,19 +48,26 @@ class LoggedArm:
     mean : float
         Their mean.
     used : int
-        How many of them the policy used.
+        How many of them the policy used, in the log's own order.
+    chosen : int
+        In how many orders the policy chose it.
+    status : ArmStatus
+        What the whole log says about the arm, as a study says it: with rewards as they count under a cap.
 
     Examples
     --------
     >>> from dbcare import replay_log
-    >>> replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).arms[0].logged
-    50
+    >>> arm = replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).arms[0]
+    >>> arm.logged, arm.mean, arm.chosen
+    (50, 1.0, 20)
     """
 
     name: str
     logged: int
     mean: float
     used: int
+    chosen: int
+    status: ArmStatus
 
 
 @dataclass(frozen=True)
@@ -65,15 +81,17 @@ class Replay:
     arms : tuple of LoggedArm
         The arms of the log.
     recommendation : Recommendation
-        The policy's, where it ended.
+        The policy's, where it ended in the log's own order.
     best : str
         The arm with the best mean of the whole log.
     logged_cost : float
         Cost of all trials in the log.
-    wanted : str or None
-        The arm it wanted more of than was logged; None if it stopped.
+    orders : tuple of ReplayedOrder
+        What it did in each order, the log's own first.
     capped : int
         How many logged rewards are above the cap.
+    notes : tuple of str
+        One sentence per assumption that the whole log contradicts, as in `Status`.
 
     Examples
     --------
@@ -88,8 +106,14 @@ class Replay:
     recommendation: Recommendation
     best: str
     logged_cost: float
-    wanted: str | None
+    orders: tuple[ReplayedOrder, ...]
     capped: int
+    notes: tuple[str, ...]
+
+    @property
+    def wanted(self) -> str | None:
+        """The arm it wanted more of than was logged, in the log's own order; None if it stopped."""
+        return self.orders[0].wanted
 
     @property
     def stopped(self) -> bool:
@@ -112,73 +136,45 @@ class Replay:
         return self.recommendation.spent
 
     @property
-    def saved(self) -> float:
-        """What the rest of the log cost."""
-        return self.logged_cost - self.spent
-
-    @property
     def forgone(self) -> float:
         """What the policy's choice loses against the best arm, if the means of the whole log were the truth."""
-        means = {arm.name: arm.mean for arm in self.arms}
-        gap = abs(means[self.best] - means[self.recommendation.arm or self.best])
-        loss = gap if self.settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
-        return loss * (self.settings.value or 1.0)
+        return self.orders[0].loss
+
+    @property
+    def saved(self) -> float:
+        """What the log cost, less what the policy spent, less what its choice loses."""
+        return self.logged_cost - self.spent - self.forgone
+
+    @cached_property
+    def over_orders(self) -> OrderSummary:
+        """Averages and quantiles over all orders."""
+        return summarize_orders(self.orders, self.logged_cost)
 
     def sentences(self) -> list[str]:
-        """Return the replay in words."""
-        choice, by_arm = self.recommendation, {arm.name: arm for arm in self.arms}
-        parts = ", ".join(f"{arm.used:,} of {arm.name}" for arm in self.arms)
-        trials = f"{self.used:,} of the {self.logged:,} logged trials ({parts})"
-        if self.wanted is None:
-            sentences = [f"It would have stopped after {trials} and chosen {choice.arm}."]
-        else:
-            logged = by_arm[self.wanted].logged
-            sentences = [
-                f"It would still be running: it wanted more of {self.wanted} than the {logged:,} trials logged. "
-                f"It had used {trials}, and would choose {choice.arm} so far."
-            ]
-        best = f"Over the whole log {self.best} is best{' too' if self.best == choice.arm else ''}"
-        sentences.append(f"{best}, with a mean of {by_arm[self.best].mean:.4g}.")
-        if self.forgone:
-            sentences.append(
-                f"{choice.arm} has {by_arm[choice.arm or self.best].mean:.4g}: if these means were the truth, "
-                f"choosing it would lose {self._money(self.forgone)}."
-            )
-        if self.capped:
-            sentences.append(
-                f"{self.capped:,} of the logged rewards are above the cap of {self.settings.cap:g}. They counted as "
-                "that for the policy; the means over the whole log are without the cap."
-            )
-        spending = f"It would have spent {self._money(self.spent)} where the log cost {self._money(self.logged_cost)}"
-        sentences.append(f"{spending}: {self._money(self.saved)} saved." if self.stopped else f"{spending}.")
-        if choice.expected_loss is not None:
-            sentences.append(f"Expected loss of that choice: {self._money(choice.expected_loss)}.")
-        if not self.settings.spread.is_stated:
-            sentences.append("Nothing was stated about the spread of the rewards, so it was learned from them.")
-        sentences.append(
-            "This holds if the rewards of each arm are exchangeable over time: no trend, no seasons, no change of "
-            "audience."
-        )
-        return sentences
-
-    def _money(self, amount: float) -> Money:
-        return Money(amount, self.settings.currency)
+        """Return the replay in words, the main result first."""
+        return describe_replay(self)
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences())
+        return "\n".join([*self.sentences(), *(f"Note: {note}." for note in self.notes)])
 
 
-def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[ReplayOptions]) -> Replay:
+def replay_log(
+    observations: Iterable[tuple[str, float]], *, orders: int = DEFAULT_ORDERS, **options: Unpack[ReplayOptions]
+) -> Replay:
     """Replay logged data: where a policy would have stopped, and what that would have saved.
 
     Parameters
     ----------
     observations : iterable of tuple
         Arm and reward of each observation, as `read_log` returns them.
+    orders : int
+        How many orders of the rewards to replay: the log's own, and random ones. Any order is an honest run if the
+        rewards of each arm are exchangeable, so averages over orders say more than a single run. The orders share
+        their rewards, so they differ less than new data would, the more so the larger the share of the log they use.
     **options
         Those of `create_study` that describe costs, rewards and the policy: price, value, cost, direction, risk,
-        sigma, baseline, bounds, binary, sigma_pulls, cap, policy, unit and seed. Prices per arm are by name, or in the
-        order in which the arms first appear.
+        sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy, unit and seed. Prices per arm are by name,
+        or in the order in which the arms first appear. The seed is also that of the random orders.
 
     Returns
     -------
@@ -193,10 +189,11 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     Examples
     --------
     >>> from dbcare import replay_log
-    >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[1])
-    Over the whole log A is best too, with a mean of 1.
+    >>> print(replay_log([("A", 1.0), ("B", 0.0)] * 50, cost=0.01, sigma=0.5).sentences()[0])
+    Would have chosen A in all 20 orders, spent 0.03 of 1.
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
+    orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
     rewards: dict[str, list[float]] = {}
     for arm, reward in validation.pairs("observations", observations, "pairs of an arm's name and a reward"):
         validation.text("arm", arm)
@@ -204,11 +201,7 @@ def replay_log(observations: Iterable[tuple[str, float]], **options: Unpack[Repl
     if len(rewards) < 2:
         names = ", ".join(map(repr, rewards)) or "none"
         raise InvalidValueError(f"A log must have rewards of 2 or more arms but got those of {names}.")
-    return _replay(Settings.from_options(list(rewards), **options), rewards)
-
-
-def _replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Replay:
-    """Step the policy of a study through the rewards of each arm, as its only worker."""
+    settings = Settings.from_options(list(rewards), **options)
     log = [
         [
             settings.check_reward(f"reward {number} of {name}", reward)
@@ -216,6 +209,41 @@ def _replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Repla
         ]
         for name in settings.arms
     ]
+    return _replay(settings, log, orders)
+
+
+def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int) -> Replay:
+    means = [math.fsum(rewards) / len(rewards) for rewards in log]
+    best = max(range(len(log)), key=lambda arm: settings.sign * means[arm])
+
+    def find_loss(arm: int) -> float:
+        gap = abs(means[best] - means[arm])
+        loss = gap if settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
+        return loss * (settings.value or 1.0)
+
+    recommendation, own = _replay_own_order(settings, log, find_loss)
+    replayed = (own, *replay_orders(settings, log, orders, find_loss))
+    chosen = Counter(order.arm for order in replayed)
+    whole = _count_all(settings, log)
+    return Replay(
+        settings=settings,
+        arms=tuple(
+            LoggedArm(status.name, len(rewards), mean, used, chosen[status.name], status)
+            for status, rewards, mean, used in zip(list_arms(whole, best), log, means, own.used, strict=True)
+        ),
+        recommendation=recommendation,
+        best=settings.arms[best],
+        logged_cost=add_up(settings, [len(rewards) for rewards in log]),
+        orders=replayed,
+        capped=sum(statistics.capped for statistics in whole.statistics),
+        notes=list_contradictions(whole),
+    )
+
+
+def _replay_own_order(
+    settings: Settings, log: Sequence[Sequence[float]], find_loss: Callable[[int], float]
+) -> tuple[Recommendation, ReplayedOrder]:
+    """Step the policy of a study through the rewards of each arm, as its only worker."""
     ledger = Ledger(settings)
     used = [0] * len(log)
     while (arm := ledger.next_arm()) is not None and used[arm] < len(log[arm]):
@@ -223,18 +251,19 @@ def _replay(settings: Settings, rewards: Mapping[str, Sequence[float]]) -> Repla
         ledger.apply(Event(EventKind.ASKED, 0.0, number, arm))
         ledger.apply(Event(EventKind.TOLD, 0.0, number, arm, log[arm][used[arm]]))
         used[arm] += 1
-    means = [math.fsum(arm_rewards) / len(arm_rewards) for arm_rewards in log]
-    best = max(range(len(log)), key=lambda index: settings.sign * means[index])
-    cost = math.fsum(len(arm_rewards) * price for arm_rewards, price in zip(log, settings.costs, strict=True))
-    return Replay(
-        settings=settings,
-        arms=tuple(
-            LoggedArm(name, len(arm_rewards), mean, count)
-            for name, arm_rewards, mean, count in zip(settings.arms, log, means, used, strict=True)
-        ),
-        recommendation=make_recommendation(ledger),
-        best=settings.arms[best],
-        logged_cost=cost * (settings.value or 1.0),
-        wanted=None if arm is None else settings.arms[arm],
-        capped=sum(settings.count_as(reward) < reward for arm_rewards in log for reward in arm_rewards),
-    )
+    recommendation = make_recommendation(ledger)
+    wanted = None if arm is None else settings.arms[arm]
+    chosen = ledger.decision.recommended if ledger.recommended is None else ledger.recommended
+    order = ReplayedOrder(settings.arms[chosen], tuple(used), recommendation.spent, find_loss(chosen), wanted)
+    return recommendation, order
+
+
+def _count_all(settings: Settings, log: Sequence[Sequence[float]]) -> Ledger:
+    """Return a ledger with the statistics of the whole log, which no policy has seen."""
+    ledger = Ledger(settings)
+    for statistics, rewards in zip(ledger.statistics, log, strict=True):
+        for reward in rewards:
+            counted = settings.count_as(reward)
+            statistics.add(counted)
+            statistics.tail.capped += counted < reward
+    return ledger

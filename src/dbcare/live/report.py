@@ -83,7 +83,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
     return Status(
         name=record.name,
         state=ledger.state,
-        arms=list_arms(ledger),
+        arms=list_arms(ledger, ledger.recommended),
         asked=ledger.asked,
         counted=ledger.counted,
         waiting=len(waiting),

@@ -1,0 +1,115 @@
+"""The rows of a log, from a CSV file or a data frame: the cells of the columns that are read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbcare.errors import InvalidValueError
+from dbcare.live.export import restore_formula
+from dbcare.validation import show
+
+MAX_COLUMNS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class LogTable:
+    """Cells by column, and where each row stands: the line of a file, or the row of a data frame from 0."""
+
+    source: str
+    noun: str
+    cells: dict[str, list[Any]]
+    numbers: Sequence[int]
+
+    def name_row(self, row: int) -> str:
+        """Return where a row stands, for messages."""
+        return f"{self.source}, {self.noun} {self.numbers[row]}"
+
+
+def read_table(source: Any, columns: Mapping[str, str]) -> LogTable:
+    """Return the columns of a CSV file or a data frame; `columns` maps the options that name them to their names."""
+    table = _read_csv(source, columns) if isinstance(source, str | os.PathLike) else _read_frame(source, columns)
+    if not table.numbers:
+        raise InvalidValueError(f"{table.source} has no observations.")
+    return table
+
+
+def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTable:
+    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
+    lines: list[int] = []
+    table = LogTable(str(path), "line", {name: [] for name in columns.values()}, lines)
+    places: dict[str, int] | None = None
+    try:
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            if places is None:
+                header = [name.strip() for name in row]
+                _check_columns(f"{path}, line {reader.line_num},", header, columns)
+                places = {name: header.index(name) for name in columns.values()}
+                continue
+            lines.append(reader.line_num)
+            for name, place in places.items():
+                if place >= len(row):
+                    raise InvalidValueError(f"{table.name_row(-1)}, ends before column {name!r}: {','.join(row)!r}.")
+                table.cells[name].append(restore_formula(row[place].strip()))
+    except csv.Error as problem:
+        raise InvalidValueError(f"{path}, line {reader.line_num}, is not valid CSV: {problem}.") from None
+    return table
+
+
+def _read_text(path: str | os.PathLike[str]) -> str:
+    try:
+        raw = Path(path).read_bytes()
+    except (TypeError, ValueError):  # not a path at all
+        raise InvalidValueError(f"`source` must be the path of a file but got {show(path)}.") from None
+    except OSError as problem:
+        raise InvalidValueError(f"{path} cannot be read: {problem.strerror}.") from None
+    try:
+        return raw.decode("utf-8-sig")  # spreadsheets put a byte order mark before the header
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        raise InvalidValueError(
+            f"{path}, line {line}, is not UTF-8: it has the byte 0x{raw[problem.start]:02x}."
+        ) from None
+
+
+def _read_frame(frame: Any, columns: Mapping[str, str]) -> LogTable:
+    """Read what pandas, polars and pyarrow have in common: names of columns, and columns by name."""
+    names = getattr(frame, "column_names", None)  # of pyarrow, whose `columns` are the data
+    if names is None:
+        names = frame if isinstance(frame, Mapping) else getattr(frame, "columns", None)
+    try:
+        _check_columns("The data frame", list(map(str, names)), columns)  # type: ignore[arg-type]  # None is refused
+        cells = {name: _list_cells(frame[name]) for name in columns.values()}
+    except TypeError:  # without columns, or a lazy frame, whose columns are not there yet
+        raise InvalidValueError(
+            f"`source` must be the path of a CSV file, a data frame, or a mapping of columns but got {show(frame)}."
+        ) from None
+    lengths = {name: len(column) for name, column in cells.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{length:,} in {name!r}" for name, length in lengths.items())
+        raise InvalidValueError(f"`source` must have columns of equal length but got {listed}.")
+    return LogTable("The data frame", "row", cells, range(min(lengths.values())))
+
+
+def _list_cells(column: Any) -> list[Any]:
+    if isinstance(column, str | bytes):
+        raise TypeError
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column)  # pyarrow wraps what it iterates over
+
+
+def _check_columns(where: str, available: list[str], columns: Mapping[str, str]) -> None:
+    for option, name in columns.items():
+        if (found := available.count(name)) != 1:
+            listed = ", ".join(available[:MAX_COLUMNS_SHOWN])
+            more = f" and {len(available) - MAX_COLUMNS_SHOWN:,} more" if len(available) > MAX_COLUMNS_SHOWN else ""
+            problem = f"has {found} columns {name!r}" if found else f"has no column {name!r}"
+            raise InvalidValueError(
+                f"{where} {problem}; pass `{option}` to name another one of its columns: {listed or 'none'}{more}."
+            )
