@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,15 @@ class Money:
         if size < 0.9995:
             return f"{self.amount:.3g}"
         return f"{self.amount:,.0f}" if size >= 999.995 else f"{self.amount:,.2f}"
+
+    def rough(self) -> str:
+        """Return the amount with three digits, for an estimate: "150 USD", "12,300 USD"."""
+        size = abs(self.amount)
+        if self.currency is None or not 0.0 < size < math.inf:
+            return str(self)
+        decimals = 2 - math.floor(math.log10(size))
+        number = f"{self.amount:.3g}" if size < 1.0 else f"{round(self.amount, decimals):,.{max(0, decimals)}f}"
+        return f"{number} {self.currency}".rstrip()
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)

@@ -74,7 +74,7 @@ def _state_choice(ledger: Ledger, chosen: ArmStatus) -> str:
 def _state_loss(ledger: Ledger, chosen: ArmStatus) -> str:
     if chosen.expected_loss is None:
         return ""
-    loss = Money(chosen.expected_loss, ledger.settings.currency)
+    loss = Money(chosen.expected_loss, ledger.settings.currency).rough()
     if ledger.settings.risk == Loss.MISIDENTIFICATION:
         return f"Allowing for the chance that it is not, choosing it is expected to cost about {loss}."
     return f"Choosing it is expected to lose about {loss} against the unknown best."
@@ -111,8 +111,10 @@ def _state_gain(ledger: Ledger, chosen: ArmStatus) -> str:
     lift = chosen.lift
     if lift is None or lift.money is None or lift.money_interval is None:
         return ""
-    low, high = (Money(end, ledger.settings.currency) for end in lift.money_interval)
-    return f", which is worth about {Money(lift.money, ledger.settings.currency)} ({low} to {high})"
+    middle, low, high = (
+        Money(amount, ledger.settings.currency).rough() for amount in (lift.money, *lift.money_interval)
+    )
+    return f", which is worth about {middle} ({low} to {high})"
 
 
 def _price_more(ledger: Ledger) -> str:
@@ -123,6 +125,6 @@ def _price_more(ledger: Ledger) -> str:
     spent = ledger.standing()[1] or 0.0
     elapsed = times[-1] - times[0]
     if elapsed >= MIN_SECONDS:
-        return f"Another day like those so far would cost about {ledger.settings.money(spent * DAY / elapsed)}."
+        return f"Another day like those so far would cost about {ledger.settings.money(spent * DAY / elapsed).rough()}."
     each = spent / rewards
-    return f"Another {TRIALS_AHEAD} trials would cost about {ledger.settings.money(TRIALS_AHEAD * each)}."
+    return f"Another {TRIALS_AHEAD} trials would cost about {ledger.settings.money(TRIALS_AHEAD * each).rough()}."

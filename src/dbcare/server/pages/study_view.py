@@ -12,6 +12,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
+from dbcare.numbers_in_words import MOST_STATED, format_chance
 from dbcare.risk import Loss
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
@@ -30,6 +31,24 @@ class ArmLine:
     loss: Money | None
     leads: bool
 
+    @property
+    def chance(self) -> str | None:
+        """The probability of being best, in words."""
+        return None if self.arm.probability_best is None else format_chance(self.arm.probability_best)
+
+    @property
+    def chance_width(self) -> str:
+        """The length of its bar, which claims no more than the words."""
+        return f"{100.0 * min(self.arm.probability_best or 0.0, MOST_STATED):.1f}%"
+
+    @property
+    def lift(self) -> str | None:
+        """The lift over the control: relative to it, if that makes sense."""
+        lift = self.arm.lift
+        if lift is None:
+            return None
+        return f"{lift.absolute:+.3g}" if lift.relative is None else f"{100.0 * lift.relative:+.1f}%"
+
 
 def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
     """Render every piece of the page that can change."""
@@ -37,17 +56,16 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
     ends = [end for line in lines for end in line.arm.interval or ()]
-    loss = status.expected_loss
+    lifts = [line.arm.lift for line in lines if line.arm.lift is not None]
     money = {
         "spent": Money(status.spent, settings.currency),
-        "loss": None if loss is None else Money(loss, settings.currency),
         "limit": None if settings.max_spend is None else settings.money(settings.max_spend),
     }
     return {
         "state": render_part("state", state=status.state),
         "description": render_part("description", description=status.description),
-        "announcement": render_part("announcement", choice=choice, status=status),
-        "sentence": render_part("sentence", choice=choice, status=status, money=money),
+        "announcement": render_part("announcement", choice=choice),
+        "sentence": render_part("sentence", choice=choice),
         "figures": render_part("figures", status=status, money=money),
         "notes": render_part("notes", notes=status.notes),
         "arms": render_part(
@@ -55,8 +73,17 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
             lines=lines,
             more=len(status.arms) - len(lines),
             axis=Axis.over(ends + [line.arm.mean for line in lines if line.arm.mean is not None]),
-            has_cap=settings.cap is not None,
-            has_losses=any(arm.expected_loss is not None for arm in status.arms),
+            control=settings.control,
+            is_over=choice.final,
+            lift_axis=Axis.over([0.0, *(end for lift in lifts for end in lift.interval)]),
+            has={  # which columns have anything in them
+                "estimates": any(arm.estimate is not None for arm in status.arms),
+                "chances": any(arm.probability_best is not None for arm in status.arms),
+                "lifts": bool(lifts),
+                "cap": settings.cap is not None,
+                "pending": any(arm.out for arm in status.arms),
+                "losses": any(arm.expected_loss is not None for arm in status.arms),
+            },
         ),
         "actions": render_part(
             "actions",
@@ -73,13 +100,15 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
 
 
 def make_chart(study: Study) -> dict[str, Any]:
-    """Return the chart's data: spending and the expected loss of stopping, by rewards counted."""
+    """Return the chart's data: spending, the loss that the policy weighs, and the expected loss of stopping."""
     history = study.history()
     return {
         "unit": study.settings.currency or "units of the loss",
         "rewards": [point.rewards for point in history],
         "spent": [point.spent for point in history],
-        "loss": [point.expected_loss for point in history],
+        "loss": [point.policy_loss for point in history],
+        "expected": [point.expected_loss for point in history],
+        "at": [None if point.at is None else 1000.0 * point.at for point in history],
         "stopped": study.should_stop(),
     }
 
@@ -101,7 +130,7 @@ def _choose_arms(settings: Settings, status: Status) -> list[ArmStatus]:
 
 def _make_line(settings: Settings, choice: Recommendation, arm: ArmStatus) -> ArmLine:
     leads = arm.name == choice.arm and choice.mean is not None
-    loss = None if leads or arm.expected_loss is None else Money(arm.expected_loss, settings.currency)
+    loss = None if arm.expected_loss is None else Money(arm.expected_loss, settings.currency)
     return ArmLine(arm, loss, leads)
 
 
@@ -120,6 +149,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ("Price of a trial", ", ".join(prices)),
         ("A wrong choice loses", "its gap in means" if regret else "the same whatever the gap"),
         ("Goal", settings.direction),
+        ("Control", settings.control or "none"),
         ("Rewards", describe_rewards(settings)),
         ("Policy", settings.policy_entry.label),
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),

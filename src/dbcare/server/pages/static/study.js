@@ -3,6 +3,7 @@
 const study = document.getElementById("study");
 const connection = document.getElementById("connection");
 const chart = document.getElementById("chart");
+const axisSwitch = document.getElementById("axis");
 const RETRY_MILLISECONDS = 2000;
 
 // Updates of the page's pieces.
@@ -40,6 +41,7 @@ function listen() {
   source.onmessage = (event) => {
     const { chart: data, ...pieces } = JSON.parse(event.data);
     for (const [name, html] of Object.entries(pieces)) show(name, html);
+    showConnection();
     if (data) {
       chart.dataset.chart = JSON.stringify(data);
       draw();
@@ -65,9 +67,14 @@ function listenIfVisible() {
   }
 }
 
-function showConnection(text) {
-  connection.textContent = text;
-  connection.classList.toggle("live", text === "live");
+let connectionText = "";
+
+function showConnection(text = connectionText) {
+  connectionText = text;
+  const isOver = document.querySelector('[data-part="state"] .stopped') !== null; // nothing more will happen
+  const shown = isOver && text === "live" ? "" : text;
+  connection.textContent = shown;
+  connection.classList.toggle("live", shown === "live");
 }
 
 // The break-even chart.
@@ -84,15 +91,19 @@ function draw() {
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
   const breaksEven = data.loss.some((loss) => loss !== null);
   const unit = data.unit.replace(/[&<>%{}]/g, (character) => `&#${character.charCodeAt(0)};`); // plotly.js reads HTML
-  const trace = (name, y, colorName) => ({
-    name, x: data.rewards, y, mode: "lines", line: { color: color(colorName), width: 2.5 },
+  const hasTimes = data.at.every((at) => at !== null);
+  const byTime = hasTimes && axisSwitch.querySelector(":checked").value === "at";
+  axisSwitch.hidden = !hasTimes;
+  const trace = (name, y, colorName, dash = "solid") => ({
+    name, x: byTime ? data.at : data.rewards, y, mode: "lines", line: { color: color(colorName), width: 2.5, dash },
     hovertemplate: `%{y:,.4~g} ${unit}`,
   });
   const traces = [trace("Spent", data.spent, "spent")];
-  if (breaksEven) traces.unshift(trace("Expected loss of stopping now", data.loss, "loss"));
+  if (breaksEven) traces.unshift(trace("Loss to the strongest rival", data.loss, "loss"));
+  traces.unshift(trace("Expected loss against all", data.expected, "loss", "dot"));
   // The scale ignores the first trials, which cost and tell so little that they would squeeze the rest.
   const skipped = Math.floor(data.rewards.length / 20);
-  const heights = [data.spent, data.loss].flatMap((values) => values.slice(skipped)).filter((height) => height > 0);
+  const heights = [data.spent, data.loss, data.expected].flatMap((values) => values.slice(skipped)).filter((height) => height > 0);
   const range = [Math.log10(Math.min(...heights)) - 0.1, Math.log10(Math.max(...heights)) + 0.1];
   const logarithmic = { type: "log", range, ...(range[1] - range[0] < 3 ? { dtick: "D2" } : { nticks: 6 }) };
   const axis = { color: color("quiet"), gridcolor: color("line"), linecolor: color("line"), zeroline: false };
@@ -103,7 +114,7 @@ function draw() {
     hovermode: "x unified",
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
-    xaxis: { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
+    xaxis: byTime ? { ...axis, type: "date" } : { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
     yaxis: { ...axis, title: { text: unit }, tickformat: ",~g", automargin: true, ...(breaksEven ? logarithmic : {}) },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
@@ -121,6 +132,7 @@ document.getElementById("plotly").addEventListener("load", draw);
 document.getElementById("plotly").addEventListener("error", () => {
   explainChart("The chart could not be loaded.");
 });
+axisSwitch.addEventListener("change", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.addEventListener("visibilitychange", listenIfVisible);
 listenIfVisible();
