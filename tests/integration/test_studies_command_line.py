@@ -139,8 +139,25 @@ def test_output_for_programs(tmp_path: Path) -> None:
     ):
         row = next(csv.DictReader(io.StringIO(run(tmp_path, *arguments, "--format", "csv"))))
         assert row.items() >= first.items()
-    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires\n"
+    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told\n"
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
+
+
+def test_a_unit_that_comes_back_gets_its_trial(tmp_path: Path) -> None:
+    """It does even after the study has stopped; a new one gets none."""
+    study = dbcare.create_study("ads", ["A", "B"], cost=0.01, sigma=1.0, storage=make_address(tmp_path))
+    assert run(tmp_path, "ask", "ads", "--unit", "user-7") == "1\tA\n"
+    assert run(tmp_path, "ask", "ads", "--unit", "user-8") == "2\tB\n"
+    study.tell(1, 0.5)
+    study.stop()
+    assert run(tmp_path, "ask", "ads", "--unit", "user-7") == "1\tA\n"
+    (known,) = json.loads(run(tmp_path, "ask", "ads", "--unit", "user-7", "--format", "json"))
+    assert (known["id"], known["unit"], known["told"]) == (1, "user-7", True)
+    run(tmp_path, "ask", "ads", "--unit", "user-9", code=4)
+    message = run(tmp_path, "ask", "ads", "--unit", "user-7", "-n", "2", code=2)
+    assert "`-n` must be 1 for a `--unit` but got 2." in message
+    _, shown = run_at_terminal([COMMAND, "ask", "ads", "--unit", "user-7"], make_environment(tmp_path))
+    assert strip_codes(shown).strip() == "trial 1: A (already told)"
 
 
 def test_retire_and_delete(tmp_path: Path) -> None:

@@ -11,10 +11,6 @@ from dbcare.testing.studies.checks import COST, Checks, ask_one, is_close
 class Leases(Checks):
     """A trial that is not told within its lease is replaced, or counts as its timeout reward."""
 
-    def wait_for_expiry(self) -> None:
-        """Wait until leases of `lease_seconds` have expired."""
-        time.sleep(1.2 * self.lease_seconds)
-
     def test_an_expired_trial_is_replaced(self) -> None:
         """A reward that arrives too late is recorded and charged, but does not count."""
         study = self.make_study()
