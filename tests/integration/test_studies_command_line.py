@@ -61,7 +61,7 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert status["spent"] == study.status().spent == 2.0
     assert status["recommendation"]["arm"] == study.recommendation().arm == "B"
     assert run(tmp_path, "status", "ads").splitlines()[:4] == [
-        "ads: running; 3 counted, 0 pending, 0 held",
+        "ads: running; 2 counted, 0 pending, 0 held",
         "  A        1   50%           0  (0 to 0.98)",  # 1.96 * 0.5, from a spread that counts as six rewards
         "  B        1   50%           1  (0.02002 to 1)",
         f"spent: 2.00 USD; expected loss of stopping now: {Money(study.status().expected_loss or 0.0, 'USD')}",

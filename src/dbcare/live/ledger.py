@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import repeat
 from typing import Any
 
-from dbcare.live.arm_statistics import ArmStatistics, History
+from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
 from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
@@ -37,6 +37,7 @@ class OpenTrial:
     status: EventKind = EventKind.ASKED
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out by the time it was resolved
+    was_added: bool = False  # an observation made elsewhere
 
     @property
     def may_count(self) -> bool:
@@ -56,6 +57,7 @@ class Ledger:
         self.open: dict[int, OpenTrial] = {}
         self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
         self.statistics = [ArmStatistics() for _ in settings.arms]
+        self.counts = [TrialCounts() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.spent = 0.0
         self.workers: dict[str, int] = {}  # who asked recently, and for which trial
@@ -86,6 +88,7 @@ class Ledger:
             self._resolve(event)
         elif event.kind is EventKind.SURPLUS:
             self.spent += self.settings.costs[event.arm] if event.charged else 0.0
+            self.counts[event.arm].surplus += event.charged
         elif event.kind is EventKind.STOPPED:
             self.ended = self.ended or event.note
         elif event.kind is EventKind.DESCRIBED:
@@ -125,7 +128,10 @@ class Ledger:
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
         if trial.may_count != could_count:  # given up, or told after all
             (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
-        if event.reward is not None or (event.kind is EventKind.FAILED and event.charged):
+        trial.was_added = event.at == trial.asked  # only those are told the moment they are asked
+        has_cost = event.kind is EventKind.FAILED and event.charged
+        self.counts[trial.arm].failed += has_cost
+        if event.reward is not None or has_cost:
             self.spent += self.settings.costs[trial.arm]
         if event.trial <= self.counted:  # of a retired arm, for which the study did not wait
             del self.open[event.trial]
@@ -143,14 +149,16 @@ class Ledger:
                 self._count(following)
 
     def _count(self, trial: OpenTrial) -> None:
-        statistics = self.statistics[trial.arm]
+        statistics, counts = self.statistics[trial.arm], self.counts[trial.arm]
         if trial.reward is None:
+            counts.missing += 1
             # Failed trials are replaced by others of the same arm: an outage must not look like that arm's fault.
             statistics.interruptions += not self.interrupted
             self.interrupted = True
             return
         self.interrupted = False
         statistics.answered += 1
+        counts.added += trial.was_added
         self.decision.remove_pending(trial.arm)
         # From before an arm was retired, the others may have more rewards than they would have asked for alone.
         final = len(self.withdrawn) == len(self.retired)
@@ -242,6 +250,7 @@ class Ledger:
             "waiting": self.waiting,
             "tallies": [statistics.to_dict() for statistics in self.statistics],
             **({"tails": [asdict(tail) for tail in tails]} if tails else {}),
+            "counts": [asdict(counts) for counts in self.counts],
             "history": asdict(self.history),
             "spent": self.spent,
             "workers": self.workers,
@@ -267,6 +276,7 @@ class Ledger:
         ledger.statistics = [
             ArmStatistics(**entry, tail=tail) for entry, tail in zip(plain["tallies"], tails, strict=True)
         ]
+        ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]  # without them, the events are replayed
         ledger.history = History(**plain["history"])
         for name in ("asked", "counted", "waiting", "spent", "workers", "interrupted", "paused", "ended"):
             setattr(ledger, name, plain[name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
@@ -47,7 +48,9 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
         "description": render_part("description", description=status.description),
         "announcement": render_part("announcement", choice=choice, status=status),
         "sentence": render_part("sentence", choice=choice, status=status, money=money),
-        "figures": render_part("figures", status=status, money=money),
+        "figures": render_part(
+            "figures", status=status, money=money, uncounted=describe_uncounted(status, settings.currency)
+        ),
         "notes": render_part("notes", notes=status.notes),
         "arms": render_part(
             "arms",

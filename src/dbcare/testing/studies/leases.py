@@ -25,6 +25,8 @@ class Leases(Checks):
             study.tell(slow, 9.0)
             assert study.status().arms[0].trials == 0
             assert is_close(study.status().spent, 3 * COST)
+            assert study.status().surplus == 1
+            assert is_close(study.status().surplus_cost, COST)
         study.tell(replacement, 0.5)
         assert study.status().arms[0].mean == 0.5
         rows = [(row.status, row.reward, row.late) for row in study.trials()]
@@ -58,6 +60,7 @@ class Leases(Checks):
         status = study.status()
         assert (status.arms[0].trials, status.arms[0].mean) == (1, 0.0)
         assert is_close(status.spent, 3 * COST)
+        assert (status.surplus, status.late) == (0, 0)
         first = next(study.trials())
         assert (first.status, first.reward, first.late) == ("expired", 0.0, 1.0)
 
