@@ -143,6 +143,24 @@ def test_output_for_programs(tmp_path: Path) -> None:
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
 
 
+def test_what_is_charged_without_being_counted_is_shown(tmp_path: Path) -> None:
+    """Counts and amounts add up to what was spent."""
+    study = dbcare.create_study("ads", ["A", "B"], price=0.4, value=20, sigma=1.0, storage=make_address(tmp_path))
+    study.add([("A", 0.5), ("B", 0.25)])
+    failed, late = study.ask(2)
+    study.tell(failed, failed=True)
+    study.stop("enough")
+    study.tell(late, 0.75)
+    counts = "2 counted, 1 answered after the stop (0.4 USD), 1 failed and charged (0.4 USD), 0 pending, 0 held"
+    lines = run(tmp_path, "status", "ads").splitlines()
+    assert lines[0] == f"ads: stopped; {counts}"
+    assert "spent: 1.60 USD; " in "\n".join(lines)
+    status = json.loads(run(tmp_path, "status", "ads", "--format", "json"))
+    assert [status[name] for name in ("late", "late_cost", "failed", "failed_cost", "surplus")] == [1, 0.4, 1, 0.4, 0]
+    rows = list(csv.DictReader(io.StringIO(run(tmp_path, "status", "ads", "--format", "csv"))))
+    assert [row["late"] for row in rows] == [str(int(arm == late.arm)) for arm in ("A", "B")]
+
+
 def test_a_unit_that_comes_back_gets_its_trial(tmp_path: Path) -> None:
     """It does even after the study has stopped; a new one gets none."""
     study = dbcare.create_study("ads", ["A", "B"], cost=0.01, sigma=1.0, storage=make_address(tmp_path))

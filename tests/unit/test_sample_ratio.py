@@ -41,13 +41,11 @@ class Shop:
         """Ask for one trial after the other, and tell what is due; return how the study stands."""
         for now in map(float, range(visitors)):
             while self.answers and self.answers[0][0] <= now:
-                due, trial, reward = heapq.heappop(self.answers)
-                record_outcome(self.transaction, trial, reward, True, due)
+                due, number, answer = heapq.heappop(self.answers)
+                record_outcome(self.transaction, number, answer, True, due)
             for trial in hand_out(self.transaction, AskRequest(1, None), now).trials:
-                fails, reward = (
-                    self.generator.random() < self.failing[trial.arm],
-                    self.generator.normal(MEANS[trial.arm]),
-                )
+                fails = self.generator.random() < self.failing[trial.arm]
+                reward = self.generator.normal(MEANS[trial.arm])
                 due = now + self.generator.uniform(0.0, MAX_DELAY)
                 heapq.heappush(self.answers, (due, trial.id, None if fails else float(reward)))
         return self.transaction.ledger
