@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
+from dbcare.money import Money
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 MONEY = ["--price", "0.5", "--value", "20000"]
@@ -108,7 +109,8 @@ def test_a_study_starts_with_a_log(tmp_path: Path, log: Path) -> None:
     assert 0 < used < 3_000
     assert output.startswith(
         f"Added 3,000 observations to ads, of which the decision uses {used} so far; all are charged. "
-        "Now: 3,000 counted, 0 pending, 0 held; B (final, "
+        f"Now: {used} counted, {3_000 - used:,} answered after the stop ({Money(1_500.0 - used / 2, 'USD')}), "
+        "0 pending, 0 held; B (final, "
     )
     assert study.status().spent == pytest.approx(1_500.0)
     assert study.should_stop()

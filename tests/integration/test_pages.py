@@ -430,6 +430,22 @@ def test_a_study_with_100_000_trials_is_shown_quickly(server: Server) -> None:
     assert min(seconds) < 0.3
 
 
+def test_what_is_charged_without_being_counted_is_shown(server: Server) -> None:
+    study = create_study("charges", ["A", "B"], price=2, value=1000, sigma=1, storage=server.storage)
+    failed, late = study.ask(2)
+    study.tell(failed, failed=True)
+    study.stop()
+    study.tell(late, 0.5)
+    page = server.sign_in("viewer").get("/studies/charges").text
+    figures = re.findall(r"<dt>Rewards counted</dt>(.*?)</div>", page, re.DOTALL)
+    assert re.findall(r"<dd[^>]*>([^<]*)</dd>", figures[0]) == [
+        "0",
+        "of 2 trials asked",
+        "1 answered after the stop (2.00 USD)",
+        "1 failed and charged (2.00 USD)",
+    ]
+
+
 def test_only_the_best_of_very_many_arms_are_shown(server: Server) -> None:
     arms = [f"arm {number}" for number in range(1000)]
     study = create_study("many", arms, price=1, value=1e5, sigma=1, storage=server.storage, direction="minimize")

@@ -61,7 +61,7 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert status["spent"] == study.status().spent == 2.0
     assert status["recommendation"]["arm"] == study.recommendation().arm == "B"
     assert run(tmp_path, "status", "ads").splitlines()[:4] == [
-        "ads: running; 3 counted, 0 pending, 0 held",
+        "ads: running; 2 counted, 0 pending, 0 held",
         "  A        1   50%           0  (0 to 0.98)",  # 1.96 * 0.5, from a spread that counts as six rewards
         "  B        1   50%           1  (0.02002 to 1)",
         f"spent: 2.00 USD; expected loss of stopping now: {Money(study.status().expected_loss or 0.0, 'USD')}",
@@ -139,8 +139,43 @@ def test_output_for_programs(tmp_path: Path) -> None:
     ):
         row = next(csv.DictReader(io.StringIO(run(tmp_path, *arguments, "--format", "csv"))))
         assert row.items() >= first.items()
-    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires\n"
+    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told\n"
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
+
+
+def test_what_is_charged_without_being_counted_is_shown(tmp_path: Path) -> None:
+    """Counts and amounts add up to what was spent."""
+    study = dbcare.create_study("ads", ["A", "B"], price=0.4, value=20, sigma=1.0, storage=make_address(tmp_path))
+    study.add([("A", 0.5), ("B", 0.25)])
+    failed, late = study.ask(2)
+    study.tell(failed, failed=True)
+    study.stop("enough")
+    study.tell(late, 0.75)
+    counts = "2 counted, 1 answered after the stop (0.4 USD), 1 failed and charged (0.4 USD), 0 pending, 0 held"
+    lines = run(tmp_path, "status", "ads").splitlines()
+    assert lines[0] == f"ads: stopped; {counts}"
+    assert "spent: 1.60 USD; " in "\n".join(lines)
+    status = json.loads(run(tmp_path, "status", "ads", "--format", "json"))
+    assert [status[name] for name in ("late", "late_cost", "failed", "failed_cost", "surplus")] == [1, 0.4, 1, 0.4, 0]
+    rows = list(csv.DictReader(io.StringIO(run(tmp_path, "status", "ads", "--format", "csv"))))
+    assert [row["late"] for row in rows] == [str(int(arm == late.arm)) for arm in ("A", "B")]
+
+
+def test_a_unit_that_comes_back_gets_its_trial(tmp_path: Path) -> None:
+    """It does even after the study has stopped; a new one gets none."""
+    study = dbcare.create_study("ads", ["A", "B"], cost=0.01, sigma=1.0, storage=make_address(tmp_path))
+    assert run(tmp_path, "ask", "ads", "--unit", "user-7") == "1\tA\n"
+    assert run(tmp_path, "ask", "ads", "--unit", "user-8") == "2\tB\n"
+    study.tell(1, 0.5)
+    study.stop()
+    assert run(tmp_path, "ask", "ads", "--unit", "user-7") == "1\tA\n"
+    (known,) = json.loads(run(tmp_path, "ask", "ads", "--unit", "user-7", "--format", "json"))
+    assert (known["id"], known["unit"], known["told"]) == (1, "user-7", True)
+    run(tmp_path, "ask", "ads", "--unit", "user-9", code=4)
+    message = run(tmp_path, "ask", "ads", "--unit", "user-7", "-n", "2", code=2)
+    assert "`-n` must be 1 for a `--unit` but got 2." in message
+    _, shown = run_at_terminal([COMMAND, "ask", "ads", "--unit", "user-7"], make_environment(tmp_path))
+    assert strip_codes(shown).strip() == "trial 1: A (already told)"
 
 
 def test_retire_and_delete(tmp_path: Path) -> None:

@@ -224,6 +224,7 @@ CALLS = {
     "Study.ask": Call(
         _study_method("ask"), {"n": 2, "lease": "30m", "worker": "w", "timeout_reward": 0.0, "key": "k"}
     ),
+    "Study.ask, unit": Call(_study_method("ask"), {"n": None, "lease": "30m", "unit": "u"}),
     "Study.tell": Call(_study_method("tell"), {"trial": 1, "reward": 0.5, "failed": False, "charged": True}),
     "Study.tell_many": Call(_study_method("tell_many"), {"outcomes": [(1, 0.5), (2, 1.0)]}),
     "Study.add": Call(_study_method("add"), {"observations": [("A", 0.5)]}),

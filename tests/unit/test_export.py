@@ -64,6 +64,7 @@ def replay_rows(study: StoredStudy) -> list[dict[str, Any]]:
                 "asked": datetime.fromtimestamp(event.at, UTC).isoformat(),
                 "expires": expires,
                 "answered": None,
+                "unit": None if event.note is None else event.note.partition("unit: ")[2],
             }
         elif event.kind in OUTCOMES:
             answered = datetime.fromtimestamp(event.at, UTC).isoformat()
@@ -82,6 +83,8 @@ def make_eventful_study() -> StoredStudy:
     for step in range(400):
         lease = chance.choice([None, 60.0, 0.001])
         pending += [trial.id for trial in study.ask(chance.randint(1, 8), lease=lease, worker=chance.choice("xy"))]
+        if (trial_of_unit := study.ask(unit=f"unit: {step}")) is not None:
+            pending.append(trial_of_unit.id)
         for _ in range(min(len(pending), chance.randint(0, 8))):
             trial, reward = pending.pop(chance.randrange(len(pending))), chance.gauss(0.0, 1.0)
             if chance.random() < 0.2:
@@ -106,6 +109,7 @@ def test_rows_are_what_a_replay_of_the_events_gives() -> None:
     assert [asdict(row) for row in study.trials()] == expected
     assert {row["status"] for row in expected} == {"asked", "told", "failed", "expired"}
     assert any(row["late"] is not None for row in expected)
+    assert {row["unit"] for row in expected} > {None, "unit: 1"}
     assert any(row["arm"] == "B" and row["status"] == "asked" and row["counted"] for row in expected)  # retired
 
 
@@ -181,7 +185,9 @@ def test_every_format_has_every_row(count: int) -> None:
     assert [{name: text or "None" for name, text in row.items()} for row in table] == [
         {name: str(value) for name, value in row.items()} for row in plain
     ]
-    assert "".join(pieces["csv"]).startswith("trial,arm,status,reward,late,counted,worker,asked,expires,answered\n")
+    assert "".join(pieces["csv"]).startswith(
+        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit\n"
+    )
     assert len(pieces["jsonl"]) == -(-count // ROWS_PER_PIECE)
 
 
@@ -201,9 +207,8 @@ def test_formulas_are_defused_in_csv_only(tmp_path: Path) -> None:
     assert list(study.to_dataframe()["arm"]) == arms
     polars = import_module("polars")
     assert list(polars.read_parquet(study.export(tmp_path / "t.parquet"))["arm"]) == arms
-    assert (
-        "".join(format_trials([make_row(1, worker="\t=1")], "csv")).splitlines()[1] == "1,A,asked,,,False,'\t=1,now,,"
-    )
+    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2")], "csv"))[1:]
+    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2\n"
 
 
 @given(st.text(st.sampled_from("'=+-@\t\rA "), max_size=5))

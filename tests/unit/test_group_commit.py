@@ -20,6 +20,7 @@ from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.group_commit import MAX_WEIGHT, FairQueue, GroupCommit, Operation
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.transaction import Transaction
+from dbcare.live.trial import AskRequest, Trial
 
 PATIENCE_SECONDS = 30.0
 
@@ -212,10 +213,10 @@ def test_one_that_fails_leaves_nothing_and_the_others_stand(store: SqlStore) -> 
     assert trial is not None
     study.tell(trial, 0.5)
     group: list[StudyOperation[Any]] = [
-        study.ask_later(1, None, None, None, None),
+        study.ask_later(AskRequest(1, None)),
         study.tell_later(1, 0.25),  # contradicts what was told
         StudyOperation(study._ledger, fail_after_recording),
-        other.ask_later(2, None, None, None, None),
+        other.ask_later(AskRequest(2, None)),
         study.tell_later(2, 0.75),  # asked in the same group
         study.tell_later(1, 0.5),
     ]
@@ -233,15 +234,24 @@ def test_one_that_fails_leaves_nothing_and_the_others_stand(store: SqlStore) -> 
 
 def test_the_same_key_twice_in_one_group(store: SqlStore) -> None:
     study = make_study(store)
-    group = [study.ask_later(2, None, None, None, "again") for _ in range(2)]
+    group = [study.ask_later(AskRequest(2, None, key="again")) for _ in range(2)]
     StudyOperation.carry_out(group)
     assert group[0].outcome().trials == group[1].outcome().trials
     assert len(list_events(store)) == 2
 
 
+def test_the_same_unit_twice_in_one_group(store: SqlStore) -> None:
+    """The second finds the trial that is not stored yet, also through another ledger."""
+    study, same = make_study(store), StoredStudy(store, "s")
+    group = [opened.ask_later(AskRequest(1, None, unit="u")) for opened in (study, study, same)]
+    StudyOperation.carry_out(group)
+    assert [operation.outcome().trials for operation in group] == [[Trial(1, "A", None, "u")]] * 3
+    assert [operation.outcome().new for operation in group] == [1, 0, 0]
+
+
 def test_the_same_study_opened_twice_in_one_group(store: SqlStore) -> None:
     study, same = make_study(store), StoredStudy(store, "s")
-    group = [opened.ask_later(1, None, None, None, None) for opened in (study, same, study)]
+    group = [opened.ask_later(AskRequest(1, None)) for opened in (study, same, study)]
     StudyOperation.carry_out(group)
     assert sorted(operation.outcome().trials[0].id for operation in group) == [1, 2, 3]
     assert study.status().asked == same.status().asked == 3
@@ -253,7 +263,7 @@ def test_a_deleted_study_fails_its_own_operations_only(store: SqlStore) -> None:
     for name in ("s", "u"):
         store.delete(name)
     make_study(store, "u")
-    group = [opened.ask_later(1, None, None, None, None) for opened in (study, other, recreated)]
+    group = [opened.ask_later(AskRequest(1, None)) for opened in (study, other, recreated)]
     StudyOperation.carry_out(group)
     assert [type(operation.error) for operation in group] == [StudyNotFoundError, type(None), StudyNotFoundError]
     assert "was deleted and re-created" in str(group[2].error)
@@ -266,7 +276,7 @@ def test_a_study_that_cannot_be_read_fails_its_own_operations_only(store: SqlSto
     study.ask()
     with store.transaction(write=True) as connection:
         connection.exec_driver_sql("UPDATE events SET kind = 'tolled'")
-    group = [opened.ask_later(1, None, None, None, None) for opened in (StoredStudy(store, "s"), other)]
+    group = [opened.ask_later(AskRequest(1, None)) for opened in (StoredStudy(store, "s"), other)]
     StudyOperation.carry_out(group)
     assert isinstance(group[0].error, StorageError)
     assert group[1].outcome().trials[0].id == 1
@@ -281,7 +291,7 @@ def test_a_commit_that_fails_fails_everyone_and_keeps_nothing(store: SqlStore) -
     with store.engines.begin_plainly(write=True) as connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
-    group = [study.ask_later(1000, None, "w" * 200, None, None) for study in studies]
+    group = [study.ask_later(AskRequest(1000, None, "w" * 200)) for study in studies]
     StudyOperation.carry_out(group)
     assert [str(operation.error) for operation in group] == [
         f"{store.address} is on a full disk; free some space and retry."
@@ -302,9 +312,9 @@ def test_retiring_an_arm_in_a_group(store: SqlStore) -> None:
     prepared = study._ledger.replay_without(1)
     event = Event(EventKind.RETIRED, 1.0, arm=1, note="gone")
     group: list[StudyOperation[Any]] = [
-        study.ask_later(4, None, None, None, None),
+        study.ask_later(AskRequest(4, None)),
         StudyOperation(study._ledger, lambda transaction: transaction.record(event, prepared)),
-        study.ask_later(20, None, None, None, None),
+        study.ask_later(AskRequest(20, None)),
     ]
     StudyOperation.carry_out(group)
     assert {trial.arm for trial in group[2].outcome().trials} == {"A", "C"}
@@ -321,7 +331,7 @@ def test_a_failure_after_an_arm_was_retired_in_the_same_group(store: SqlStore) -
     group: list[StudyOperation[Any]] = [
         StudyOperation(study._ledger, lambda transaction: transaction.record(event)),
         StudyOperation(study._ledger, fail_after_recording),
-        study.ask_later(20, None, None, None, None),
+        study.ask_later(AskRequest(20, None)),
     ]
     StudyOperation.carry_out(group)
     assert [type(operation.error) for operation in group] == [type(None), AlreadyToldError, type(None)]
@@ -332,7 +342,7 @@ def test_a_failure_after_an_arm_was_retired_in_the_same_group(store: SqlStore) -
 
 def test_arrivals_through_two_objects_of_one_study_keep_their_order(store: SqlStore) -> None:
     study, same = make_study(store), StoredStudy(store, "s")
-    group = [opened.ask_later(1, None, None, None, None) for opened in (study, same, study, same)]
+    group = [opened.ask_later(AskRequest(1, None)) for opened in (study, same, study, same)]
     StudyOperation.carry_out(group)
     assert [operation.outcome().trials[0].id for operation in group] == [1, 2, 3, 4]
     study.check()
@@ -343,7 +353,7 @@ def test_a_locked_file_costs_one_timeout_for_all(tmp_path: Path) -> None:
     path = tmp_path / "locked.db"
     with closing(SqlStore(f"sqlite:///{path}?timeout=0.3")) as store:
         studies = [make_study(store, f"s{number}") for number in range(12)]
-        group = [study.ask_later(1, None, None, None, None) for study in studies]
+        group = [study.ask_later(AskRequest(1, None)) for study in studies]
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             began = time.monotonic()

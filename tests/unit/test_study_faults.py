@@ -33,6 +33,18 @@ class ForgetsKeys(StoredStudy):
         return super().ask(n, lease, worker, **options | {"key": None})
 
 
+class ForgetsUnits(StoredStudy):
+    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **options: Any) -> Any:
+        return super().ask(n, lease, worker, **options | {"unit": None})
+
+
+class RemembersUnitsOnly(StoredStudy):
+    """Takes a unit for a key: it never gets a second trial, and does not know what became of the first."""
+
+    def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **options: Any) -> Any:
+        return super().ask(n, lease, worker, key=options.pop("unit", None), **options)
+
+
 class WaitsForever(StoredStudy):
     def ask(self, n: Any = None, lease: Any = "30m", worker: Any = None, **options: Any) -> Any:
         return super().ask(n, None, worker, **options)
@@ -54,6 +66,8 @@ FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
     (AcceptsAnything, StudySuite.test_invalid_rewards),
     (TellsOneByOne, StudySuite.test_many_rewards_are_told_all_or_none),
     (ForgetsKeys, StudySuite.test_asking_again_with_the_same_key),
+    (ForgetsUnits, StudySuite.test_a_unit_that_asks_many_times_at_once_gets_one_trial),
+    (RemembersUnitsOnly, StudySuite.test_a_unit_whose_trial_failed_gets_a_new_one),
     (WaitsForever, StudySuite.test_an_expired_trial_is_replaced),
     (WaitsForever, StudySuite.test_an_expired_trial_may_count_as_a_reward),
     (ChargesWhenAsked, StudySuite.test_a_failed_trial_may_be_free),

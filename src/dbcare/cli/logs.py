@@ -85,14 +85,14 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
     if storage is None:
         raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
     study = dbcare.load_study(name, storage)
-    before = sum(arm.trials for arm in study.status().arms)
+    before = study.status().rewards
     study.add(log)
     status = study.status()
-    used = sum(arm.trials for arm in status.arms) - before
+    used = status.rewards - before
     plain = {"added": len(log), "used": used, **study_view.make_record(study)}
     sentence = (
         f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
-        f"Now: {study_view.format_counts(status)}; {study.recommendation()}"
+        f"Now: {study_view.format_counts(study.settings, status)}; {study.recommendation()}"
     )
     print_output(shape, plain, [plain], lines=[sentence], show=lambda console: console.print(sentence, markup=False))
 

@@ -149,7 +149,7 @@ def studies(
         if not rows:
             console.print("No studies match." if search else "No studies yet. To create one: dbcare create --help")
             return
-        print_grid(["study", "state", "counted", "spent", "recommended"], cells, right=("counted", "spent"))
+        print_grid(["study", "state", "trials", "spent", "recommended"], cells, right=("trials", "spent"))
 
     names = [record.name for record in found]
     print_output(shape, rows, rows, columns=STUDY_COLUMNS, lines=names, show=show)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbcare.live.trial import Trial
 
 EXIT_WAIT, EXIT_STOPPED = 3, 4
-TRIAL_COLUMNS = ("id", "arm", "expires")
+TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told")
 
 
 def print_done(study: "Study", shape: Format, sentence: str) -> None:
@@ -61,6 +61,9 @@ def ask(
     n: Annotated[int, typer.Option("-n", help="Number of trials.")] = 1,
     lease: Annotated[str, typer.Option(help="How long a trial may take: 90s, 30m, 2h, 1d.")] = "30m",
     worker: Annotated[str | None, typer.Option(help="Name of the worker who asks.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Who the trial is for, such as a visitor; asking again gives the same trial.")
+    ] = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Print the next trials, one per line: number and arm.
@@ -71,7 +74,7 @@ def ask(
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
-        trials = study.ask(n, lease, worker)
+        trials = study.ask(n, lease, worker, unit=unit)
         status = None if trials else study.status()
     print_output(
         shape,
@@ -92,6 +95,8 @@ def ask(
 
 def format_trial(trial: "Trial") -> str:
     """Return a trial in words; its lease ends by the clock of this machine."""
+    if trial.told:
+        return f"trial {trial.id}: {trial.arm} (already told)"
     until = "" if trial.expires is None else f" (until {datetime.fromtimestamp(trial.expires):%Y-%m-%d %H:%M:%S})"
     return f"trial {trial.id}: {trial.arm}{until}"
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
+from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.leases import format_duration
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
@@ -64,6 +65,7 @@ def arm_rows(status: Status) -> list[dict[str, Any]]:
             "lead_high": None if arm.lead_interval is None else arm.lead_interval[1],
             "expected_loss": arm.expected_loss,
             "capped": arm.capped,
+            "late": arm.late,
             "left": arm.left,
         }
         for arm, share in zip(status.arms, shares(status), strict=True)
@@ -72,15 +74,14 @@ def arm_rows(status: Status) -> list[dict[str, Any]]:
 
 def shares(status: Status) -> list[float]:
     """Return each arm's share of the trials that were counted."""
-    total = sum(arm.trials for arm in status.arms)
-    return [arm.trials / total if total else 0.0 for arm in status.arms]
+    return [arm.trials / (status.rewards or 1) for arm in status.arms]
 
 
 def plain_lines(settings: Settings, status: Status, choice: Recommendation) -> list[str]:
     """Return plain lines, aligned."""
     width = max(len(arm.name) for arm in status.arms)
     return [
-        f"{status.name}: {status.state}; {format_counts(status)}",
+        f"{status.name}: {status.state}; {format_counts(settings, status)}",
         *([] if status.description is None else [f"about: {status.description}"]),
         *(_arm_line(arm, share, width) for arm, share in zip(status.arms, shares(status), strict=True)),
         f"spent: {format_spending(settings, choice)}",
@@ -107,7 +108,9 @@ def format_capped(status: Status) -> str:
 def show(console: Console, settings: Settings, status: Status, choice: Recommendation) -> None:
     """Print the study at a glance."""
     console.print(
-        Text.assemble((status.name, "bold"), "  ", (status.state, STYLES[status.state]), f"  {format_counts(status)}")
+        Text.assemble(
+            (status.name, "bold"), "  ", (status.state, STYLES[status.state]), f"  {format_counts(settings, status)}"
+        )
     )
     if status.description is not None:
         console.print(Text(status.description, style="italic"))
@@ -186,10 +189,11 @@ def format_lift(arm: ArmStatus) -> str:
     return f"{value}{'*' if lift.beats else ''}"
 
 
-def format_counts(status: Status) -> str:
-    """Return how many trials are counted, pending and held."""
+def format_counts(settings: Settings, status: Status) -> str:
+    """Return how many rewards are counted, what else was charged, and how many trials are pending and held."""
     oldest = "" if status.oldest is None or status.oldest < 1.0 else f" (oldest: {format_duration(status.oldest)})"
-    return f"{status.counted:,} counted, {status.waiting:,} pending{oldest}, {status.held:,} held"
+    uncounted = "".join(f", {phrase}" for phrase in describe_uncounted(status, settings.currency))
+    return f"{status.rewards:,} counted{uncounted}, {status.waiting:,} pending{oldest}, {status.held:,} held"
 
 
 def format_spending(settings: Settings, choice: Recommendation) -> str:

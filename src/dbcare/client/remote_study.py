@@ -18,12 +18,11 @@ from dbcare.client.responses import (
 )
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.export import TrialRow
-from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.study import Study
-from dbcare.live.trial import Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Trial, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -44,17 +43,16 @@ class RemoteStudy(Study):
         self.settings = settings
         self._transport = transport
 
-    def _ask(
-        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> list[Trial]:
+    def _ask(self, request: AskRequest) -> list[Trial]:
         body = {
-            "n": min(MAX_TRIALS_PER_REQUEST, wanted),
-            "lease": parse_lease(lease),
-            "worker": worker,
-            "timeout_reward": timeout_reward,
+            "n": min(MAX_TRIALS_PER_REQUEST, request.wanted),
+            "lease": request.lease,
+            "worker": request.worker,
+            "timeout_reward": request.timeout_reward,
+            "unit": request.unit,
         }
-        unique = uuid.uuid4().hex if key is None else _header_value(key)
-        return [build(Trial, plain) for plain in require_part(self._post("ask", body, key=unique), "trials")]
+        response = self._post("ask", body, key=_make_key(request))
+        return [build(Trial, plain) for plain in require_part(response, "trials")]
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
         if reward is None:
@@ -131,6 +129,9 @@ def make_study_path(name: str) -> str:
     return f"/v1/studies/{quote(name, safe='')}"
 
 
-def _header_value(key: str) -> str:
-    """Return a key as it can travel: what no header can hold is hashed."""
+def _make_key(request: AskRequest) -> str | None:
+    """Return the key that makes an ask safe to repeat, hashed if no header can hold it; a unit needs none."""
+    if request.unit is not None:
+        return None
+    key = uuid.uuid4().hex if request.key is None else request.key
     return key if key.isascii() and key == key.strip() else hashlib.sha256(key.encode()).hexdigest()

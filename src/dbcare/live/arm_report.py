@@ -70,6 +70,7 @@ def describe_arm(
         ledger.decision.pending[arm],
         left,
         statistics.capped,
+        statistics.late,
         estimate=beliefs.estimate(arm) if shown else None,
         probability_best=chance,
         lead=beliefs.lead(arm, rival) if compared and rival is not None else None,

@@ -45,6 +45,11 @@ class ArmStatistics:
         self.squares += deviation * (reward - self.mean)
 
     @property
+    def late(self) -> int:
+        """Rewards that came, or had their turn, after the stop."""
+        return self.answered - self.trials
+
+    @property
     def capped(self) -> int:
         """Counted rewards that were above the cap."""
         return self.tail.capped
@@ -66,6 +71,16 @@ class ArmStatistics:
     def to_dict(self) -> dict[str, Any]:
         """Return everything but tail and variety, ready for JSON."""
         return {name: value for name, value in asdict(self).items() if name not in ("tail", "variety")}
+
+
+@dataclass
+class TrialCounts:
+    """What became of an arm's trials, beside the rewards that `ArmStatistics` has."""
+
+    missing: int = 0  # failed, or expired without a reward, each of them
+    failed: int = 0  # failed, and charged anyway
+    surplus: int = 0  # brought a reward after they had expired and been replaced, and were charged
+    added: int = 0  # observations made elsewhere, which are never missing
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dbcare.live.significance import FALSE_ALARM_CHANCE, measure_divergence
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:
     """Return one sentence per assumption that the data contradict, or other reason to doubt the means."""
-    checks = (check_cap, check_spread, check_tails, _check_drift, _check_missing)
+    checks = (check_cap, check_spread, check_tails, _check_drift, _check_sample_ratio)
     return tuple(note for check in checks for note in check(ledger))
 
 
@@ -55,23 +55,32 @@ def _advise_on_drift(ledger: Ledger) -> str:
     )
 
 
-def _check_missing(ledger: Ledger) -> list[str]:
-    """Check whether an arm's rewards go missing more or less often than those of the others.
+def _check_sample_ratio(ledger: Ledger) -> list[str]:
+    """Check whether an arm's trials are answered more or less often than those of the others: against what was asked.
 
-    An outage counts once, however long it lasts. If rewards are missing regardless of the arm, an arm's share of
-    missing ones, a, is so far from that of all, b, with a chance of at most exp(-n KL(a, b)) to either side
-    (Hoeffding 1963: also for draws without replacement).
+    Only trials whose turn has come are compared: each of them was answered, failed or expired, and nothing after a
+    pending trial counts, so trials that are merely recent neither bias the means nor raise an alarm. Observations made
+    elsewhere are left out, since those are never missing.
+
+    An outage counts as one interruption, however long it lasts. If answers are missing regardless of the arm, an arm's
+    share of interruptions, a, is so far from that of all, b, with a chance of at most exp(-n KL(a, b)) to either side
+    (Hoeffding 1963: also for draws without replacement). That holds for small counts, where chi-square would not.
     """
-    missing = sum(statistics.interruptions for statistics in ledger.statistics)
-    trials = missing + sum(statistics.answered for statistics in ledger.statistics)
-    limit = math.log(2.0 * len(ledger.statistics) / FALSE_ALARM_CHANCE)
+    arms = list(zip(ledger.statistics, ledger.counts, strict=True))
+    answered = [statistics.answered - counts.added for statistics, counts in arms]
+    asked = [known + counts.missing for known, counts in zip(answered, ledger.counts, strict=True)]
+    interruptions = [statistics.interruptions for statistics in ledger.statistics]
+    compared = [known + interrupted for known, interrupted in zip(answered, interruptions, strict=True)]
+    limit = math.log(2.0 * len(arms) / FALSE_ALARM_CHANCE)
+    overall = sum(interruptions) / max(1, sum(compared))
     notes = []
-    for name, statistics in zip(ledger.settings.arms, ledger.statistics, strict=True):
-        asked = statistics.answered + statistics.interruptions
-        if asked and asked * measure_divergence(statistics.interruptions / asked, missing / trials) > limit:
+    for arm, name in enumerate(ledger.settings.arms):
+        size = compared[arm]
+        if size and size * measure_divergence(interruptions[arm] / size, overall) > limit:
             notes.append(
-                f"{name}: rewards failed to arrive {statistics.interruptions} times in {asked}, those of the others "
-                f"{missing - statistics.interruptions} times in {trials - asked}: if that depends on the reward, "
-                "the means may be biased"
+                f"{name}: {answered[arm]:,} of {asked[arm]:,} trials asked were answered, of the others "
+                f"{sum(answered) - answered[arm]:,} of {sum(asked) - asked[arm]:,} (sample-ratio mismatch, with "
+                f"{interruptions[arm]:,} against {sum(interruptions) - interruptions[arm]:,} interruptions): "
+                "if an answer depends on the reward, the means are biased"
             )
     return notes

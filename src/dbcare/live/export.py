@@ -22,12 +22,14 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
+from dbcare.live.trial import read_unit
 
 TextFormat = Literal["csv", "json", "jsonl"]
 
 FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
+FREE_TEXTS = ("arm", "worker", "unit")  # which people choose
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
@@ -53,6 +55,8 @@ class TrialRow:
         Who asked for it.
     asked, expires, answered : str or None
         When it was asked, when its lease ends, and when its outcome was told.
+    unit : str or None
+        Who or what it was asked for.
 
     Examples
     --------
@@ -74,6 +78,7 @@ class TrialRow:
     asked: str
     expires: str | None
     answered: str | None
+    unit: str | None = None
 
 
 COLUMNS = tuple(TrialRow.__dataclass_fields__)
@@ -99,6 +104,7 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iter
                 asked=format_time(event.at),
                 expires=None if event.expires is None else format_time(event.expires),
                 answered=None,
+                unit=read_unit(event.note),
             )
         elif row is not None:
             row.answered = format_time(event.at)
@@ -161,7 +167,7 @@ def _batches(rows: Iterable[TrialRow], size: int) -> Iterator[list[TrialRow]]:
 
 
 def _cells(row: TrialRow) -> Iterable[Any]:
-    texts = {"arm": defuse_formula(row.arm), "worker": row.worker and defuse_formula(row.worker)}
+    texts = {name: defuse_formula(value) for name in FREE_TEXTS if (value := getattr(row, name)) is not None}
     return (vars(row) | texts).values()
 
 

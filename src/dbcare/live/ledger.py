@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dbcare.live.arm_statistics import ArmStatistics, History
+from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
@@ -39,6 +39,7 @@ class OpenTrial:
     status: EventKind = EventKind.ASKED
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out by the time it was resolved
+    was_added: bool = False  # an observation made elsewhere
 
     @property
     def may_count(self) -> bool:
@@ -58,6 +59,7 @@ class Ledger:
         self.open: dict[int, OpenTrial] = {}
         self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
         self.statistics = [ArmStatistics() for _ in settings.arms]
+        self.counts = [TrialCounts() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.losses = LossCurve()
         self.spent = 0.0
@@ -93,6 +95,7 @@ class Ledger:
             self._resolve(event)
         elif event.kind is EventKind.SURPLUS:
             self.spent += self.settings.costs[event.arm] if event.charged else 0.0
+            self.counts[event.arm].surplus += event.charged
         elif event.kind is EventKind.STOPPED:
             self.ended = self.ended or event.note
         elif event.kind is EventKind.DESCRIBED:
@@ -132,7 +135,10 @@ class Ledger:
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
         if trial.may_count != could_count:  # given up, or told after all
             (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
-        if event.reward is not None or (event.kind is EventKind.FAILED and event.charged):
+        trial.was_added = event.at == trial.asked  # only those are told the moment they are asked
+        has_cost = event.kind is EventKind.FAILED and event.charged
+        self.counts[trial.arm].failed += has_cost
+        if event.reward is not None or has_cost:
             self.spent += self.settings.costs[trial.arm]
         if event.trial <= self.counted:  # of a retired arm, for which the study did not wait
             del self.open[event.trial]
@@ -150,14 +156,16 @@ class Ledger:
                 self._count(following)
 
     def _count(self, trial: OpenTrial) -> None:
-        statistics = self.statistics[trial.arm]
+        statistics, counts = self.statistics[trial.arm], self.counts[trial.arm]
         if trial.reward is None:
+            counts.missing += 1
             # Failed trials are replaced by others of the same arm: an outage must not look like that arm's fault.
             statistics.interruptions += not self.interrupted
             self.interrupted = True
             return
         self.interrupted = False
         statistics.answered += 1
+        counts.added += trial.was_added
         self.decision.remove_pending(trial.arm)
         # From before an arm was retired, the others may have more rewards than they would have asked for alone.
         final = len(self.withdrawn) == len(self.retired)
@@ -288,6 +296,7 @@ class Ledger:
             "tallies": [statistics.to_dict() for statistics in self.statistics],
             "tails": [asdict(statistics.tail) for statistics in self.statistics],
             "varieties": [asdict(statistics.variety) for statistics in self.statistics],
+            "counts": [asdict(counts) for counts in self.counts],
             "history": self.history.to_dict(),
             "times": self.history.times,
             "last_counted": self.last_counted,
@@ -316,6 +325,7 @@ class Ledger:
             ArmStatistics(**entry, tail=Tail(**tail), variety=Variety(**variety))
             for entry, tail, variety in zip(plain["tallies"], plain["tails"], plain["varieties"], strict=True)
         ]
+        ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]
         ledger.history = History(**plain["history"], times=plain["times"])
         ledger.losses = LossCurve(**plain["losses"])
         same = ("asked", "counted", "waiting", "spent", "workers", "interrupted", "last_counted", "paused", "ended")

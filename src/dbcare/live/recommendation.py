@@ -82,6 +82,8 @@ class ArmStatus:
         Why the arm is no longer active: dropped by the policy, or retired.
     capped : int
         Rewards that were above the study's cap, and counted as the cap.
+    late : int
+        Rewards that came, or had their turn, after the stop: recorded and charged, without effect.
     estimate : float or None
         The mean corrected for selection; None where there is no interval.
     probability_best : float or None
@@ -117,6 +119,7 @@ class ArmStatus:
     out: int
     left: str | None
     capped: int = 0
+    late: int = 0
     estimate: float | None = None
     probability_best: float | None = None
     lead: float | None = None

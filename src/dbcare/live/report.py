@@ -80,6 +80,8 @@ def make_standing(ledger: Ledger) -> Standing:
 def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
     """Return the state of the study."""
     waiting = [trial for trial in ledger.open.values() if trial.status is EventKind.ASKED]
+    late = [statistics.late for statistics in ledger.statistics]
+    failed, surplus = [counts.failed for counts in ledger.counts], [counts.surplus for counts in ledger.counts]
     return Status(
         name=record.name,
         state=ledger.state,
@@ -99,7 +101,19 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         created_by=record.created_by,
         activities=tuple(ledger.activities),
         cap=ledger.settings.cap,
+        late=sum(late),
+        late_cost=_price(ledger, late),
+        failed=sum(failed),
+        failed_cost=_price(ledger, failed),
+        surplus=sum(surplus),
+        surplus_cost=_price(ledger, surplus),
     )
+
+
+def _price(ledger: Ledger, trials: list[int]) -> float:
+    """Return what so many trials of each arm cost, as `Status.spent` has it."""
+    cost = sum(count * cost for count, cost in zip(trials, ledger.settings.costs, strict=True))
+    return cost * (ledger.settings.value or 1.0)
 
 
 def list_pending(ledger: Ledger, now: float) -> list[Pending]:

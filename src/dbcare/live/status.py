@@ -20,7 +20,8 @@ class Status:
     arms : tuple of ArmStatus
         One entry per arm.
     asked, counted : int
-        Trials handed out, and trials whose outcome has been processed.
+        Trials handed out, and trials whose outcome has been processed, whatever it was; rewards that had an effect are
+        in `ArmStatus.trials`.
     waiting : int
         Trials asked and not told yet.
     held : int
@@ -47,6 +48,12 @@ class Status:
         What people did to the study last, up to 50 of them.
     cap : float or None
         What larger rewards count as; None without a cap.
+    late, late_cost : int, float
+        Rewards that came, or had their turn, after the stop: recorded and charged, without effect.
+    failed, failed_cost : int, float
+        Trials that failed and were charged anyway.
+    surplus, surplus_cost : int, float
+        Rewards that came after their trial had expired and been replaced: recorded and charged, without effect.
 
     Examples
     --------
@@ -76,6 +83,17 @@ class Status:
     created_by: str | None = None
     activities: tuple[Activity, ...] = ()
     cap: float | None = None
+    late: int = 0
+    late_cost: float = 0.0
+    failed: int = 0
+    failed_cost: float = 0.0
+    surplus: int = 0
+    surplus_cost: float = 0.0
+
+    @property
+    def rewards(self) -> int:
+        """Rewards that were counted: the others had no effect, or are held."""
+        return sum(arm.trials for arm in self.arms)
 
 
 @dataclass(frozen=True)

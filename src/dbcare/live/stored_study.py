@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
+from dbcare.live.ask import AskOutcome, hand_out
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
-from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.operations import StudyOperation
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.report import (
@@ -31,20 +30,12 @@ from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
 from dbcare.live.tell import record_outcome
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import Trial
+from dbcare.live.trial import AskRequest, Trial
 from dbcare.policies.registry import POLICIES
 
 TRIALS_PER_PAGE = 2_000  # read in one transaction
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class AskOutcome:
-    """What an ask brought: the trials handed out, and whether the study has stopped."""
-
-    trials: list[Trial]
-    stopped: bool
 
 
 class StoredStudy(Study):
@@ -85,42 +76,14 @@ class StoredStudy(Study):
     def _write(self, act: Callable[[Transaction], Result], weight: int = 1) -> Result:
         return self.run(StudyOperation(self._ledger, act, weight))
 
-    def ask_later(
-        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> StudyOperation[AskOutcome]:
-        """Return the operation that hands out trials; the arguments are those of `ask`, checked by `check_ask`."""
-        duration = parse_lease(lease)
-        fallback = self.settings.timeout_reward if timeout_reward is None else timeout_reward
-        note = None if key is None else f"key: {key}"
+    def ask_later(self, request: AskRequest) -> StudyOperation[AskOutcome]:
+        """Return the operation that hands out trials."""
+        return StudyOperation(
+            self._ledger, lambda transaction: hand_out(transaction, request, time.time()), request.wanted
+        )
 
-        def ask(transaction: Transaction) -> AskOutcome:
-            ledger, now = transaction.ledger, time.time()
-            expires = None if duration is None else now + duration
-            trials = [] if note is None else self._asked_before(transaction, note)
-            left = 0 if trials else wanted
-            for number in ledger.overdue(now):
-                trial = ledger.open[number]
-                transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
-            while left and (arm := ledger.next_arm()) is not None:
-                event = Event(EventKind.ASKED, now, ledger.asked + 1, arm, fallback, True, expires, worker, note)
-                transaction.record(event)
-                trials.append(self._make_trial(event))
-                left -= 1
-            return AskOutcome(trials, not trials and ledger.stopped is not None)
-
-        return StudyOperation(self._ledger, ask, wanted)
-
-    def _asked_before(self, transaction: Transaction, note: str) -> list[Trial]:
-        events = transaction.events_with_note(note)
-        return [self._make_trial(event) for event in events if event.kind is EventKind.ASKED]
-
-    def _make_trial(self, event: Event) -> Trial:
-        return Trial(event.trial, self.settings.arms[event.arm], event.expires)
-
-    def _ask(
-        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> list[Trial]:
-        return self.run(self.ask_later(wanted, lease, worker, timeout_reward, key)).trials
+    def _ask(self, request: AskRequest) -> list[Trial]:
+        return self.run(self.ask_later(request)).trials
 
     def tell_later(self, trial: Trial | int, reward: float | None, charged: bool = True) -> StudyOperation[None]:
         """Return the operation that records an outcome, as `tell` does."""

@@ -10,11 +10,11 @@ from typing import Any, overload
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import TrialRow, make_data_frame, write_trials
-from dbcare.live.leases import DEFAULT_LEASE, Lease
+from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings, check_description
 from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.trial import Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Trial, get_trial_number
 from dbcare.validation import show
 
 MAX_REASON_LENGTH = 1000
@@ -56,6 +56,7 @@ class Study(ABC):
         *,
         timeout_reward: float | None = None,
         key: str | None = None,
+        unit: str | None = None,
     ) -> Trial | None: ...
     @overload
     def ask(
@@ -66,6 +67,7 @@ class Study(ABC):
         *,
         timeout_reward: float | None = None,
         key: str | None = None,
+        unit: str | None = None,
     ) -> list[Trial]: ...
     def ask(
         self,
@@ -75,6 +77,7 @@ class Study(ABC):
         *,
         timeout_reward: float | None = None,
         key: str | None = None,
+        unit: str | None = None,
     ) -> Trial | list[Trial] | None:
         """Return the next trial, or up to `n` of them.
 
@@ -91,11 +94,17 @@ class Study(ABC):
             Reward to record when the lease expires. Default: the study's own, if it has one.
         key : str, optional
             Asking again with the same key returns the same trials, for when a response may have been lost.
+        unit : str, optional
+            Who or what the trial is for, such as a visitor. A unit that comes back gets the trial it has, not another
+            one, so that it always sees the same arm and counts once; `Trial.told` says whether its outcome has been
+            recorded. It gets a new trial if the one it has failed, or expired without a reward, or if the arm was
+            retired. Takes the place of `key`.
 
         Returns
         -------
         Trial, list of Trial or None
-            None, or fewer than `n`, while the policy waits for rewards, and after it has stopped.
+            None, or fewer than `n`, while the policy waits for rewards, and after it has stopped. A unit that has a
+            trial of an active arm gets it even then.
 
         Raises
         ------
@@ -104,27 +113,26 @@ class Study(ABC):
         StorageError
             If the storage fails; nothing was handed out.
         """
-        trials = self._ask(*self.check_ask(1 if n is None else n, lease, worker, timeout_reward, key))
+        trials = self._ask(self.check_ask(1 if n is None else n, lease, worker, timeout_reward, key, unit))
         return trials if n is not None else (trials[0] if trials else None)
 
-    def check_ask(
-        self, n: Any, lease: Lease, worker: Any, timeout_reward: Any, key: Any
-    ) -> tuple[int, Lease, str | None, float | None, str | None]:
+    def check_ask(self, n: Any, lease: Lease, worker: Any, timeout_reward: Any, key: Any, unit: Any) -> AskRequest:
         """Return the arguments of `ask`, if they are valid."""
         wanted = validation.whole("n", n, at_least=1)
-        if worker is not None:
-            validation.text("worker", worker)
-        if key is not None:
-            validation.text("key", key)
+        for name, text in (("worker", worker), ("key", key), ("unit", unit)):
+            if text is not None:
+                validation.text(name, text)
+        if unit is not None and wanted > 1:
+            raise InvalidValueError(f"`n` must be 1 for a `unit` but got {wanted}.")
+        if unit is not None and key is not None:
+            raise InvalidValueError(f"Pass `key` or `unit`, not both, but got {show(key)} and {show(unit)}.")
         if timeout_reward is not None:
             timeout_reward = self.settings.check_reward("timeout_reward", timeout_reward)
-        return wanted, lease, worker, timeout_reward, key
+        return AskRequest(wanted, parse_lease(lease), worker, timeout_reward, key, unit)
 
     @abstractmethod
-    def _ask(
-        self, wanted: int, lease: Lease, worker: str | None, timeout_reward: float | None, key: str | None
-    ) -> list[Trial]:
-        """Hand out up to `wanted` trials; all arguments but the lease have been checked."""
+    def _ask(self, request: AskRequest) -> list[Trial]:
+        """Hand out the trials of a request, which has been checked."""
 
     def tell(
         self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True

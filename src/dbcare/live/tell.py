@@ -9,7 +9,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import Trial, get_trial_number
+from dbcare.live.trial import Trial, get_trial_number, read_unit
 
 
 def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, charged: bool, now: float) -> None:
@@ -48,9 +48,11 @@ def _record_again(
         # A trial that counted as something when it expired was charged then.
         transaction.record(Event(kind, now, number, arm, value, outcome.reward is None))
     elif outcome.reward != value or (value is None and outcome.charged != charged):
+        unit = read_unit(history[0].note)
+        once = "" if unit is None or outcome.reward is None else f" Unit {unit!r} was counted already."
         raise AlreadyToldError(
             f"Trial {number} is already recorded as {_describe(outcome.reward, outcome.charged)} "
-            f"but got {_describe(value, charged)}."
+            f"but got {_describe(value, charged)}.{once}"
         )
 
 

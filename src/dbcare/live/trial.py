@@ -1,10 +1,12 @@
-"""One observation to make."""
+"""One observation to make, and the request for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from dbcare import validation
+
+UNIT_NOTE = "unit: "
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,10 @@ class Trial:
         The arm to observe.
     expires : float or None
         When the lease ends, in seconds since 1970; None if it never does.
+    unit : str or None
+        Who or what it was asked for, as passed to `Study.ask`.
+    told : bool
+        Whether the unit came back after the trial's outcome had been recorded: show it the arm, and tell nothing.
 
     Examples
     --------
@@ -26,13 +32,39 @@ class Trial:
     >>> study = dbcare.create_study("trial example", arms=["A", "B"], cost=0.01, sigma=1.0)
     >>> trial = study.ask(lease=None)
     >>> trial
-    Trial(id=1, arm='A', expires=None)
+    Trial(id=1, arm='A', expires=None, unit=None, told=False)
     >>> study.tell(trial, 0.7)
     """
 
     id: int
     arm: str
     expires: float | None
+    unit: str | None = None
+    told: bool = False
+
+
+@dataclass(frozen=True)
+class AskRequest:
+    """The arguments of `Study.ask`, checked; the lease is in seconds, None for no limit."""
+
+    wanted: int
+    lease: float | None
+    worker: str | None = None
+    timeout_reward: float | None = None
+    key: str | None = None
+    unit: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """The note under which the trials are stored, and found when the same key or unit asks again."""
+        if self.unit is not None:
+            return f"{UNIT_NOTE}{self.unit}"
+        return None if self.key is None else f"key: {self.key}"
+
+
+def read_unit(note: str | None) -> str | None:
+    """Return the unit that a trial was asked for, from the note of its event."""
+    return None if note is None or not note.startswith(UNIT_NOTE) else note[len(UNIT_NOTE) :]
 
 
 def get_trial_number(trial: Trial | int) -> int:

@@ -22,9 +22,10 @@ from dbcare.testing.studies.leases import Leases
 from dbcare.testing.studies.refusals import Refusals
 from dbcare.testing.studies.reporting import Reporting
 from dbcare.testing.studies.telling import Telling
+from dbcare.testing.studies.units import Units
 
 
-class StudySuite(Counting, Leases, Telling, Ending, Reporting, Refusals):
+class StudySuite(Counting, Leases, Units, Telling, Ending, Reporting, Refusals):
     """Checks what every study promises; subclasses define `make`.
 
     Attributes

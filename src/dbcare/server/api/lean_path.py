@@ -20,8 +20,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError, TrialNotFoundError
+from dbcare.live.ask import AskOutcome
 from dbcare.live.operations import StudyOperation
-from dbcare.live.stored_study import AskOutcome, StoredStudy
+from dbcare.live.stored_study import StoredStudy
 from dbcare.server.access.gate import Gate, read_key
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
@@ -126,14 +127,14 @@ class LeanPath:
         key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), None)
         if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
             raise InvalidValueError(f"`{KEY_HEADER.decode()}` must have 1 to {MAX_KEY_LENGTH} characters.")
-        return study.ask_later(*study.check_ask(wanted.n, wanted.lease, wanted.worker, wanted.timeout_reward, key))
+        return study.ask_later(study.check_ask(**dict(wanted), key=key))
 
     async def _send(self, result: AskOutcome | None, send: Send) -> None:
         if result is None:
             self.metrics.told.inc()
             status, body, headers = HTTPStatus.NO_CONTENT, b"", []
         else:
-            self.metrics.asked.inc(len(result.trials))
+            self.metrics.asked.inc(result.new)
             status, body = HTTPStatus.OK, schemas.Asked.from_result(result).model_dump_json().encode()
             headers = [JSON_TYPE, (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": int(status), "headers": headers})

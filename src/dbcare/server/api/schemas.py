@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live import stored_study
+from dbcare.live.ask import AskOutcome
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.standing import Standing
@@ -84,7 +85,10 @@ class Checked(BaseModel):
 
 
 class Ask(BaseModel):
-    """A request for trials, as in `Study.ask`. A lease is "90s", "30m", "2h", "1d", seconds, or null for no limit."""
+    """A request for trials, as in `Study.ask`. A lease is "90s", "30m", "2h", "1d", seconds, or null for no limit.
+
+    With a `unit`, a single trial is returned: the one that this unit has, if any.
+    """
 
     model_config = strict(n=1, lease="30m", worker="shop-3")
 
@@ -92,6 +96,7 @@ class Ask(BaseModel):
     lease: str | Number | None = "30m"
     worker: Name | None = None
     timeout_reward: Number | None = None
+    unit: Name | None = None
 
 
 class Asked(BaseModel):
@@ -101,20 +106,19 @@ class Asked(BaseModel):
     stopped: bool
 
     @classmethod
-    def from_result(cls, result: stored_study.AskOutcome) -> Asked:
+    def from_result(cls, result: AskOutcome) -> Asked:
         """Describe what an ask brought."""
-        return cls(
-            trials=[TrialOut(id=trial.id, arm=trial.arm, expires=trial.expires) for trial in result.trials],
-            stopped=result.stopped,
-        )
+        return cls(trials=[TrialOut(**vars(trial)) for trial in result.trials], stopped=result.stopped)
 
 
 class TrialOut(BaseModel):
-    """A trial to run: of `arm`, to be told by `expires` (seconds since 1970)."""
+    """A trial to run: of `arm`, to be told by `expires` (seconds since 1970), unless it is `told` already."""
 
     id: int
     arm: str
     expires: float | None
+    unit: str | None
+    told: bool
 
 
 class Answer(BaseModel):

@@ -74,10 +74,9 @@ class StudyRoutes:
 
         @self.router.post("/{name}/ask")
         def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
-            """Ask for the next trials. With an Idempotency-Key, asking again returns the same ones."""
-            checked = study.check_ask(wanted.n, wanted.lease, wanted.worker, wanted.timeout_reward, key)
-            result = study.run(study.ask_later(*checked))
-            metrics.asked.inc(len(result.trials))
+            """Ask for the next trials. With an Idempotency-Key or a unit, asking again returns the same ones."""
+            result = study.run(study.ask_later(study.check_ask(**dict(wanted), key=key)))
+            metrics.asked.inc(result.new)
             return schemas.Asked.from_result(result)
 
         @self._post("tell")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
@@ -66,7 +67,9 @@ def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
         "description": render_part("description", description=status.description),
         "announcement": render_part("announcement", choice=choice),
         "sentence": render_part("sentence", choice=choice),
-        "figures": render_part("figures", status=status, money=money),
+        "figures": render_part(
+            "figures", status=status, money=money, uncounted=describe_uncounted(status, settings.currency)
+        ),
         "notes": render_part("notes", notes=status.notes),
         "arms": render_part(
             "arms",

@@ -2,6 +2,7 @@
 
 counting    which arms are asked for, and when rewards count
 leases      trials that expire, and asking again
+units       units that come back
 telling     outcomes, what they cost, and the trials on record
 ending      limits, pausing, stopping and retiring
 reporting   recommendation, status, history and explanations

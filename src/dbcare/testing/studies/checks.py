@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -37,6 +38,10 @@ class Checks:
         """Make a study of three arms, unless the settings say otherwise."""
         defaults = {"name": f"study {uuid.uuid4()}", "arms": list(NAMES), "cost": COST, "sigma": 1.0}
         return self.make(**defaults | settings)
+
+    def wait_for_expiry(self) -> None:
+        """Wait until leases of `lease_seconds` have expired."""
+        time.sleep(1.2 * self.lease_seconds)
 
 
 def works_in_rounds(study: Study) -> bool:

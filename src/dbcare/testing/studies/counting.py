@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from itertools import product
 
 from dbcare.live.study import Study
@@ -154,7 +155,7 @@ class Counting(Checks):
             assert added.status().arms == status.arms
             assert added.recommendation() == first.recommendation()
             added.add([(NAMES[0], 0.0)])
-            assert added.status().arms == status.arms
+            assert added.status().arms == (replace(status.arms[0], late=1), *status.arms[1:])
             assert is_close(added.status().spent, status.spent + 0.02)
 
 

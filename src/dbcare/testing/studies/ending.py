@@ -67,8 +67,26 @@ class Ending(Checks):
         study.tell_many((trial, 9.0 if trial.arm == "B" else -9.0) for trial in late)
         after = study.recommendation()
         assert (after.arm, after.mean) == (before.arm, before.mean) == ("A", 1.0)
-        assert is_close(study.status().spent, 4 * COST)
+        status = study.status()
+        assert is_close(status.spent, 4 * COST)
+        assert (status.rewards, status.late, [arm.late for arm in status.arms]) == (2, 2, [1, 1])
+        assert is_close(status.late_cost, 2 * COST)
         assert [row.status for row in study.trials()] == ["told"] * 4
+
+    def test_rewards_after_the_policy_stops_are_told_apart(self) -> None:
+        """What was asked before the stop and told after it is charged, and not among the rewards counted."""
+        study = self.make_study(arms=["A", "B"], cost=None, price=[0.5, 2.0], value=20.0, max_ahead=10)
+        pending = [trial for _ in range(10) if (trial := study.ask()) is not None]
+        for trial in pending:
+            study.tell(trial, 5.0 if trial.arm == "A" else 0.0)
+        assert study.should_stop()
+        status = study.status()
+        assert status.rewards + status.late == status.counted == len(pending)
+        assert 0 < status.late < len(pending)
+        assert f"stopped after {status.rewards} trials" in status.reason
+        assert is_close(status.late_cost, sum(arm.late * {"A": 0.5, "B": 2.0}[arm.name] for arm in status.arms))
+        counted = sum(arm.trials * {"A": 0.5, "B": 2.0}[arm.name] for arm in status.arms)
+        assert is_close(status.spent, counted + status.late_cost)
 
     def test_retiring_the_winner_reopens_the_study(self) -> None:
         """It continues until only one arm is left, which cannot be retired."""

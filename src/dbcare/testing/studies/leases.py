@@ -11,10 +11,6 @@ from dbcare.testing.studies.checks import COST, Checks, ask_one, is_close
 class Leases(Checks):
     """A trial that is not told within its lease is replaced, or counts as its timeout reward."""
 
-    def wait_for_expiry(self) -> None:
-        """Wait until leases of `lease_seconds` have expired."""
-        time.sleep(1.2 * self.lease_seconds)
-
     def test_an_expired_trial_is_replaced(self) -> None:
         """A reward that arrives too late is recorded and charged, but does not count."""
         study = self.make_study()
@@ -29,6 +25,8 @@ class Leases(Checks):
             study.tell(slow, 9.0)
             assert study.status().arms[0].trials == 0
             assert is_close(study.status().spent, 3 * COST)
+            assert study.status().surplus == 1
+            assert is_close(study.status().surplus_cost, COST)
         study.tell(replacement, 0.5)
         assert study.status().arms[0].mean == 0.5
         rows = [(row.status, row.reward, row.late) for row in study.trials()]
@@ -62,6 +60,7 @@ class Leases(Checks):
         status = study.status()
         assert (status.arms[0].trials, status.arms[0].mean) == (1, 0.0)
         assert is_close(status.spent, 3 * COST)
+        assert (status.surplus, status.late) == (0, 0)
         first = next(study.trials())
         assert (first.status, first.reward, first.late) == ("expired", 0.0, 1.0)
 

@@ -37,7 +37,9 @@ class Telling(Checks):
         study.tell(other, failed=True)
         study.tell(other, failed=True)
         assert is_close(study.status().spent, COST)
-        assert study.status().counted == 2
+        status = study.status()
+        assert (status.counted, status.rewards, status.failed) == (2, 0, 1)
+        assert is_close(status.failed_cost, COST)
         catch_error(AlreadyToldError, lambda: study.tell(one, 1.0))
 
     def test_many_rewards_are_told_all_or_none(self) -> None:

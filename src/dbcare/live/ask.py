@@ -1,0 +1,72 @@
+"""Which trials an ask gets: new ones, those that the same request got before, or the one that its unit has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dbcare.live.events import Event, EventKind
+from dbcare.live.settings import Settings
+from dbcare.live.transaction import Transaction
+from dbcare.live.trial import AskRequest, Trial, read_unit
+
+
+@dataclass(frozen=True)
+class AskOutcome:
+    """What an ask brought: trials, how many of them are new, and whether there are none because the study stopped."""
+
+    trials: list[Trial]
+    new: int
+    stopped: bool
+
+
+def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOutcome:
+    """Hand out the trials of a request, after recording what has expired by now."""
+    ledger = transaction.ledger
+    for number in ledger.overdue(now):
+        trial = ledger.open[number]
+        transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
+    asked = ledger.asked
+    earlier = _find_earlier(transaction, request)
+    if request.unit is not None:
+        trials = _hand_to_unit(transaction, request, earlier[-1] if earlier else None, now)
+    else:
+        known = [_make_trial(ledger.settings, event) for event in earlier]
+        trials = known or _hand_out_new(transaction, request, now)
+    return AskOutcome(trials, ledger.asked - asked, not trials and ledger.stopped is not None)
+
+
+def _find_earlier(transaction: Transaction, request: AskRequest) -> list[Event]:
+    """Return how the trials were asked that this key or unit got before."""
+    if request.note is None:
+        return []
+    return [event for event in transaction.events_with_note(request.note) if event.kind is EventKind.ASKED]
+
+
+def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> list[Trial]:
+    ledger, settings = transaction.ledger, transaction.ledger.settings
+    expires = None if request.lease is None else now + request.lease
+    fallback = settings.timeout_reward if request.timeout_reward is None else request.timeout_reward
+    trials: list[Trial] = []
+    while len(trials) < request.wanted and (arm := ledger.next_arm()) is not None:
+        number = ledger.asked + 1
+        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note)
+        transaction.record(event)
+        trials.append(_make_trial(settings, event))
+    return trials
+
+
+def _hand_to_unit(transaction: Transaction, request: AskRequest, last: Event | None, now: float) -> list[Trial]:
+    """Return the unit's last trial if it is open or brought a reward, or else a new one, as far as there is one."""
+    if last is None or last.arm in transaction.ledger.retired:
+        return _hand_out_new(transaction, request, now)
+    outcomes = transaction.events_of_trial(last.trial)[1:]
+    brought_reward = any(event.reward is not None for event in outcomes)
+    has_failed = any(event.kind is EventKind.FAILED for event in outcomes)
+    known = [_make_trial(transaction.ledger.settings, last, told=brought_reward or has_failed)]
+    if brought_reward or not outcomes:
+        return known
+    return _hand_out_new(transaction, request, now) or known
+
+
+def _make_trial(settings: Settings, event: Event, *, told: bool = False) -> Trial:
+    return Trial(event.trial, settings.arms[event.arm], event.expires, read_unit(event.note), told)

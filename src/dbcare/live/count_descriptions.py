@@ -1,0 +1,16 @@
+"""What was charged without being counted, in the words that the command line and the dashboard share."""
+
+from __future__ import annotations
+
+from dbcare.live.status import Status
+from dbcare.money import Money
+
+
+def describe_uncounted(status: Status, currency: str | None) -> list[str]:
+    """Return one phrase for each reason why trials were charged and not counted, with their number and cost."""
+    reasons = (
+        (status.late, status.late_cost, "answered after the stop"),
+        (status.failed, status.failed_cost, "failed and charged"),
+        (status.surplus, status.surplus_cost, "answered after being replaced"),
+    )
+    return [f"{count:,} {what} ({Money(cost, currency)})" for count, cost, what in reasons if count]

@@ -1,0 +1,125 @@
+"""Whatever happens in a study, what it has spent is the sum of what its counts cost."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from dbcare.errors import AlreadyToldError
+from dbcare.live.ask import hand_out
+from dbcare.live.events import Event, EventKind
+from dbcare.live.ledger import Ledger
+from dbcare.live.report import make_status
+from dbcare.live.settings import Settings
+from dbcare.live.stores.memory import MemoryStore
+from dbcare.live.tell import record_outcome
+from dbcare.live.transaction import Transaction
+from dbcare.live.trial import AskRequest
+
+ARMS = ("A", "B", "C")
+PRICES = (0.5, 2.0, 8.0)  # sums of these are exact
+LEASE = 2.0
+
+STEPS = st.one_of(
+    st.tuples(st.just("ask"), st.integers(1, 4), st.sampled_from([None, 0.0])),
+    st.tuples(st.just("tell"), st.integers(0, 39), st.sampled_from([0.0, 1.0, 5.0])),
+    st.tuples(st.just("fail"), st.integers(0, 39), st.booleans()),
+    st.tuples(st.just("add"), st.integers(0, 2), st.sampled_from([0.0, 5.0])),
+    st.tuples(st.just("wait"), st.integers(1, 8), st.none()),
+    st.tuples(st.sampled_from(["stop", "retire"]), st.integers(0, 2), st.integers(0, 9)),
+)
+
+
+class Scene:
+    """A study in memory, and a clock that is turned by hand."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.now = 0.0
+
+    def take(self, step: tuple[str, Any, Any]) -> None:
+        """Do one thing; a contradiction is refused and changes nothing."""
+        what, one, other = step
+        ledger = self.transaction.ledger
+        self.now += 0.001
+        if what == "ask":
+            hand_out(self.transaction, AskRequest(one, LEASE, timeout_reward=other), self.now)
+        elif what in ("tell", "fail") and ledger.asked:
+            reward, charged = (other, True) if what == "tell" else (None, other)
+            try:
+                record_outcome(self.transaction, one % ledger.asked + 1, reward, charged, self.now)
+            except AlreadyToldError:
+                return
+        elif what == "add":
+            number = ledger.asked + 1
+            for kind, reward in ((EventKind.ASKED, None), (EventKind.TOLD, other)):
+                self.transaction.record(Event(kind, self.now, number, one, reward))
+        elif what == "wait":
+            self.now += one
+        elif what == "stop" and other == 0:  # rarely, or nothing would happen
+            self.transaction.record(Event(EventKind.STOPPED, self.now, note="enough"))
+        elif what == "retire" and other == 0 and one in ledger.decision.active and len(ledger.decision.active) > 1:
+            self.transaction.record(Event(EventKind.RETIRED, self.now, arm=one, note="sold out"))
+
+
+def total_of(numbers: Counter[int]) -> float:
+    """Return what so many trials of each arm cost."""
+    return sum(PRICES[arm] * count for arm, count in numbers.items())
+
+
+SEEN: Counter[str] = Counter()
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
+@given(st.lists(STEPS, min_size=10, max_size=60))
+def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
+    """Compare the status with the events, added up by hand."""
+    options = Settings(arms=ARMS, cost=tuple(price / 16 for price in PRICES), value=16.0, sigma=1.0, max_ahead=12)
+    store = MemoryStore()
+    store.create("s", options.to_dict(), 0.0)
+    with store.session("s", write=True) as session:
+        scene = Scene(Transaction(session, Ledger(options)))
+        for step in steps:
+            scene.take(step)
+    ledger, events = scene.transaction.ledger, scene.transaction.recorded
+    rewarded = Counter(e.arm for e in events if e.kind in (EventKind.TOLD, EventKind.EXPIRED) and e.reward is not None)
+    failed = Counter(e.arm for e in events if e.kind is EventKind.FAILED and e.charged)
+    surplus = Counter(e.arm for e in events if e.kind is EventKind.SURPLUS and e.charged)
+    held = Counter(t.arm for t in ledger.open.values() if t.status is not EventKind.ASKED and t.reward is not None)
+
+    status = make_status(store.record("s"), ledger, scene.now)
+    for arm, line in enumerate(status.arms):
+        assert line.trials + line.late + held[arm] == rewarded[arm]
+    counted = sum(line.trials * PRICES[arm] for arm, line in enumerate(status.arms))
+    assert status.spent == counted + status.late_cost + status.failed_cost + status.surplus_cost + total_of(held)
+    assert status.late == sum(line.late for line in status.arms)
+    assert (status.failed, status.failed_cost) == (failed.total(), total_of(failed))
+    assert (status.surplus, status.surplus_cost) == (surplus.total(), total_of(surplus))
+    assert status.rewards == sum(point.trials for point in ledger.statistics)
+    if ledger.stopped is None:
+        assert status.late == 0 or ledger.retired
+    assert Ledger.from_dict(options, ledger.to_dict()).to_dict() == ledger.to_dict()
+    SEEN.update({"late": status.late, "failed": status.failed, "surplus": status.surplus, "held": held.total()})
+
+
+def test_spending_is_the_sum_of_what_the_counts_cost() -> None:
+    """It is exact, for prices whose sums are; every kind of charge occurs."""
+    SEEN.clear()
+    check_identity()
+    assert min(SEEN[kind] for kind in ("late", "failed", "surplus", "held")) > 10
+
+
+def test_a_charge_that_is_not_counted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: a ledger that charges surplus rewards without counting them breaks the identity."""
+    apply = Ledger.apply
+
+    def forget(ledger: Ledger, event: Event) -> None:
+        apply(ledger, event)
+        if event.kind is EventKind.SURPLUS:
+            ledger.counts[event.arm].surplus = 0
+
+    monkeypatch.setattr(Ledger, "apply", forget)
+    with pytest.raises(AssertionError):
+        check_identity()
