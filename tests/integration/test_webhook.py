@@ -251,7 +251,7 @@ def test_a_study_that_stops_again_is_told_again(storage: str, receiver: Receiver
         dbcare.delete_study("ads", storage)
         dbcare.create_study("ads", arms=["A", "B"], cost=0.1, sigma=0.1, storage=storage).stop()
         received = receiver.wait_for(4)
-    assert [each.notice["recommended"] for each in received] == ["A", "B", "D", "A"]
+    assert [each.notice["recommended"] for each in received] == ["A", "B", "D", None]
     assert [each.notice["counted"] for each in received] == [12, 12, 20, 0]
     assert [each.notice["unit"] for each in received] == [None] * 4
     assert len({each.notice["id"] for each in received}) == 4

@@ -40,10 +40,11 @@ class Lift:
     Examples
     --------
     >>> import dbcare
-    >>> study = dbcare.create_study("lift example", ["old", "new"], cost=1e-6, sigma=1.0, control="old")
-    >>> study.add([("old", 0.0), ("new", 3.0), ("old", 1.0), ("new", 4.0)] * 20)
-    >>> study.recommendation().lift.beats
-    True
+    >>> study = dbcare.create_study("lift example", ["old", "new"], cost=1e-12, sigma=1.0, control="old")
+    >>> study.add([("old", 0.0), ("new", 1.0), ("old", 1.0), ("new", 2.0)] * 20)
+    >>> lift = study.recommendation().lift
+    >>> round(lift.absolute, 2), lift.beats
+    (0.97, True)
     """
 
     control: str

@@ -18,9 +18,10 @@ class Standing:
     spent : float
         What trials have cost so far: in money where the study has a value, else in units of the loss.
     expected_loss : float or None
-        What choosing the leader now is expected to lose, in the same unit; None where the policy cannot say.
+        What choosing that arm now is expected to lose, in the same unit, as of a little earlier while the study runs;
+        None while too little is known.
     recommended : str
-        The arm to choose as things stand.
+        The arm to choose as things stand; empty before any data.
     verdict : str
         How clear the choice is.
     reason : str

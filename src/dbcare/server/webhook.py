@@ -118,7 +118,7 @@ class Webhook:
             "id": self._make_id(_identify_stop(study)),
             "study": study.name,
             "reason": study.reason,
-            "recommended": study.recommended,
+            "recommended": study.recommended or None,
             "verdict": study.verdict,
             "counted": study.counted,
             "spent": study.spent,

@@ -40,7 +40,7 @@ class Listed(BaseModel):
     counted: int
     spent: float
     unit: str | None  # the currency; null if amounts are in units of the loss
-    recommended: str
+    recommended: str | None
     verdict: str
 
     created: float  # in seconds since 1970
@@ -56,7 +56,7 @@ class Listed(BaseModel):
             counted=standing.counted,
             spent=standing.spent,
             unit=record.currency,
-            recommended=standing.recommended,
+            recommended=standing.recommended or None,
             verdict=standing.verdict,
             created=record.created,
             created_by=record.created_by,
