@@ -50,7 +50,7 @@ class StopCell:
     """Studies of one kind: u is the spread of the means over (sigma^2 c)^(1/3), so that below 1 little can be found.
 
     Means are drawn from a normal law around the family's usual mean or, if `sparse`, all but one are equal, and that
-    one is higher by twice the spread.
+    one is higher by the spread.
     """
 
     arms: int
@@ -79,7 +79,7 @@ class StopCell:
         spread = self.u * (sigma * sigma * self.cost) ** (1.0 / 3.0)
         if self.sparse:
             means = np.zeros((studies, self.arms))
-            means[np.arange(studies), generator.integers(self.arms, size=studies)] = 2.0 * spread
+            means[np.arange(studies), generator.integers(self.arms, size=studies)] = spread
         else:
             means = spread * generator.standard_normal((studies, self.arms))
         means += base

@@ -16,8 +16,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 REACH = 6.0  # standard deviations: beyond, a normal distribution function counts as 0 or 1
-STEP = 1.0  # smallest standard deviations between points of an even grid, for which the rule is almost exact
-STEP_OF_MANY = 1.6  # over sqrt(ln K): the largest of K variables varies less than any of them
+STEP = 0.8  # smallest standard deviations between points of an even grid, for which the rule is almost exact
+STEP_OF_MANY = 1.2  # over sqrt(ln K): the largest of K variables varies less than any of them
 FINE_STEP = 0.2  # between the points that each variable adds to an uneven grid
 MAX_POINTS = 1_000  # of an even grid; beyond, spreads differ so much that an uneven one is smaller
 MAX_NUMBERS = 2_000_000  # held at a time

@@ -26,12 +26,13 @@ def find_quantiles(centers: Floats, spreads: Floats, weights: Floats, share: flo
     for _ in range(MAX_STEPS):
         z = (x - centers) / spreads
         reached = weights @ ndtr(z)
-        if np.all(np.abs(reached - share) < TOLERANCE):
+        is_found = np.abs(reached - share) < TOLERANCE
+        if is_found.all():
             break
         low, high = np.where(reached > share, low, x), np.where(reached > share, x, high)
         # Newton's method on ndtri(F(x)), which is almost a straight line.
         u = ndtri(reached)
         slope = weights @ (np.exp(-0.5 * np.square(z)) / spreads) * np.exp(0.5 * np.square(u))
         step = x - (u - target) / slope
-        x = np.where((low < step) & (step < high), step, 0.5 * (low + high))
+        x = np.where(is_found, x, np.where((low < step) & (step < high), step, 0.5 * (low + high)))
     return np.asarray(x)

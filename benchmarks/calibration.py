@@ -1,0 +1,334 @@
+"""Measure whether what studies say about their decision is true: losses, chances, estimates, and intervals.
+
+`make bench`, or `python benchmarks/calibration.py [--out DIR] [--full] [--studies N]`. In every cell, N studies by
+Breakeven run until they stop; their true means are drawn anew for each. What a study says is computed as a live study
+computes it, and compared with the truth. Only stops that pass the gate are judged (a chosen arm with 5 rewards that
+differ from its most common one; 25 for chances), and only cells with 300 of those; the others are listed. A bar counts
+as met if the figure is within three standard errors of it.
+"""
+
+import argparse
+import itertools
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from stops import DEVIATION, Family, StopCell, Stops, run_to_stops
+
+from dbcare import create_study
+from dbcare.live.arm_statistics import ArmStatistics
+from dbcare.live.beliefs import ArmRewards, Beliefs
+from dbcare.live.report import make_recommendation
+from dbcare.live.settings import Settings
+from dbcare.live.variety import MIN_REWARDS, MIN_REWARDS_FOR_CHANCE
+from dbcare.numbers_in_words import MOST_STATED
+
+Floats = npt.NDArray[np.float64]
+MIN_JUDGED = 300  # stops that pass the gate
+COSTS = {
+    Family.GAUSSIAN: (1e-3, 1e-4, 1e-5),
+    Family.EVEN_RATE: (1e-4, 1e-5),
+    Family.LOW_RATE: (1e-5, 1e-6),
+    Family.REVENUE: (1e-5, 1e-6),
+}
+SHORT_COSTS = {Family.GAUSSIAN: 1e-4, Family.EVEN_RATE: 1e-4, Family.LOW_RATE: 1e-6, Family.REVENUE: 1e-5}
+
+
+def list_cells(full: bool) -> Iterator[StopCell]:
+    """Yield the cells: 32 by default, and 306 in full."""
+    if full:
+        for family, arms, u, sparse in itertools.product(Family, (2, 5, 20, 50), (0.5, 1.0, 1.7, 2.9), (False, True)):
+            for cost in COSTS[family]:
+                yield StopCell(arms, u, family, cost, sparse)
+        for family, arms in itertools.product(Family, (2, 5, 20, 50)):
+            yield StopCell(arms, 0.0, family, SHORT_COSTS[family])
+        return
+    for family, arms, u in itertools.product(Family, (2, 5, 20), (1.0, 2.9)):
+        yield StopCell(arms, u, family, SHORT_COSTS[family], sparse=u == 1.0 and arms == 5)
+    for family, arms in itertools.product(Family, (2, 20)):
+        yield StopCell(arms, 0.5, family, SHORT_COSTS[family])
+    yield from (StopCell(5, 0.0, family, SHORT_COSTS[family]) for family in Family)
+    yield StopCell(50, 2.9, Family.GAUSSIAN, 1e-4)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What studies of a cell said at their stop, and what was true; one entry for each that passed the gate."""
+
+    cell: StopCell
+    stated_loss: Floats
+    loss: Floats
+    chance: Floats  # not a number where none is stated
+    is_best: Floats
+    bias: Floats  # of the estimate, in standard errors
+    naive_bias: Floats
+    covers_mean: Floats
+    covers_lead: Floats
+    beats_control: Floats
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether enough studies passed the gate."""
+        return len(self.loss) >= MIN_JUDGED
+
+
+def judge(cell: StopCell, studies: int, seed: int) -> Judged:
+    """Run a cell, and compare what is said with the truth."""
+    stops = run_to_stops(cell, studies, seed)
+    settings = make_settings(cell)
+    rows = [row for study in range(studies) if (row := judge_stop(settings, stops, study)) is not None]
+    columns = np.array(rows, dtype=np.float64).reshape(len(rows), 9).T
+    return Judged(cell, *columns)
+
+
+def make_settings(cell: StopCell) -> Settings:
+    """Return the settings of the study that a cell runs."""
+    arms = tuple(f"arm {number}" for number in range(cell.arms))
+    rates = {Family.EVEN_RATE: 0.5, Family.LOW_RATE: 0.04}
+    if cell.family in rates:
+        return Settings(arms, cell.cost, baseline=rates[cell.family])
+    return Settings(arms, cell.cost, sigma=DEVIATION[cell.family])
+
+
+def judge_stop(settings: Settings, stops: Stops, study: int) -> list[float] | None:
+    """Return one row of `Judged`; None for a stop that does not pass the gate. The control is arm 0."""
+    chosen, truth = int(stops.chosen[study]), stops.truth[study]
+    trials = stops.counts[study, chosen]
+    if trials < MIN_REWARDS or trials - stops.repeated[study, chosen] < MIN_REWARDS:
+        return None
+    arms = range(len(truth))
+    beliefs = Beliefs(
+        settings,
+        arms,
+        [
+            ArmRewards(int(count), float(mean), float(squares))
+            for count, mean, squares in zip(stops.counts[study], stops.means[study], stops.squares[study], strict=True)
+        ],
+    )
+    posterior = beliefs.posterior
+    assert posterior is not None
+    rival = max((arm for arm in arms if arm != chosen), key=lambda arm: posterior.means[arm])
+    low, high = beliefs.interval(chosen) or (math.nan, math.nan)
+    lead_low, lead_high = posterior.lead_interval(chosen, rival)
+    beats = chosen != 0 and posterior.lead_interval(chosen, 0)[0] > 0.0
+    error, mean = posterior.errors[chosen], truth[chosen]
+    return [
+        posterior.expected_loss(chosen),
+        truth.max() - mean,
+        posterior.chance_best(chosen) if trials >= MIN_REWARDS_FOR_CHANCE else math.nan,
+        float(mean == truth.max()),
+        (float(posterior.estimates[chosen]) - mean) / error,
+        (posterior.means[chosen] - mean) / error,
+        float(low <= mean <= high),
+        float(lead_low <= mean - truth[rival] <= lead_high),
+        float(beats and _has_variety(stops, study, 0)),
+    ]
+
+
+def _has_variety(stops: Stops, study: int, arm: int) -> bool:
+    return bool(stops.counts[study, arm] - stops.repeated[study, arm] >= MIN_REWARDS)
+
+
+class Figures:
+    """Figures with their bars, printed and kept as they are measured."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, float | None]] = {}
+
+    def add(self, name: str, value: float, low: float, high: float, slack: float = 0.0) -> None:
+        """Report a figure that must lie within bars; `slack` is three standard errors."""
+        met = low - slack <= value <= high + slack
+        bars = f">= {low:g}" if math.isinf(high) else f"<= {high:g}" if math.isinf(low) else f"{low:g} to {high:g}"
+        self.rows[name] = {
+            "value": value,
+            "low": None if math.isinf(low) else low,
+            "high": None if math.isinf(high) else high,
+            "slack": slack,
+        }
+        print(f"{name:<66} {value:>8.3f}   {bars:<14} {'met' if met else 'MISSED'}", flush=True)
+
+
+def find_ratio(judged: Judged) -> tuple[float, float]:
+    """Return the stated over the actual loss, and its standard error."""
+    stated, actual = judged.stated_loss.mean(), judged.loss.mean()
+    ratio = float(stated / actual)
+    residuals = judged.stated_loss - ratio * judged.loss
+    return ratio, float(residuals.std() / actual / math.sqrt(len(residuals)))
+
+
+def mean_of(values: Floats) -> tuple[float, float]:
+    """Return a mean and its standard error."""
+    return float(values.mean()), float(values.std() / math.sqrt(len(values)))
+
+
+def extreme(cells: list[Judged], measure: Callable[[Judged], tuple[float, float]], sign: float) -> tuple[float, float]:
+    """Return the figure of the cell that is furthest up (sign 1) or down (-1), and three standard errors of it."""
+    pairs = [measure(judged) for judged in cells]
+    value, error = max(pairs, key=lambda pair: sign * pair[0] - 3.0 * pair[1])
+    return value, 3.0 * error
+
+
+def report(figures: Figures, judged: list[Judged]) -> None:
+    """Report all figures over the cells."""
+    cells = [each for each in judged if each.is_enough and each.cell.u > 0.0]
+    found, hidden = [each for each in cells if each.cell.u >= 1.0], [each for each in cells if each.cell.u < 1.0]
+    for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
+        value, slack = extreme(found, find_ratio, sign)
+        figures.add(f"stated over actual loss, u >= 1, {end} of {len(found)} cells", value, 0.40, 2.2, slack)
+        if hidden:
+            value, slack = extreme(hidden, find_ratio, sign)
+            figures.add(f"stated over actual loss, u < 1, {end} of {len(hidden)} cells", value, 0.7, 4.0, slack)
+    logs = [math.log(find_ratio(each)[0]) for each in found]
+    figures.add("stated over actual loss, u >= 1, geometric mean", math.exp(float(np.mean(logs))), 0.75, 1.25)
+    report_chances(figures, found)
+    for families, bar in (
+        ((Family.GAUSSIAN, Family.EVEN_RATE), 0.7),
+        ((Family.LOW_RATE, Family.REVENUE), 1.4),
+    ):
+        some = [each for each in cells if each.cell.family in families]
+        name = " and ".join(family.name.lower().replace("_", " ") for family in families)
+        for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
+            value, slack = extreme(some, lambda each: mean_of(each.bias), sign)
+            figures.add(f"bias of the estimate, s.e., {name}, {end}", value, -bar, bar, slack)
+        naive = max(mean_of(each.naive_bias)[0] for each in some)
+        print(f"{f'  for comparison, bias of the naive mean, {name}, largest':<66} {naive:>8.3f}", flush=True)
+    for name, measure in (
+        ("mean", lambda each: mean_of(each.covers_mean)),
+        ("lead", lambda each: mean_of(each.covers_lead)),
+    ):
+        value, slack = extreme(cells, measure, -1.0)
+        figures.add(f"coverage of the {name}, smallest of {len(cells)} cells", value, 0.90, math.inf, slack)
+        average = float(np.mean([measure(each)[0] for each in cells]))
+        figures.add(f"coverage of the {name}, average", average, 0.95, math.inf)
+    equal = [each for each in judged if each.cell.u == 0.0 and each.is_enough]
+    value, slack = extreme(equal, lambda each: mean_of(each.beats_control), 1.0)
+    figures.add(f"'beats the control' among equal arms, largest of {len(equal)} cells", value, -math.inf, 0.05, slack)
+
+
+def report_chances(figures: Figures, found: list[Judged]) -> None:
+    """Report what is said about the chance of being best."""
+
+    def difference(each: Judged) -> tuple[float, float]:
+        stated = ~np.isnan(each.chance)
+        return mean_of(each.chance[stated] - each.is_best[stated])
+
+    enough = [each for each in found if np.sum(~np.isnan(each.chance)) >= MIN_JUDGED]
+    for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
+        value, slack = extreme(enough, difference, sign)
+        figures.add(f"probability best minus share that was, {end} of {len(enough)}", value, -0.25, 0.25, slack)
+    average = float(np.mean([difference(each)[0] for each in enough]))
+    figures.add("probability best minus share that was, average", average, -0.08, 0.08)
+    sure = np.concatenate([each.is_best[each.chance > MOST_STATED] for each in found])
+    share, error = mean_of(sure)
+    figures.add(f"share that is best of {len(sure)} stops that state over 90%", share, 0.85, math.inf, 3.0 * error)
+
+
+def measure_always_valid(figures: Figures, studies: int, rewards: int) -> None:
+    """Look at every arm after every reward, and ask whether its always-valid interval ever missed; sigma is right.
+
+    For comparison, whether 1.96 standard errors around the naive mean ever missed.
+    """
+    settings = Settings(("A", "B", "C"), 1e-5, sigma=1.0)
+    covered = usual = 0
+    for seed in range(studies):
+        generator = np.random.default_rng([12, seed])
+        run = settings.built_policy.start(seed=seed)
+        arms = [ArmStatistics() for _ in settings.arms]
+        misses = usual_misses = False
+        for _ in range(rewards):
+            arm = run.ask()
+            if arm is None:
+                break
+            reward = float(generator.standard_normal())
+            run.tell(reward)
+            arms[arm].add(reward)
+            if not all(each.variety.is_enough for each in arms):
+                continue
+            beliefs = Beliefs(settings, range(3), map(ArmRewards.of, arms))
+            low, high = beliefs.anytime_interval(arm) or (0.0, 0.0)
+            misses |= not low <= 0.0 <= high
+            error = math.sqrt(beliefs.variance_of(arm) / arms[arm].trials)
+            usual_misses |= abs(arms[arm].mean) > 1.96 * error
+        covered += not misses
+        usual += not usual_misses
+    slack = 3.0 * math.sqrt(0.05 * 0.95 / studies)
+    name = f"always-valid intervals of all arms at every of {rewards} rewards: coverage"
+    figures.add(name, covered / studies, 0.95, math.inf, slack)
+    print(f"{'  for comparison, the usual intervals':<66} {usual / studies:>8.3f}", flush=True)
+
+
+def measure_time(figures: Figures) -> None:
+    """Time `recommendation()` of studies that have stopped, whose figures have to be computed."""
+    for arms, bar in ((3, 3.0), (50, 15.0)):
+        names = [f"arm {number}" for number in range(arms)]
+        study = create_study(f"timed, {arms}", names, cost=1e-4, sigma=1.0, control=names[0])
+        generator = np.random.default_rng(arms)
+        true = dict(zip(names, 0.15 * generator.standard_normal(arms), strict=True))
+        while (trial := study.ask()) is not None:
+            study.tell(trial, float(generator.normal(true[trial.arm])))
+        times = []
+        with study._ledger.read() as transaction:  # type: ignore[attr-defined]  # a fresh computation each time
+            for _ in range(50):
+                transaction.ledger._beliefs = None
+                start = time.perf_counter()
+                make_recommendation(transaction.ledger)
+                times.append(1e3 * (time.perf_counter() - start))
+        figures.add(
+            f"milliseconds of recommendation(), K = {arms}, median of 50", float(np.median(times)), -math.inf, bar
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
+    parser.add_argument("--full", action="store_true", help="all cells")
+    parser.add_argument("--studies", type=int, default=1_000, help="in each cell")
+    options = parser.parse_args()
+    figures = Figures()
+    measure_time(figures)
+    measure_always_valid(figures, 1_000, 300)
+    cells = list(list_cells(options.full))
+    run_to_stops(StopCell(2, 1.0, Family.GAUSSIAN, 1e-2), 1, 0)  # compile before others need it
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        judged = list(pool.map(judge, cells, itertools.repeat(options.studies), range(len(cells))))
+    report(figures, judged)
+    rows = [list_cell(each) for each in judged]
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / "calibration.json"
+    path.write_text(json.dumps({"figures": figures.rows, "cells": rows}, indent=1))
+    print(path)
+
+
+def list_cell(judged: Judged) -> dict[str, float | str | None]:
+    """Print and return a cell's figures."""
+    name, count = judged.cell.name, len(judged.loss)
+    if not judged.is_enough:
+        print(f"  {name}: {count} stops pass the gate, too few to judge")
+        return {"cell": name, "stops": count}
+    ratio = find_ratio(judged)[0] if judged.loss.any() else None
+    stated = ~np.isnan(judged.chance)
+    row: dict[str, float | str | None] = {
+        "cell": name,
+        "stops": count,
+        "ratio": ratio,
+        "chance": float(judged.chance[stated].mean()) if stated.any() else None,
+        "best": float(judged.is_best[stated].mean()) if stated.any() else None,
+        "bias": float(judged.bias.mean()),
+        "naive_bias": float(judged.naive_bias.mean()),
+        "covers_mean": float(judged.covers_mean.mean()),
+        "covers_lead": float(judged.covers_lead.mean()),
+    }
+    numbers = ", ".join(f"{key} {value:.2f}" for key, value in row.items() if isinstance(value, float))
+    print(f"  {name}: {numbers}")
+    return row
+
+
+if __name__ == "__main__":
+    main()
