@@ -28,9 +28,9 @@ def simulate(means: tuple[float, ...], errors: tuple[float, ...], draws: int) ->
     scale = 2.0 * math.sqrt(float(np.median(a[seen])))
     log_tau = np.linspace(math.log(1e-3 * scale), math.log(1e4 * scale), 1_501)
     tau = np.exp(log_tau)
-    spread = np.ptp(m[seen]) + 10.0 * math.sqrt(float(a[seen].max()))
-    mu = m[seen].mean() + np.linspace(-4.0, 4.0, 1_601) * spread
-    log_weight = np.log(tau / (1.0 + np.square(tau / scale)))[:, None] + np.zeros(len(mu))
+    steps = np.linspace(-11.0, 11.0, 1_601)  # of mu, dense around the precise arms
+    mu = float(np.average(m[seen], weights=1.0 / np.sqrt(a[seen]))) + 1e-3 * (np.ptp(m[seen]) + scale) * np.sinh(steps)
+    log_weight = np.log(tau / (1.0 + np.square(tau / scale)))[:, None] + np.log(np.cosh(steps))
     for mean, variance in zip(m[seen], a[seen], strict=True):
         log_weight += stats.norm.logpdf(mean, mu[None, :], np.sqrt(np.square(tau) + variance)[:, None])
     weight = np.exp(log_weight - log_weight.max()).ravel()
