@@ -53,11 +53,10 @@ class Money:
 
     def rough(self) -> str:
         """Return the amount with three digits, for an estimate: "150 USD", "12,300 USD"."""
-        size = abs(self.amount)
-        if self.currency is None or not 0.0 < size < math.inf:
+        if self.currency is None or not math.isfinite(self.amount):
             return str(self)
-        decimals = 2 - math.floor(math.log10(size))
-        number = f"{self.amount:.3g}" if size < 1.0 else f"{round(self.amount, decimals):,.{max(0, decimals)}f}"
+        rounded = float(f"{self.amount:.3g}")
+        number = f"{rounded:,.0f}" if abs(rounded) >= 1000.0 else f"{rounded:g}"
         return f"{number} {self.currency}".rstrip()
 
     def __format__(self, spec: str) -> str:

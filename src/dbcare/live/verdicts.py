@@ -34,7 +34,7 @@ def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
 
 
 def write_sentences(ledger: Ledger, chosen: ArmStatus | None, rival: str | None) -> tuple[str, ...]:
-    """Return the outcome in sentences: what to choose, how sure that is, what it loses, and what more would cost."""
+    """Return the outcome in sentences: what to choose, how sure that is, what it loses, why, and what more costs."""
     if chosen is None:
         return ("No rewards have been counted, so nothing is recommended.",)
     if len(ledger.decision.active) == 1:
@@ -46,6 +46,7 @@ def write_sentences(ledger: Ledger, chosen: ArmStatus | None, rival: str | None)
         _state_loss(ledger, chosen),
         _state_estimate(ledger, chosen, rival),
         _compare_with_control(ledger, chosen, rival),
+        _explain_stop(ledger),
         _price_more(ledger),
     ]
     return tuple(part for part in parts if part)
@@ -111,10 +112,24 @@ def _state_gain(ledger: Ledger, chosen: ArmStatus) -> str:
     lift = chosen.lift
     if lift is None or lift.money is None or lift.money_interval is None:
         return ""
-    middle, low, high = (
-        Money(amount, ledger.settings.currency).rough() for amount in (lift.money, *lift.money_interval)
-    )
-    return f", which is worth about {middle} ({low} to {high})"
+    money, (low, high) = Money(lift.money, ledger.settings.currency), lift.money_interval
+    ends = f"{Money(low, '').rough()} to {Money(high, '').rough()}"
+    return f", which is worth about {money.rough()} ({ends})"
+
+
+def _explain_stop(ledger: Ledger) -> str:
+    """Say why the study stopped, in a sentence for those who pay."""
+    if ledger.stopped is None:
+        return ""
+    if ledger.ended is not None:
+        return f"The study was stopped: {ledger.ended}."
+    spent, weighed = ledger.standing()[1:]
+    if ledger.decision.has_stopped and ledger.settings.built_policy.breaks_even and None not in (spent, weighed):
+        return (
+            f"More trials are not worth their price: {ledger.settings.money(spent or 0.0)} has been spent, as much as "
+            "the choice can be expected to lose to its strongest rival."
+        )
+    return f"The study has stopped: {ledger.stopped}."
 
 
 def _price_more(ledger: Ledger) -> str:

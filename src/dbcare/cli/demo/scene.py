@@ -132,7 +132,7 @@ def summarize(last: Moment) -> list[str]:
     return [
         f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} has been spent, and more are not "
         "worth their price.",
-        " ".join(choice.sentences[:-1]),  # without what more would cost
+        " ".join(choice.sentences[:3]),  # the choice, its loss, and its mean
         f"The truth, which only this simulation knows: {choice.arm} has a rate of {shop.RATES[choice.arm]:.0%}{truth}.",
         describe_fixed_size_test(),
         "",
