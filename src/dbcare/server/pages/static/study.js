@@ -84,6 +84,7 @@ function draw() {
   const data = JSON.parse(chart.dataset.chart);
   chart.dataset.drawn = data.rewards.length;
   if (data.rewards.length < 2) {
+    axisSwitch.hidden = true;
     explainChart("The chart appears after two rewards.");
     return;
   }
