@@ -13,7 +13,8 @@ const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
-  "the lowest is bold.";
+  "the lowest is bold. ± is the error of a simulated figure, two standard errors, in percent of it; < marks a limit " +
+  "where the runs do not show the figure. Runs of 20k/300k are 20,000 of about 300,000 that are needed.";
 
 const NO_SPREAD =
   "The study can learn the spread of its rewards, but a plan needs a guess: state one in the form to see it.";
@@ -59,14 +60,6 @@ function readSpread() {
   return spread;
 }
 
-// Amounts as the rest of the dashboard shows them.
-function money(amount) {
-  const size = Math.abs(amount);
-  if (size < 0.9995) return String(Number(amount.toPrecision(3)));
-  const digits = size >= 999.995 ? 0 : 2;
-  return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-}
-
 function element(name, content, className) {
   const node = document.createElement(name);
   if (className) node.className = className;
@@ -74,26 +67,28 @@ function element(name, content, className) {
   return node;
 }
 
+function totalLoss(row) {
+  if (!row) return element("td", LEFT_OUT, "figure");
+  const cell = element("td", row.shown.total_loss, row.is_lowest ? "figure best" : "figure");
+  cell.title = row.runs ? `${row.shown.runs} runs` : "exact";
+  return cell;
+}
+
 function render(plan) {
   const cells = [...plan.rows, ...plan.omissions];
   const policies = [...LABELS.keys()].filter((name) => cells.some((cell) => cell.policy === name));
   const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
-  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS.get(name))];
+  const head = ["Gap", "Trials", "Spend", "Wrong", "Runs", ...policies.map((name) => LABELS.get(name))];
   const rows = gaps.map((gap) => {
     const full = find(gap, POLICY);
     const figures = full
-      ? [Math.round(full.observations).toLocaleString("en"), money(full.spend), `${(100 * full.chance_wrong).toFixed(1)}%`]
-      : [LEFT_OUT, LEFT_OUT, LEFT_OUT];
-    const losses = policies.map((name) => find(gap, name)?.total_loss);
-    // None is bold where a policy took too much work to compare.
-    const compared = plan.omissions.some((omission) => omission.gap === gap) ? [] : losses;
-    const lowest = Math.min(...compared.filter((loss) => loss !== undefined));
+      ? [full.shown.observations, full.shown.spend, full.shown.wrong, full.shown.runs]
+      : [LEFT_OUT, LEFT_OUT, LEFT_OUT, LEFT_OUT];
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
       ...figures.map((figure) => element("td", figure, "figure")),
-      ...losses.map((loss) =>
-        element("td", loss === undefined ? LEFT_OUT : money(loss), loss === lowest ? "figure best" : "figure")),
+      ...policies.map((name) => totalLoss(find(gap, name))),
     ]);
   });
   const group = (label, columns) => {
@@ -104,7 +99,7 @@ function render(plan) {
   const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group(LABELS.get(POLICY), 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS.get(POLICY), 4), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
