@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
-from dbcare.live.leases import format_duration
+from dbcare.durations import format_duration
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.live.status import ArmStatus, Recommendation, Status

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from dbcare.durations import SECONDS_PER_DAY, spell_duration
 from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy
 from dbcare.planner.table import format_percent
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
@@ -18,7 +19,7 @@ Pairs = Sequence[tuple["Outlook", "Outlook"]]  # of two policies at the same gap
 
 
 def give_advice(plan: Plan) -> tuple[str, ...]:
-    """Say whether to experiment, what that saves against the test, the most that is spent, and what is missing."""
+    """Say whether to experiment, what that saves, the most that is spent, how long it takes, and what is missing."""
     omitted = describe_omissions(plan)
     if DEFAULT_POLICY not in plan.policies:
         return omitted
@@ -27,7 +28,11 @@ def give_advice(plan: Plan) -> tuple[str, ...]:
         sentences.append(judge_worth(plan, guesses))
     if plan.max_spend != 0.0 and (tests := _pair_up(plan, FIXED_SIZE_TEST.name)):
         sentences.append(compare_with_test(plan, tests))
-    return (*sentences, describe_spending(plan, plan.of(DEFAULT_POLICY)), *omitted)
+    ours = plan.of(DEFAULT_POLICY)
+    sentences.append(describe_spending(plan, ours))
+    if plan.setting.per_day is not None and plan.max_spend != 0.0:
+        sentences.append(describe_duration(plan.setting.per_day, ours))
+    return (*sentences, *omitted)
 
 
 def judge_worth(plan: Plan, pairs: Pairs) -> str:
@@ -96,6 +101,17 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
         f"{_label()} never spends more than {plan.setting.money(plan.max_spend)} if trials are made one at a time, "
         f"whatever the truth; {where} it {usual} in 95% of runs."
     )
+
+
+def describe_duration(per_day: float, ours: Sequence[Outlook]) -> str:
+    """Say how long a run takes at the gap where it takes longest."""
+    longest = max(ours, key=lambda outlook: outlook.observations)
+    where = "" if len(ours) == 1 else f" at a gap of {longest.gap:g}, where it takes longest"
+    mean, most = (
+        spell_duration(SECONDS_PER_DAY * pulls / per_day)
+        for pulls in (longest.observations, longest.evaluation.pulls.quantiles[0.95])
+    )
+    return f"At {per_day:,g} observations a day, a run takes about {mean}{where}; in 95% of runs at most {most}."
 
 
 def describe_omissions(plan: Plan) -> tuple[str, ...]:

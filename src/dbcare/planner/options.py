@@ -72,11 +72,12 @@ class PlanOptions(TypedDict, total=False):
         int | None,
         Option(
             OptionKind.WHOLE,
-            "Runs per estimate. Default: as many as fit in a second.",
+            "Runs of each simulation. Default: as many as the figures need, in about three seconds.",
             minimum=2,
             maximum=MAX_RUNS_PER_REQUEST,
         ),
     ]
+    per_day: Annotated[float | None, Option(OptionKind.NUMBER, "Observations per day, to see how long a run takes.")]
     seed: Annotated[int, Option(OptionKind.WHOLE, "Random seed of the runs. Default: 0.", minimum=0, maximum=2**63 - 1)]
 
 

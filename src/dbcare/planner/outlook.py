@@ -26,6 +26,8 @@ class Outlook:
         Its evaluation there.
     unit : float
         What one unit of loss is worth.
+    per_day : float, optional
+        Pulls per day, if that is known.
 
     Examples
     --------
@@ -40,11 +42,22 @@ class Outlook:
     policy: Policy
     evaluation: Evaluation
     unit: float
+    per_day: float | None = None
 
     @property
     def observations(self) -> float:
         """Expected number of pulls."""
         return self.evaluation.pulls.mean
+
+    @property
+    def days(self) -> float | None:
+        """Expected duration of a run in days; None if nobody said how many pulls a day makes."""
+        return None if self.per_day is None else self.observations / self.per_day
+
+    @property
+    def days_95(self) -> float | None:
+        """Days that 95% of runs do not exceed."""
+        return None if self.per_day is None else self.evaluation.pulls.quantiles[0.95] / self.per_day
 
     @property
     def spend(self) -> float:
@@ -89,7 +102,7 @@ class Outlook:
         return count_needed_runs(self.evaluation) or None
 
     def record(self) -> dict[str, float | str | None]:
-        """Return the figures by name, as one row of a table."""
+        """Return the figures by name, as one row of a table; durations only if they are known."""
         evaluation = self.evaluation
         chance = measure_chance(evaluation)
         return {
@@ -108,6 +121,7 @@ class Outlook:
             "engine": evaluation.engine,
             "runs": self.runs,
             "runs_needed": self.runs_needed,
+            **({} if self.per_day is None else {"days": self.days, "days_95": self.days_95}),
         }
 
 

@@ -131,6 +131,7 @@ class Plan:
             "sigma_pulls": spread.sigma_pulls if math.isfinite(spread.sigma_pulls) else "inf",
             "runs": self.runs,
             "seed": self.seed,
+            "per_day": setting.per_day,
             "max_spend": self.max_spend if is_limited else None,
             "left_out": dict(self.left_out),
             "advice": list(self.advice),
@@ -177,6 +178,7 @@ def plan(
     sigma_pulls: float = DEFAULT_SIGMA_PULLS,
     risk: str = "simple_regret",
     gaps: float | Iterable[float] | None = None,
+    per_day: float | None = None,
     policies: str | Iterable[str] | None = None,
     runs: int | None = None,
     seed: int = 0,
@@ -213,6 +215,8 @@ def plan(
         What a wrong choice loses: its gap in means, or the same whatever the gap.
     gaps : float or iterable of float, optional
         Gaps between the best arm and the others. Default: a range of plausible ones.
+    per_day : float, optional
+        Observations per day. Every row then says how many days a run takes.
     policies : str or iterable of str, optional
         Compare only these: registered policies that run live, "fixed-size-test" (two-sided 5%, 80% power at the gap of
         the row, which nobody knows) and "decide-now" (choose at random without data).
@@ -252,7 +256,7 @@ def plan(
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
     count: Any = len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
-    setting = PlanSetting(count, make(costs, price=prices, value=value), spread)
+    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)

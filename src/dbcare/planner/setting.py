@@ -40,6 +40,8 @@ class PlanSetting:
         What an observation costs and what a wrong choice loses.
     spread : Spread
         How much rewards vary, which must be stated.
+    per_day : float, optional
+        Observations per day, if that is known.
 
     Examples
     --------
@@ -51,9 +53,14 @@ class PlanSetting:
     arms: int
     risk: Risk
     spread: Spread
+    per_day: float | None = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
+        validation.set_fields(
+            self,
+            arms=validation.arms(self.arms),
+            per_day=None if self.per_day is None else validation.positive("per_day", self.per_day),
+        )
         check_risk(self.risk).costs(self.arms)
         if not isinstance(self.spread, Spread):
             raise InvalidValueError(f"`spread` must be a Spread but got {show(self.spread)}.")

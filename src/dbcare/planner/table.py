@@ -31,7 +31,8 @@ LEFT = ("policy", "")  # columns that are not numbers
 def make_table(plan: Plan) -> Table:
     """Return a section per gap with a line per policy; a star marks the lowest total loss."""
     table = Table(box=box.SIMPLE_HEAD, padding=0)
-    for header in ("gap", "policy", "observations", "spend", "wrong", "total loss", "runs", ""):
+    days = [] if plan.setting.per_day is None else ["days"]
+    for header in ("gap", "policy", "observations", *days, "spend", "wrong", "total loss", "runs", ""):
         table.add_column(header, justify="left" if header in LEFT else "right", no_wrap=True)
     for gap in plan.gaps:
         outlooks = {outlook.name: outlook for outlook in plan.outlooks if outlook.gap == gap}
@@ -68,8 +69,10 @@ def format_figures(setting: PlanSetting, outlook: Outlook) -> dict[str, str]:
     def in_money(amount: float) -> str:
         return str(setting.money(outlook.unit * amount))
 
+    pulls = measure_observations(evaluation)
     return {
-        "observations": _with_error(measure_observations(evaluation), lambda pulls: f"{pulls:,.0f}"),
+        "observations": _with_error(pulls, lambda count: f"{count:,.0f}"),
+        **({} if outlook.per_day is None else {"days": _format_days(pulls, outlook.per_day)}),
         "spend": _with_error(measure_spend(evaluation), in_money),
         "wrong": format_chance(measure_chance(evaluation)),
         "total_loss": _with_error(measure_total(evaluation), in_money),
@@ -82,6 +85,13 @@ def _with_error(measured: Measured, format_amount: Callable[[float], str]) -> st
     if not measured.is_known():
         return f"<{format_amount(measured.high)}"
     return f"{format_amount(measured.value)}{_format_error(measured)}"
+
+
+def _format_days(pulls: Measured, per_day: float) -> str:
+    """Return the duration in days, whose error is that of the observations."""
+    days = (pulls.value if pulls.is_known() else pulls.high) / per_day
+    text = f"{days:,.0f}" if days >= 99.5 else f"{days:.2g}"
+    return text if pulls.is_known() else f"<{text}"
 
 
 def _format_error(measured: Measured) -> str:

@@ -3,6 +3,7 @@
 const form = document.getElementById("new");
 const state = document.getElementById("plan-state");
 const errorMessage = document.getElementById("plan-error");
+const perDay = document.getElementById("per_day"); // of the plan only, so not in the form
 const result = document.getElementById("plan-result");
 const TYPING_MILLISECONDS = 500; // a plan is made once nobody has typed for so long
 const LABELS = new Map(JSON.parse(form.dataset.planLabels)); // by policy, in the order of the columns
@@ -19,6 +20,8 @@ const HINT =
 const NO_SPREAD =
   "The study can learn the spread of its rewards, but a plan needs a guess: state one in the form to see it.";
 
+const COLUMNS = [["Trials", "observations"], ["Spend", "spend"], ["Wrong", "wrong"], ["Runs", "runs"]];
+
 const LEFT_OUT = "–"; // the advice says why
 
 const text = (name) => form.elements[name].value.trim();
@@ -32,6 +35,8 @@ function readOptions() {
     arms: arms.length, price: prices?.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
     ...readSpread(),
   };
+  const typed = perDay.value.trim();
+  if (typed) body.per_day = Number.isNaN(Number(typed)) ? typed : Number(typed); // JSON has no NaN; the server refuses text
   const isComplete = prices?.length && body.value !== null && SPREADS.some((name) => (body[name] ?? null) !== null);
   return arms.length >= 2 && arms.length <= MAX_ARMS && isComplete ? body : null;
 }
@@ -79,12 +84,11 @@ function render(plan) {
   const policies = [...LABELS.keys()].filter((name) => cells.some((cell) => cell.policy === name));
   const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
-  const head = ["Gap", "Trials", "Spend", "Wrong", "Runs", ...policies.map((name) => LABELS.get(name))];
+  const columns = plan.per_day === null ? COLUMNS : [...COLUMNS, ["Days", "days"]];
+  const head = ["Gap", ...columns.map(([label]) => label), ...policies.map((name) => LABELS.get(name))];
   const rows = gaps.map((gap) => {
     const full = find(gap, POLICY);
-    const figures = full
-      ? [full.shown.observations, full.shown.spend, full.shown.wrong, full.shown.runs]
-      : [LEFT_OUT, LEFT_OUT, LEFT_OUT, LEFT_OUT];
+    const figures = columns.map(([, name]) => full?.shown[name] ?? LEFT_OUT);
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
       ...figures.map((figure) => element("td", figure, "figure")),
@@ -99,7 +103,7 @@ function render(plan) {
   const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group(LABELS.get(POLICY), 4), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS.get(POLICY), columns.length), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
@@ -166,9 +170,12 @@ const PLAN_FIELDS = [
   "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls",
 ];
 let timer;
-form.addEventListener("input", (event) => {
-  if (!PLAN_FIELDS.includes(event.target.name)) return;
+function planSoon() {
   clearTimeout(timer);
   timer = setTimeout(plan, TYPING_MILLISECONDS);
+}
+form.addEventListener("input", (event) => {
+  if (PLAN_FIELDS.includes(event.target.name)) planSoon();
 });
+perDay.addEventListener("input", planSoon);
 plan();
