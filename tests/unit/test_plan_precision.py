@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from dbcare import Bandit, Risk, Uniform, evaluate, plan
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.allocation import LEAST_RUNS, PLAN_WORK
+from dbcare.planner.cells import MAX_ARMS
 from dbcare.planner.plan import Plan
 from dbcare.planner.precision import RUNS_WITHOUT_ERROR, count_needed_runs, measure_chance
 
@@ -112,3 +113,13 @@ def test_the_figures_are_those_of_the_truth() -> None:
     assert isinstance(error, float)
     assert outlook.chance_wrong == pytest.approx(1.0 - right, abs=5 * error)
     assert outlook.chance_wrong != pytest.approx((1.0 - right) / 2, abs=5 * error)  # it can fail
+
+
+@pytest.mark.parametrize("rewards", [{"sigma": 1.0}, {"baseline": 0.05}])
+def test_as_many_arms_as_allowed_keep_to_the_work(rewards: dict[str, float]) -> None:
+    """What does not fit is left out, with the reason; more arms are refused at once."""
+    budget = WorkBudget(1e12)
+    planned = plan(MAX_ARMS, cost=1e-4, gaps=[0.02, 0.5], budget=budget, **rewards)  # type: ignore[arg-type]  # by name
+    assert 1e12 - budget.left < 1.1 * PLAN_WORK
+    assert len(planned.outlooks) + len(planned.omissions) == 8
+    assert len(planned.of("breakeven")) >= 1

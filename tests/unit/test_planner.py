@@ -355,6 +355,11 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
             "`price` has an entry for 'C', which is not an arm; the arms are A, B.",
         ),
         ({"arms": ["A", "A"]}, "`arms` must be 2 or more different names but got ['A', 'A']."),
+        (
+            {"arms": 10_000},
+            "`arms` must be at most 500 for a plan, which simulates many runs, but got 10000; plan with 500 to see "
+            "what to expect. A study takes more.",
+        ),
         ({"arms": "AB"}, "`arms` must be a real number but got 'AB'."),
         ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'."),
         ({"gaps": []}, "`gaps` must be at least one number but got none."),

@@ -33,6 +33,8 @@ MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy under a budget: 80 MB,
 PULL_ARM = 0.75  # per pull and arm of a rule that weighs all arms, such as Breakeven
 INTERPRETED = 300.0  # times that of a compiled run
 EPOCH_PULL, EPOCHS_RUN = 0.125, 5_000.0  # elimination: per pull, and at most, since many pulls are drawn at once
+RANKED_ARM = 0.01  # per arm and other arm of a planned round
+CONTROLLED_PAIR = 15.0  # per pair of arms, to evaluate runs with a control variate
 TABLE_EPOCH = 0.5
 EXACT_EPOCH = 250.0  # in one thread, so twice the work
 
@@ -106,8 +108,8 @@ class CountedRuns:
         self.pull_work, self.run_work = 1.0 + PULL_ARM * policy.arms, math.inf
         if not self.draws_every_pull:
             self.pull_work, self.run_work = EPOCH_PULL, EPOCHS_RUN
-            if isinstance(policy, SchedulePolicy):  # one draw per arm and round
-                self.run_work = float(policy.arms * len(policy.schedule))
+            if isinstance(policy, SchedulePolicy):  # one draw per arm and round, and the arms are ranked
+                self.run_work = policy.arms * (1.0 + RANKED_ARM * policy.arms) * len(policy.schedule)
         self._make_simulator()
         if self.simulator.interpreted and budget.is_limited:
             self.pull_work *= INTERPRETED
@@ -167,6 +169,8 @@ class CountedRuns:
 
     def evaluate(self) -> Evaluation:
         """Return what the runs so far show."""
+        if self.control is not None:
+            self.budget.take(CONTROLLED_PAIR * self.policy.arms**2)
         moments = Moments(self.outcomes, np.array(self.bandit.gaps), self.control)
         return build_from_runs(self.outcomes, moments, self.simulator, self.policy, self.risk, self.seed, self.began)
 

@@ -7,7 +7,8 @@ for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 
 from dbcare.engines.evaluate_within import CountedRuns, compute_within, evaluate_within
 from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
@@ -49,7 +50,7 @@ def evaluate_as_needed(
     plan_work = WorkBudget(min(PLAN_WORK, budget.left), budget.is_cancelled)
     allowed = plan_work.left
     found: Found = {}
-    samples: dict[Cell, CountedRuns] = {}
+    samples: dict[Cell, Sample] = {}
     waiting = sort_by_work(cells)
     for place, cell in enumerate(waiting):
         try:
@@ -62,60 +63,72 @@ def evaluate_as_needed(
                 samples[cell] = _make_pilot(setting, cell, seed, threads, plan_work, len(waiting) - place)
         except TooMuchWorkError as why:
             found[cell] = Omission(cell.name, cell.gap, str(why))
-    _extend_to(MAX_ERROR, samples, plan_work, 0.0)
-    _spread_rest(samples, plan_work)
+    _extend_to(MAX_ERROR, samples.values(), plan_work, 0.0)
+    _spread_rest(samples.values(), plan_work)
     for error in FINER_ERRORS:
-        _extend_to(error, samples, plan_work, allowed - REFINING_WORK)
+        _extend_to(error, samples.values(), plan_work, max(0.0, allowed - REFINING_WORK))
     for cell, sample in samples.items():
-        if sample.was_cut:
-            found[cell] = Omission(cell.name, cell.gap, sample.describe(sample.made))
+        if sample.runs.was_cut:
+            found[cell] = Omission(cell.name, cell.gap, sample.runs.describe(sample.runs.made))
         else:
-            found[cell] = cell.make_outlook(setting, sample.evaluate())
+            found[cell] = cell.make_outlook(setting, sample.evaluation)
     budget.take(allowed - plan_work.left)
     return found
 
 
+class Sample:
+    """The runs of a cell, and what they show."""
+
+    def __init__(self, runs: CountedRuns) -> None:
+        self.runs = runs
+        self.evaluation = runs.evaluate()
+
+    @property
+    def run_work(self) -> float:
+        """The work that a run takes."""
+        return self.runs.work / self.runs.made
+
+    def extend_to(self, total: float) -> None:
+        """Make so many runs in all, as far as memory allows."""
+        wanted = int(min(total, MAX_RUNS))
+        if wanted > self.runs.made:
+            self.runs.extend_to(wanted)
+            self.evaluation = self.runs.evaluate()
+
+    def count_missing(self, error: float) -> float:
+        """Return how many runs are missing for such an error: a fifth of those made at least, so that this ends."""
+        needed = 0 if self.runs.was_cut else count_needed_runs(self.evaluation, error)
+        return max(0.0, min(max(needed, 1.2 * self.runs.made), MAX_RUNS) - self.runs.made) if needed else 0.0
+
+
 def _make_pilot(
     setting: PlanSetting, cell: Cell, seed: int, threads: int | None, work: WorkBudget, waiting: int
-) -> CountedRuns:
+) -> Sample:
     """Make PILOT_RUNS, or fewer if those take more than this cell's share, but at least LEAST_RUNS."""
     share = work.left / (2.0 * waiting)
-    sample = CountedRuns(
+    runs = CountedRuns(
         work, cell.policy, setting.bandit(cell.gap), cell.risk, PILOT_RUNS, seed, threads, run_work=RUN_WORK
     )
-    while sample.made < LEAST_RUNS or (sample.made < PILOT_RUNS and 2.0 * sample.work <= share):
-        sample.extend()
-        sample.require_rest(LEAST_RUNS)
-    return sample
+    while runs.made < LEAST_RUNS or (runs.made < PILOT_RUNS and 2.0 * runs.work <= share):
+        runs.extend()
+        runs.require_rest(LEAST_RUNS)
+    return Sample(runs)
 
 
-def _extend_to(error: float, samples: dict[Cell, CountedRuns], work: WorkBudget, least_left: float) -> None:
+def _extend_to(error: float, samples: Collection[Sample], work: WorkBudget, least_left: float) -> None:
     """Make more runs until all figures are known to such an error, or the work left would be less than `least_left`."""
-    needs = {cell: _need(sample, error) for cell, sample in samples.items()}
     while True:
-        costs = {
-            cell: (min(runs, MAX_RUNS) - samples[cell].made) * samples[cell].work / samples[cell].made
-            for cell, runs in needs.items()
-            if samples[cell].made < min(runs, MAX_RUNS) and not samples[cell].was_cut
-        }
-        affordable = {cell: cost for cell, cost in costs.items() if cost <= work.left - least_left}
-        if not affordable:
+        costs = [(sample.run_work * missing, sample) for sample in samples if (missing := sample.count_missing(error))]
+        cost, sample = min(costs, key=lambda each: each[0], default=(math.inf, None))
+        if sample is None or cost > work.left - least_left:
             return
-        cell = min(affordable, key=lambda each: affordable[each])
-        sample = samples[cell]
-        sample.extend_to(int(min(needs[cell], MAX_RUNS, MAX_GROWTH * sample.made)))
-        needs[cell] = _need(sample, error)
+        made = sample.runs.made
+        sample.extend_to(min(made + sample.count_missing(error), MAX_GROWTH * made))
 
 
-def _spread_rest(samples: dict[Cell, CountedRuns], work: WorkBudget) -> None:
+def _spread_rest(samples: Collection[Sample], work: WorkBudget) -> None:
     """Spend the work that is left on the cells that need more than that, for better limits; all get the same share."""
-    short = [sample for sample in samples.values() if _need(sample, MAX_ERROR) and not sample.was_cut]
+    short = [sample for sample in samples if sample.count_missing(MAX_ERROR)]
     for place, sample in enumerate(short):
         share = work.left / (len(short) - place)
-        sample.extend_to(min(MAX_RUNS, max(sample.made, int(sample.made * (1.0 + share / sample.work)))))
-
-
-def _need(sample: CountedRuns, error: float) -> float:
-    """Return the number of runs that a cell needs, and at least a fifth more than it has, so that this ends."""
-    needed = count_needed_runs(sample.evaluate(), error)
-    return max(needed, 1.2 * sample.made) if needed else 0.0
+        sample.extend_to(sample.runs.made + share / sample.run_work)

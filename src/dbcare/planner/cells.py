@@ -18,6 +18,8 @@ from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
 
+MAX_ARMS = 500  # about the most for which three seconds on two CPUs are enough
+
 
 @dataclass(frozen=True, eq=False)
 class Cell:
@@ -53,6 +55,17 @@ def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float
 def sort_by_work(cells: Iterable[Cell]) -> list[Cell]:
     """Sort cells so that those that hardly take work come first, then large gaps, which take less."""
     return sorted(cells, key=lambda cell: (not isinstance(cell.policy, SchedulePolicy), -cell.gap))
+
+
+def check_count(arms: Any) -> int:
+    """Return the number of arms, if a plan for so many does not take minutes."""
+    count = validation.arms(len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms)
+    if count > MAX_ARMS:
+        raise InvalidValueError(
+            f"`arms` must be at most {MAX_ARMS} for a plan, which simulates many runs, but got {count}; plan with "
+            f"{MAX_ARMS} to see what to expect. A study takes more."
+        )
+    return count
 
 
 def check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:

@@ -12,7 +12,7 @@ from dbcare import validation
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
 from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
-from dbcare.planner.cells import build_cells, check_budget, check_gaps, choose_strategies
+from dbcare.planner.cells import build_cells, check_budget, check_count, check_gaps, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.presentation import format_plan
 from dbcare.planner.setting import PlanSetting
@@ -190,7 +190,7 @@ def plan(
     Parameters
     ----------
     arms : int or sequence of str
-        Number of options to choose from, or their names.
+        Number of options to choose from, at most 500, or their names.
     price : float, sequence of float or mapping, optional
         Price of an observation, or one per arm: in the order of the arms, or by their names.
     value : float, optional
@@ -251,10 +251,10 @@ def plan(
     >>> print(plan.advice[0][:43])
     Experimenting is not worth it at all: decid
     """
+    count = check_count(arms)
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
-    count: Any = len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
     setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
