@@ -189,7 +189,8 @@ CALLS = {
     "plan": Call(
         dbcare.plan,
         {"arms": 2, "price": 0.1, "value": 2.0, "cost": None, "sigma": 1.0, "baseline": None, "bounds": None}
-        | {"risk": "simple_regret", "gaps": 0.5, "policies": "decide-now", "runs": 2, "seed": 1, "threads": 1},
+        | {"risk": "simple_regret", "gaps": 0.5, "policies": "decide-now", "runs": 2, "seed": 1, "threads": 1}
+        | {"per_day": 10.0, "not_before": 3, "control": "A"},
         fixed=("policies",),
     ),
     "plan, policies": Call(

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 from dbcare import Bandit, Risk, Uniform, evaluate, plan
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.allocation import LEAST_RUNS, PLAN_WORK
-from dbcare.planner.cells import MAX_ARMS
+from dbcare.planner.arguments import MAX_ARMS
 from dbcare.planner.plan import Plan
 from dbcare.planner.precision import RUNS_WITHOUT_ERROR, count_needed_runs, measure_chance
 

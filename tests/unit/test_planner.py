@@ -358,7 +358,7 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         (
             {"arms": 10_000},
             "`arms` must be at most 500 for a plan, which simulates many runs, but got 10000; plan with 500 to see "
-            "what to expect. A study takes more.",
+            "what to expect.",
         ),
         ({"arms": "AB"}, "`arms` must be a real number but got 'AB'."),
         ({"risk": "regret"}, "`risk` must be one of misidentification, simple_regret but got 'regret'."),

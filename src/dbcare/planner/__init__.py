@@ -2,6 +2,7 @@
 
 plan           `plan`, and the `Plan` it returns
 options        the options of a plan, defined once
+arguments      checks of what a plan is given
 setting        what is planned: arms, costs, and how rewards vary
 cells          which gaps, and which ways to decide
 precision      how well a figure is known, and how many runs it needs

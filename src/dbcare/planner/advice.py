@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from dbcare.durations import SECONDS_PER_DAY, spell_duration
-from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_strategy
+from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_label
 from dbcare.planner.table import format_percent
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 
@@ -30,6 +30,8 @@ def give_advice(plan: Plan) -> tuple[str, ...]:
         sentences.append(compare_with_test(plan, tests))
     ours = plan.of(DEFAULT_POLICY)
     sentences.append(describe_spending(plan, ours))
+    if plan.without_waiting:
+        sentences.append(price_waiting(plan, ours))
     if plan.setting.per_day is not None and plan.max_spend != 0.0:
         sentences.append(describe_duration(plan.setting.per_day, ours))
     return (*sentences, *omitted)
@@ -38,10 +40,12 @@ def give_advice(plan: Plan) -> tuple[str, ...]:
 def judge_worth(plan: Plan, pairs: Pairs) -> str:
     """Say at which gaps the default policy beats a choice without data, by more than two standard errors."""
     setting = plan.setting
+    choice = find_label(DECIDE_NOW.name, setting)
+    instead = "deciding now" if setting.control is None else f"keeping {setting.control.name}"
     one_each = setting.money(setting.unit * math.fsum(setting.risk.costs(setting.arms)))
     if pairs[0][0].policy.max_pulls == 0:
         return (
-            f"Experimenting is not worth it at all: decide now. One observation of each arm would cost {one_each}, "
+            f"Experimenting is not worth it at all: {choice}. One observation of each arm would cost {one_each}, "
             "and a choice without data loses no more."
         )
     pays = [one.gap for one, other in pairs if _clearly_less(one, other)]
@@ -50,11 +54,11 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
     gain, extra = _most_saved(plan, pairs), _most_saved(plan, _swap(pairs))
     if len(costs) == len(plan.gaps):
         return (
-            f"Experimenting is not worth it at any of these gaps: decide now. {_label()} would lose up to {extra} more."
+            f"Experimenting is not worth it at any of these gaps: {choice}. {_label()} would lose up to {extra} more."
         )
     groups = []
     if pays:
-        groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than deciding now.")
+        groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than {instead}.")
     if costs:
         groups.append(f"It does not {_where(plan, costs)}, and loses at most {extra} more.")
     if unclear:
@@ -103,6 +107,21 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
     )
 
 
+def price_waiting(plan: Plan, ours: Sequence[Outlook]) -> str:
+    """Say what it costs, or saves, not to stop before a number of observations."""
+    free = {outlook.gap: outlook for outlook in plan.without_waiting}
+    pairs = [(one, free[one.gap]) for one in ours if one.gap in free]
+    dearer = [one.gap for one, other in pairs if _clearly_less(other, one)]
+    cheaper = [one.gap for one, other in pairs if _clearly_less(one, other)]
+    parts = []
+    if dearer:
+        parts.append(f"costs up to {_most_saved(plan, _swap(pairs))} more {_where(plan, dearer)}")
+    if cheaper:
+        parts.append(f"saves up to {_most_saved(plan, pairs)} {_where(plan, cheaper)}")
+    difference = ", and ".join(parts) or "makes no clear difference to the total loss"
+    return f"Not stopping before {plan.setting.not_before:,} observations {difference}."
+
+
 def describe_duration(per_day: float, ours: Sequence[Outlook]) -> str:
     """Say how long a run takes at the gap where it takes longest."""
     longest = max(ours, key=lambda outlook: outlook.observations)
@@ -122,7 +141,7 @@ def describe_omissions(plan: Plan) -> tuple[str, ...]:
         # The largest gap takes the least work.
         there = "" if len(omissions) == 1 else f"at a gap of {omissions[-1].gap:g}, "
         sentences.append(
-            f"{find_strategy(name).label} is left out {_where(plan, [omission.gap for omission in omissions])}: "
+            f"{find_label(name, plan.setting)} is left out {_where(plan, [omission.gap for omission in omissions])}: "
             f"{there}{omissions[-1].why}."
         )
     if sentences:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbcare import validation
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Outlook
 from dbcare.planner.setting import PlanSetting
@@ -17,8 +15,6 @@ from dbcare.planner.strategies import default_names, find_largest_gap, find_obst
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
-
-MAX_ARMS = 500  # about the most for which three seconds on two CPUs are enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,35 +51,6 @@ def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float
 def sort_by_work(cells: Iterable[Cell]) -> list[Cell]:
     """Sort cells so that those that hardly take work come first, then large gaps, which take less."""
     return sorted(cells, key=lambda cell: (not isinstance(cell.policy, SchedulePolicy), -cell.gap))
-
-
-def check_count(arms: Any) -> int:
-    """Return the number of arms, if a plan for so many does not take minutes."""
-    count = validation.arms(len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms)
-    if count > MAX_ARMS:
-        raise InvalidValueError(
-            f"`arms` must be at most {MAX_ARMS} for a plan, which simulates many runs, but got {count}; plan with "
-            f"{MAX_ARMS} to see what to expect. A study takes more."
-        )
-    return count
-
-
-def check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
-    """Return the gaps, each once, in ascending order."""
-    if isinstance(gaps, numbers.Real | str):
-        return (setting.check_gap("gaps", gaps),)
-    listed = validation.items("gaps", gaps, "a number or several")
-    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(listed)}
-    if not checked:
-        raise InvalidValueError("`gaps` must be at least one number but got none.")
-    return tuple(sorted(checked))
-
-
-def check_budget(budget: Any) -> WorkBudget:
-    """Return the budget, if it is one."""
-    if not isinstance(budget, WorkBudget):
-        raise InvalidValueError(f"`budget` must be a WorkBudget but got {budget!r}.")
-    return budget
 
 
 def choose_strategies(

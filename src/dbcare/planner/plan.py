@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from dbcare import validation
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
 from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
-from dbcare.planner.cells import build_cells, check_budget, check_count, check_gaps, choose_strategies
+from dbcare.planner.arguments import check_budget, check_count, check_gaps, count_trials, find_control
+from dbcare.planner.cells import build_cells, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.presentation import format_plan
 from dbcare.planner.setting import PlanSetting
-from dbcare.planner.strategies import strategy_names
+from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
 from dbcare.planner.table import find_lowest, format_figures
 from dbcare.policies.registry import DEFAULT_POLICY
@@ -50,6 +51,8 @@ class Plan:
         Gaps and policies that did not fit into the budget of work, if there was one.
     study : StudyRecipe, optional
         The study that runs what was planned: with Breakeven, or else with the first policy that can run live.
+    without_waiting : tuple of Outlook
+        With `not_before`, what the default policy would do without it, by gap.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class Plan:
     seed: int
     omissions: tuple[Omission, ...] = ()
     study: StudyRecipe | None = None
+    without_waiting: tuple[Outlook, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -132,12 +136,15 @@ class Plan:
             "runs": self.runs,
             "seed": self.seed,
             "per_day": setting.per_day,
+            "not_before": setting.not_before or None,
+            "control": None if setting.control is None else setting.control.name,
             "max_spend": self.max_spend if is_limited else None,
             "left_out": dict(self.left_out),
             "advice": list(self.advice),
             "rows": [
                 {
                     **outlook.record(),
+                    "label": find_label(outlook.name, setting),
                     "shown": format_figures(setting, outlook),
                     "is_lowest": outlook.name == lowest[outlook.gap],
                 }
@@ -179,6 +186,8 @@ def plan(
     risk: str = "simple_regret",
     gaps: float | Iterable[float] | None = None,
     per_day: float | None = None,
+    not_before: int | str | None = None,
+    control: str | None = None,
     policies: str | Iterable[str] | None = None,
     runs: int | None = None,
     seed: int = 0,
@@ -217,6 +226,12 @@ def plan(
         Gaps between the best arm and the others. Default: a range of plausible ones.
     per_day : float, optional
         Observations per day. Every row then says how many days a run takes.
+    not_before : int or str, optional
+        Observations before which no run stops, or, with `per_day`, a duration such as "14d". The advice says what that
+        costs. Policies that cannot wait are left out, and the fixed-size test makes at least so many observations.
+    control : str, optional
+        Name of the arm in use today, A, B, C and so on if `arms` is a number. "decide-now" then keeps it, and the best
+        arm is another one.
     policies : str or iterable of str, optional
         Compare only these: registered policies that run live, "fixed-size-test" (two-sided 5%, 80% power at the gap of
         the row, which nobody knows) and "decide-now" (choose at random without data).
@@ -256,17 +271,20 @@ def plan(
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
-    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day)
+    trials, kept = count_trials(not_before, per_day), find_control(control, arms, count)
+    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day, trials, kept)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
     budget = WorkBudget() if budget is None else check_budget(budget)
     cells = build_cells(setting, names, checked)
+    is_waiting = trials > 0 and DEFAULT_POLICY in names
+    free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
     if runs is None:
-        found = evaluate_as_needed(setting, cells, seed, threads, budget)
+        found = evaluate_as_needed(setting, [*cells, *free], seed, threads, budget)
     else:
         runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-        found = evaluate_with_runs(setting, cells, runs, seed, threads, budget)
+        found = evaluate_with_runs(setting, [*cells, *free], runs, seed, threads, budget)
     in_order = [found[cell] for cell in cells]
     return Plan(
         setting,
@@ -277,4 +295,5 @@ def plan(
         int(seed),
         tuple(each for each in in_order if isinstance(each, Omission)),
         study,
+        tuple(each for each in (found[cell] for cell in free) if isinstance(each, Outlook)),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.measure import Measurement
 
-from dbcare.planner.strategies import FIXED_SIZE_TEST, find_strategy
+from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
 from dbcare.planner.table import make_table
 from dbcare.risk import Loss
 from dbcare.spread import Spread
@@ -89,9 +89,17 @@ def notes(plan: Plan) -> list[str]:
             "The fixed-size test is designed for the gap of its section, as if it were known: two-sided 5%, 80% power "
             "for two arms; then the best mean is chosen."
         )
+        if setting.not_before > 0:
+            sentences.append(f"The fixed-size test makes at least {setting.not_before:,} observations too.")
+    if setting.control is not None and DECIDE_NOW.name in plan.policies:
+        name = setting.control.name
+        sentences.append(
+            f"Deciding now means to keep {name}. In each section another arm is the best, so that loses the whole gap "
+            f"for certain; if {name} is the best itself, keeping it loses nothing."
+        )
     for name, why in plan.left_out.items():
         where = " at some gaps" if name in plan.policies else ""
-        sentences.append(f"{find_strategy(name).label} is left out{where}: {why}.")
+        sentences.append(f"{find_label(name, setting)} is left out{where}: {why}.")
     unit = "" if setting.risk.value is not None else " Amounts are in units of the loss."
     sentences.append(f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{unit}")
     if any(outlook.runs for outlook in plan.outlooks):

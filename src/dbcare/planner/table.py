@@ -17,7 +17,7 @@ from dbcare.planner.precision import (
     measure_spend,
     measure_total,
 )
-from dbcare.planner.strategies import find_strategy, strategy_names
+from dbcare.planner.strategies import find_label, strategy_names
 
 if TYPE_CHECKING:
     from dbcare.planner.outlook import Outlook
@@ -43,7 +43,7 @@ def make_table(plan: Plan) -> Table:
             is_best = name == best
             table.add_row(
                 f"{gap:g}" if place == 0 else "",
-                find_strategy(name).label,
+                find_label(name, plan.setting),
                 *(format_figures(plan.setting, outlooks[name]).values() if name in outlooks else [OMITTED]),
                 "*" if is_best else "",
                 style="bold" if is_best else None,
@@ -103,7 +103,7 @@ def _format_error(measured: Measured) -> str:
 def format_chance(chance: MeasuredChance) -> str:
     """Return the chance of a wrong choice with its error, or the limit that so many runs allow."""
     if chance.is_small or not chance.is_known():
-        return f"<{format_percent(chance.high).lstrip('<')}"
+        return f"<{math.ceil(1_000.0 * chance.high - 1e-9) / 10.0:.1f}%"
     return f"{format_percent(chance.value)}{_format_error(chance)}"
 
 

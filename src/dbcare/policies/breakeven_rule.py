@@ -103,7 +103,7 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
-    """Stop, as the largest loss is no more than the spend, unless that holds only for old losses, or it is too early."""
+    """Stop, as the largest loss is no more than the spend, unless that holds only for old losses or it is too early."""
     if not is_known(tables):
         weigh(state, tables, 0, len(tables.cost))
         if largest_loss(state, tables) > state[SPENT]:

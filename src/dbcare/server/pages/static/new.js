@@ -24,7 +24,9 @@ const COLUMNS = [["Trials", "observations"], ["Spend", "spend"], ["Wrong", "wron
 
 const LEFT_OUT = "–"; // the advice says why
 
-const text = (name) => form.elements[name].value.trim();
+const text = (name) => form.elements[name]?.value.trim() ?? "";
+// A text stays what it is, as JSON has no NaN: the server says what is wrong with it.
+const toNumber = (typed) => (Number.isNaN(Number(typed)) ? typed : Number(typed));
 const number = (name) => (text(name) === "" ? null : Number(text(name)));
 
 // The planner's options, or null while something is missing.
@@ -35,9 +37,10 @@ function readOptions() {
     arms: arms.length, price: prices?.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
     ...readSpread(),
   };
-  const typed = perDay.value.trim();
-  if (typed) body.per_day = Number.isNaN(Number(typed)) ? typed : Number(typed); // JSON has no NaN; the server refuses text
+  if (perDay.value.trim()) body.per_day = toNumber(perDay.value.trim());
   const isComplete = prices?.length && body.value !== null && SPREADS.some((name) => (body[name] ?? null) !== null);
+  if (text("control")) Object.assign(body, { arms, control: text("control") });
+  if (text("not_before")) body.not_before = toNumber(text("not_before"));
   return arms.length >= 2 && arms.length <= MAX_ARMS && isComplete ? body : null;
 }
 
@@ -85,7 +88,8 @@ function render(plan) {
   const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
   const columns = plan.per_day === null ? COLUMNS : [...COLUMNS, ["Days", "days"]];
-  const head = ["Gap", ...columns.map(([label]) => label), ...policies.map((name) => LABELS.get(name))];
+  const label = (name) => plan.rows.find((row) => row.policy === name)?.label ?? LABELS.get(name);
+  const head = ["Gap", ...columns.map(([title]) => title), ...policies.map(label)];
   const rows = gaps.map((gap) => {
     const full = find(gap, POLICY);
     const figures = columns.map(([, name]) => full?.shown[name] ?? LEFT_OUT);
@@ -167,7 +171,8 @@ function showError(message) {
 }
 
 const PLAN_FIELDS = [
-  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls",
+  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls", "control",
+  "not_before",
 ];
 let timer;
 function planSoon() {
