@@ -50,7 +50,7 @@ def evaluate_as_needed(
     plan_work = WorkBudget(min(PLAN_WORK, budget.left), budget.is_cancelled)
     allowed = plan_work.left
     found: Found = {}
-    samples: dict[Cell, Sample] = {}
+    samples: dict[Cell, CellRuns] = {}
     waiting = sort_by_work(cells)
     for place, cell in enumerate(waiting):
         try:
@@ -76,7 +76,7 @@ def evaluate_as_needed(
     return found
 
 
-class Sample:
+class CellRuns:
     """The runs of a cell, and what they show."""
 
     def __init__(self, runs: CountedRuns) -> None:
@@ -103,7 +103,7 @@ class Sample:
 
 def _make_pilot(
     setting: PlanSetting, cell: Cell, seed: int, threads: int | None, work: WorkBudget, waiting: int
-) -> Sample:
+) -> CellRuns:
     """Make PILOT_RUNS, or fewer if those take more than this cell's share, but at least LEAST_RUNS."""
     share = work.left / (2.0 * waiting)
     runs = CountedRuns(
@@ -112,10 +112,10 @@ def _make_pilot(
     while runs.made < LEAST_RUNS or (runs.made < PILOT_RUNS and 2.0 * runs.work <= share):
         runs.extend()
         runs.require_rest(LEAST_RUNS)
-    return Sample(runs)
+    return CellRuns(runs)
 
 
-def _extend_to(error: float, samples: Collection[Sample], work: WorkBudget, least_left: float) -> None:
+def _extend_to(error: float, samples: Collection[CellRuns], work: WorkBudget, least_left: float) -> None:
     """Make more runs until all figures are known to such an error, or the work left would be less than `least_left`."""
     while True:
         costs = [(sample.run_work * missing, sample) for sample in samples if (missing := sample.count_missing(error))]
@@ -126,7 +126,7 @@ def _extend_to(error: float, samples: Collection[Sample], work: WorkBudget, leas
         sample.extend_to(min(made + sample.count_missing(error), MAX_GROWTH * made))
 
 
-def _spread_rest(samples: Collection[Sample], work: WorkBudget) -> None:
+def _spread_rest(samples: Collection[CellRuns], work: WorkBudget) -> None:
     """Spend the work that is left on the cells that need more than that, for better limits; all get the same share."""
     short = [sample for sample in samples if sample.count_missing(MAX_ERROR)]
     for place, sample in enumerate(short):

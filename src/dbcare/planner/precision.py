@@ -115,5 +115,5 @@ def _count_for_chance(evaluation: Evaluation, chance: MeasuredChance, to: float)
 
 
 def _round_up(runs: float) -> int:
-    step = 10 ** max(0, len(str(math.ceil(runs))) - 2)
+    step = int(10.0 ** max(0, len(str(math.ceil(runs))) - 2))
     return step * math.ceil(runs / step)
