@@ -184,6 +184,7 @@ def test_a_client_that_leaves_gives_up_its_place_in_the_queue(address: str) -> N
     with send_plan(address, LONG) as running, ExitStack() as waiting:
         for _ in range(MAX_QUEUED_PLANS):
             waiting.enter_context(send_plan(address, LONG))
+        time.sleep(0.5)  # a request that overtook the last one would take its place
         wait_until(lambda: is_refused(address))
         waiting.close()
         wait_until(lambda: not is_refused(address))
@@ -214,3 +215,8 @@ def test_the_dashboard_shows_what_a_plan_leaves_out(address: str, browser: Brows
         expect(page.locator("#plan .advice")).to_contain_text("Breakeven is left out at gaps from 0.01 to 0.05")
         expect(page.locator("#plan-error")).to_be_hidden()
         window.take_screenshot("plan with omissions")
+        assert "Days" not in page.locator("#plan-result thead").inner_text()
+        page.get_by_label("Trials per day").fill("100")
+        expect(page.locator("#plan-result thead")).to_contain_text("Days", timeout=TIMEOUT_SECONDS * 1_000)
+        days = planned["rows"][[row["policy"] for row in planned["rows"]].index("breakeven")]["observations"] / 100
+        assert rows.nth(3).locator("td").nth(4).inner_text() == f"{days:,.0f}"

@@ -146,7 +146,7 @@ def describe_omissions(plan: Plan) -> tuple[str, ...]:
         )
     if sentences:
         sentences.append(
-            "That is more work than a plan takes by default: choose larger gaps, or pass runs to make them anyway."
+            "That is more work than a plan takes by default: choose larger gaps, or give `dbcare plan` some runs."
             if plan.runs is None
             else "That is more work than one plan may take here: choose larger gaps or fewer runs, or run "
             "`dbcare plan` on your own machine, which has no limit."
