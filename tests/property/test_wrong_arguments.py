@@ -136,7 +136,7 @@ CALLS = {
     "Money": Call(lambda **given: str(dbcare.Money(**given)), {"amount": 1.0, "currency": "USD"}),
     "Breakeven": Call(
         dbcare.Breakeven,
-        {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0},
+        {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0, "not_before": 3},
     ),
     "BreakevenRacing": Call(dbcare.BreakevenRacing, {"risk": SR, "arms": 2, "sigma": 1.0}),
     "DBCARE": Call(dbcare.DBCARE, {"risk": SR, "arms": 2, "sigma": 1.0, "bound": 1.0, "confidence": "paper"}),
@@ -189,7 +189,8 @@ CALLS = {
     "plan": Call(
         dbcare.plan,
         {"arms": 2, "price": 0.1, "value": 2.0, "cost": None, "sigma": 1.0, "baseline": None, "bounds": None}
-        | {"risk": "simple_regret", "gaps": 0.5, "policies": "decide-now", "runs": 2, "seed": 1, "threads": 1},
+        | {"risk": "simple_regret", "gaps": 0.5, "policies": "decide-now", "runs": 2, "seed": 1, "threads": 1}
+        | {"per_day": 10.0, "not_before": 3, "control": "A"},
         fixed=("policies",),
     ),
     "plan, policies": Call(

@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -450,6 +450,65 @@ def test_the_spend_never_exceeds_its_bound(policy: Breakeven) -> None:
             noise = {"equal": 0.0, "swapping": 1.0 / (1 + pull), "wild": 100.0 * generator.normal(), "noisy": 1.0}[kind]
             run.tell(noise * (generator.normal() if kind == "noisy" else (-1.0) ** pull))
         assert run.pulls <= policy.max_pulls
+
+
+@pytest.mark.parametrize("not_before", [1, 3, 40, 700])
+@pytest.mark.parametrize("policy", CHEAP[::2], ids=str)
+def test_a_run_that_must_wait_keeps_to_its_bound(policy: Breakeven, not_before: int) -> None:
+    """It pulls the same arms as a run that need not wait, until that one stops, and ends at the first stop after it."""
+    waiting = replace(policy, not_before=not_before)
+    costs = policy.risk.costs(4)
+    assert waiting.max_spend >= max(policy.max_spend if not policy.guesses else 0.0, not_before * min(costs))
+    for scale in (0.0, 0.1, 3.0):
+        generator = np.random.default_rng(8)
+        runs = [waiting.start(seed=8), replace(policy, not_before=1).start(seed=8)]
+        spent = 0.0
+        while (arm := runs[0].ask()) is not None:
+            reward = scale * generator.normal() + 0.3 * (arm == 2)
+            if (other := runs[1].ask()) is not None:
+                assert other == arm
+                runs[1].tell(reward)
+            runs[0].tell(reward)
+            spent += costs[arm]
+            assert spent <= waiting.max_spend * (1.0 + 1e-9)
+        assert runs[0].pulls >= max(not_before, runs[1].pulls)
+        assert runs[0].pulls <= waiting.max_pulls
+        if not_before == 700 and spent > policy.max_spend:
+            assert runs[0].pulls == 700  # the old bound does not hold: the new one is needed
+
+
+def test_waiting_is_simulated_and_changes_nothing_if_it_is_short() -> None:
+    """Every run makes at least so many pulls, and its length is the larger of both in runs that stop for good."""
+    risk, bandit = Risk.simple_regret(1e-3), Bandit.one_sparse(3, 0.5)
+    plain, short, long = (Breakeven(risk, 3, 1.0, not_before=pulls) for pulls in (0, 1, 200))
+    free, same, waited = (evaluate(policy, bandit, runs=500, seed=3) for policy in (plain, short, long))
+    assert (free.risk, free.pulls) == (same.risk, same.pulls)
+    assert waited.pulls.quantiles[0.05] == 200.0 > free.pulls.quantiles[0.5]
+    assert waited.spend.value >= 0.2
+    assert waited.error < free.error  # more pulls err less
+    assert repr(plain) == repr(Breakeven(risk, 3, 1.0))
+    assert "not_before" not in repr(plain)
+    assert repr(long) == f"{repr(plain)[:-1]}, not_before=200)"
+
+
+def test_a_run_that_must_wait_does_not_guess() -> None:
+    costly = Breakeven(Risk.misidentification(0.5), 2)
+    waiting = replace(costly, not_before=1)
+    assert (costly.guesses, costly.max_spend) == (True, 0.0)
+    assert (waiting.guesses, waiting.max_spend) == (False, 1.5)
+    run = waiting.start()
+    assert run.ask() is not None
+    for _ in range(2):
+        run.tell(1.0)
+    assert run.ask() is None
+    patient = replace(costly, not_before=6).start()
+    for _ in range(5):
+        patient.tell(1.0)
+    assert "no stop before 6 pulls" in patient.policy.progress(patient.state)
+    patient.tell(1.0)
+    assert patient.ask() is None
+    with pytest.raises(InvalidValueError, match="`not_before` must be at least 0 but got -1"):
+        Breakeven(Risk.misidentification(0.5), 2, not_before=-1)
 
 
 def test_the_bound_for_simple_regret_shrinks_with_the_cost() -> None:

@@ -57,18 +57,21 @@ def test_a_budget_counts_the_same_for_any_number_of_threads() -> None:
     assert one[1].left == other[1].left
 
 
-def test_default_runs_are_those_without_a_budget_though_the_pilot_ends_early() -> None:
+def test_a_plan_without_runs_keeps_to_its_budget() -> None:
+    """Sixteen runs at the smallest gap alone would make over 1e7 pulls; a single run may exceed what is left."""
     options = {"arms": 32, "cost": 1e-7, "sigma": 1.0, "risk": "misidentification"}
     budget = WorkBudget(1e7)
     planned = plan(**options, budget=budget)  # type: ignore[arg-type]  # options by name
-    assert planned.runs == 200  # the fewest: 16 runs at the smallest gap alone make over 1e7 pulls
     assert budget.left > -1e7
     assert {omission.gap for omission in planned.omissions} >= {0.01, 0.02, 0.05}
+    without = plan(**(options | {"gaps": 0.05}))  # type: ignore[arg-type]  # options by name
+    assert [omission.name for omission in without.omissions] == ["breakeven"]
+    assert without.advice[-1].startswith("That is more work than a plan takes by default: choose larger gaps, or give")
 
 
 def test_a_run_that_never_ends_is_cut() -> None:
     """A million million pulls per run: without a budget it would take a day."""
-    budget = WorkBudget(1e8)
+    budget = WorkBudget(1e7)
     planned = plan(2, cost=1e-18, sigma=1.0, gaps=[1e-3, 1.0], policies=["breakeven", "decide-now"], budget=budget)
     assert [(omission.name, omission.gap) for omission in planned.omissions] == [("breakeven", 1e-3)]
     assert "make more than " in planned.omissions[0].why
@@ -145,7 +148,7 @@ def test_the_table_marks_what_is_left_out() -> None:
     assert partial.policies == ("breakeven", "dbcare", "fixed-size-test", "decide-now")  # also if first at a later gap
     lines = [line.split() for line in str(partial).splitlines()]
     assert ["0.02", "Breakeven", "left", "out"] in lines
-    assert sum(line[-1:] == ["*"] for line in lines) == 2  # nobody knows which one is the lowest at the other gap
+    assert sum(line[-1:] == ["*"] for line in lines) == 1  # nobody knows which one is the lowest at the other gaps
     assert partial.to_dict()["omissions"] == [
         {"gap": 0.02, "policy": "breakeven", "why": partial.omissions[0].why},
     ]

@@ -18,6 +18,7 @@ METAVARS = {
     OptionKind.INTERVAL: "LOW,HIGH",
     OptionKind.NUMBERS: "NUMBER[,NUMBER...]",
     OptionKind.NAMES: "NAME[,NAME...]",
+    OptionKind.TRIALS: "INTEGER|DURATION",
 }
 PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WHOLE: parse_whole,
@@ -27,6 +28,7 @@ PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WEIGHT: parse_number,
     OptionKind.INTERVAL: lambda name, text: tuple(parse_numbers(name, text)),
     OptionKind.NUMBERS: parse_numbers,
+    OptionKind.TRIALS: lambda name, text: text if text[-1:].isalpha() else parse_whole(name, text),
     OptionKind.NAMES: lambda _name, text: [part.strip() for part in text.split(",")],
 }
 

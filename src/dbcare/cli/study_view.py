@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dbcare.cli.intervals import draw_interval, find_axis
+from dbcare.durations import format_duration
 from dbcare.live.count_descriptions import describe_uncounted
-from dbcare.live.leases import format_duration
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings

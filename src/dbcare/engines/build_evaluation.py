@@ -23,12 +23,13 @@ def build_from_runs(
 ) -> Evaluation:
     """Build the evaluation of simulated runs; `began` is the time when work on it started."""
     levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
-    pulls = estimate_mean(outcomes.pulls)
+    pulls, paid, unit = estimate_mean(outcomes.pulls), estimate_mean(outcomes.paid), moments.unit(risk)
     return Evaluation(
-        risks={loss: moments.total(loss, moments.unit(risk)) for loss in Loss},
+        risks={loss: moments.total(loss, unit) for loss in Loss},
         losses={loss: moments.total(loss, 0.0) for loss in Loss},
         error_interval=clopper_pearson(moments.errors, moments.runs),
         pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
+        spend=Estimate(unit * paid.value, unit * paid.standard_error),
         capped=0.0 if isinstance(policy, SchedulePolicy) else float(np.mean(outcomes.undecided)),
         runs=len(outcomes.pulls),
         engine=simulator.engine,
@@ -60,6 +61,7 @@ def build_from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began:
         losses={loss: Estimate(value, 0.0) for loss, value in losses.items()},
         error_interval=(error, error),
         pulls=Pulls(pulls, 0.0, dict(zip(QUANTILES, law.quantiles[0].tolist(), strict=True))),
+        spend=Estimate(cost * pulls, 0.0),
         capped=float(law.capped[0]),
         runs=0,
         engine="exact",

@@ -147,7 +147,7 @@ class Moments:
         return [part.slope(by_arm[part.recommended], cost, by_arm[part.leader]) for part in reversed(self.parts)]
 
 
-def estimate_mean(numbers: npt.NDArray[np.int64]) -> Estimate:
+def estimate_mean(numbers: npt.NDArray[np.int64] | Floats) -> Estimate:
     """Estimate the mean of `numbers`, with its standard error."""
     mean = float(numbers.mean())
     return Estimate(mean, math.sqrt(_variance_of_mean(float(np.square(numbers - mean).sum()), len(numbers))))

@@ -33,6 +33,8 @@ MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy under a budget: 80 MB,
 PULL_ARM = 0.75  # per pull and arm of a rule that weighs all arms, such as Breakeven
 INTERPRETED = 300.0  # times that of a compiled run
 EPOCH_PULL, EPOCHS_RUN = 0.125, 5_000.0  # elimination: per pull, and at most, since many pulls are drawn at once
+RANKED_ARM = 0.01  # per arm and other arm of a planned round
+CONTROLLED_PAIR = 15.0  # per pair of arms, to evaluate runs with a control variate
 TABLE_EPOCH = 0.5
 EXACT_EPOCH = 250.0  # in one thread, so twice the work
 
@@ -44,22 +46,33 @@ def evaluate_within(
 
     Raises TooMuchWorkError if it does not fit, and WorkCancelledError.
     """
-    began = time.perf_counter()
-    choose_risk(policy, bandit, risk)
     check_settings(runs, seed, "auto", threads)
-    budget.check()
-    _charge_tables(budget, policy)
-    if not risk.costs_differ and exact.applies(policy, bandit):
-        if isinstance(policy, EliminationPolicy):
-            epochs = exact.count_epochs(policy, bandit)
-            budget.charge(EXACT_EPOCH * epochs, f"the exact computation takes {epochs:,} epochs")
-        return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
+    known = compute_within(budget, policy, bandit, risk, seed)
+    if known is not None:
+        return known
     counted = CountedRuns(budget, policy, bandit, risk, runs, seed, threads)
     while counted.made < runs:
         counted.extend()
         counted.require_rest()
-    moments = Moments(counted.outcomes, np.array(bandit.gaps), counted.control)
-    return build_from_runs(counted.outcomes, moments, counted.simulator, policy, risk, seed, began)
+    return counted.evaluate()
+
+
+def compute_within(
+    budget: WorkBudget, policy: Policy, bandit: Bandit, risk: Risk, seed: int, most_work: float = math.inf
+) -> Evaluation | None:
+    """Evaluate a policy by the exact engine; None if that does not apply, or would take more than `most_work`."""
+    began = time.perf_counter()
+    choose_risk(policy, bandit, risk)
+    budget.check()
+    _charge_tables(budget, policy)
+    if risk.costs_differ or not exact.applies(policy, bandit):
+        return None
+    if isinstance(policy, EliminationPolicy):
+        epochs = exact.count_epochs(policy, bandit)
+        if EXACT_EPOCH * epochs > most_work:
+            return None
+        budget.charge(EXACT_EPOCH * epochs, f"the exact computation takes {epochs:,} epochs")
+    return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
 
 
 def _charge_tables(budget: WorkBudget, policy: Policy) -> None:
@@ -71,7 +84,7 @@ def _charge_tables(budget: WorkBudget, policy: Policy) -> None:
 
 
 class CountedRuns:
-    """Runs of a policy, made in stages whose work is taken from a budget."""
+    """Runs of a policy, made in stages whose work is taken from a budget; under one, a run ends at `run_work`."""
 
     def __init__(
         self,
@@ -82,18 +95,21 @@ class CountedRuns:
         runs: int,
         seed: int,
         threads: int | None,
+        run_work: float = RUN_WORK,
     ) -> None:
-        self.budget = budget
+        self.began = time.perf_counter()
+        self.budget, self.bandit = budget, bandit
         self.policy = policy
         self.runs, self.seed, self.threads = check_settings(runs, seed, "auto", threads)
         self.risk = risk
         self.arms = make_arms(bandit)
         self.draws_every_pull = risk.costs_differ or not isinstance(policy, RoundPolicy)
+        self.longest_run = run_work
         self.pull_work, self.run_work = 1.0 + PULL_ARM * policy.arms, math.inf
         if not self.draws_every_pull:
             self.pull_work, self.run_work = EPOCH_PULL, EPOCHS_RUN
-            if isinstance(policy, SchedulePolicy):  # one draw per arm and round
-                self.run_work = float(policy.arms * len(policy.schedule))
+            if isinstance(policy, SchedulePolicy):  # one draw per arm and round, and the arms are ranked
+                self.run_work = policy.arms * (1.0 + RANKED_ARM * policy.arms) * len(policy.schedule)
         self._make_simulator()
         if self.simulator.interpreted and budget.is_limited:
             self.pull_work *= INTERPRETED
@@ -104,12 +120,12 @@ class CountedRuns:
         self._count(0)
 
     def _make_simulator(self) -> None:
-        """Make a simulator; under a budget, one that draws every pull cuts runs at RUN_WORK, or what is left."""
+        """Make a simulator; under a budget, one that draws every pull cuts long runs."""
         self.cap, simulated = self.policy.max_pulls, self.policy
         if self.budget.is_limited and self.draws_every_pull:
             if self.budget.left <= 0.0:
                 raise TooMuchWorkError("the work is used up before it")
-            self.cap = min(self.cap, math.ceil(min(RUN_WORK, self.budget.left) / self.pull_work))
+            self.cap = min(self.cap, math.ceil(min(self.longest_run, self.budget.left) / self.pull_work))
             simulated = _with_cap(self.policy, self.cap)
         self.simulator, self.outcomes = make_simulator(simulated, self.arms, self.seed, "auto", self.runs, self.risk)
 
@@ -131,19 +147,32 @@ class CountedRuns:
 
     def extend(self) -> None:
         """Make as many runs again, or all that are left if there is no limit."""
+        self.extend_to(min(self.runs, max(FIRST_RUNS, 2 * self.made)) if self.budget.is_limited else self.runs)
+
+    def extend_to(self, total: int) -> None:
+        """Make so many runs in all."""
         made = self.made
-        total = min(self.runs, max(FIRST_RUNS, 2 * made)) if self.budget.is_limited else self.runs
         self.outcomes = extend_runs(self.outcomes, self.simulator, total, self.threads, self.budget.check)
         self._count(made)
 
-    def require_rest(self) -> None:
-        """Raise TooMuchWorkError if the other runs do not fit into the budget."""
-        share = self.runs / self.made
-        about, pulls = "more than" if self.was_cut else "about", float(f"{share * self.pulls:.2g}")
-        clause = f"{self.runs:,} runs make {about} {pulls:,.0f} observations"
+    def require_rest(self, runs: int | None = None) -> None:
+        """Raise TooMuchWorkError if the other ones of so many runs, all by default, do not fit into the budget."""
+        wanted = self.runs if runs is None else runs
         if self.was_cut:
-            raise TooMuchWorkError(clause)
-        self.budget.require((share - 1.0) * self.work, clause)
+            raise TooMuchWorkError(self.describe(wanted))
+        self.budget.require((wanted / self.made - 1.0) * self.work, self.describe(wanted))
+
+    def describe(self, runs: int) -> str:
+        """Say in a clause how many observations so many runs make."""
+        pulls = float(f"{runs / self.made * self.pulls:.2g}")
+        return f"{runs:,} runs make {'more than' if self.was_cut else 'about'} {pulls:,.0f} observations"
+
+    def evaluate(self) -> Evaluation:
+        """Return what the runs so far show."""
+        if self.control is not None:
+            self.budget.take(CONTROLLED_PAIR * self.policy.arms**2)
+        moments = Moments(self.outcomes, np.array(self.bandit.gaps), self.control)
+        return build_from_runs(self.outcomes, moments, self.simulator, self.policy, self.risk, self.seed, self.began)
 
     def _count(self, first: int) -> None:
         """Take the work of the runs from number `first` on from the budget."""

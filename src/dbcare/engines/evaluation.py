@@ -82,6 +82,8 @@ class Evaluation:
         Exact 95% interval of the error from the count of wrong runs.
     pulls : Pulls
         Pulls of a run.
+    spend : Estimate
+        Cost of all pulls of a run, in units of the loss.
     capped : float
         Share of runs that stopped with more than one arm left: at their budget, or their cap on pulls.
     runs : int
@@ -108,6 +110,7 @@ class Evaluation:
     losses: dict[Loss, Estimate]
     error_interval: tuple[float, float]
     pulls: Pulls
+    spend: Estimate
     capped: float
     runs: int
     engine: str

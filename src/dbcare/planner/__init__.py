@@ -2,10 +2,14 @@
 
 plan           `plan`, and the `Plan` it returns
 options        the options of a plan, defined once
+arguments      checks of what a plan is given
 setting        what is planned: arms, costs, and how rewards vary
-cells          which gaps, which ways to decide, and how many runs
+cells          which gaps, and which ways to decide
+precision      how well a figure is known, and how many runs it needs
+allocation     how many runs each cell takes
 strategies     the ways to decide that a plan compares
 outlook        what to expect of one of them at one gap
 study_recipe   the study that a plan leads to, as a command and as a line of Python
-presentation   a plan as a table and in sentences; `figure`, as a figure
+table          a plan as a table, each figure with its error; `figure`, as a figure
+advice         what follows, in sentences; `presentation`, everything together
 """

@@ -1,27 +1,20 @@
-"""The cells of a plan: at which gaps, for which ways to decide, and with how many runs."""
+"""The cells of a plan: at which gaps, and for which ways to decide."""
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dbcare import validation
-from dbcare.engines.evaluate_within import CountedRuns
-from dbcare.engines.work_budget import WorkBudget
+from dbcare.engines.evaluation import Evaluation
 from dbcare.errors import InvalidValueError
+from dbcare.planner.outlook import Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
-
-PILOT_RUNS = 16
-MAX_PILOT_WORK = 1e9  # far more than a pilot takes; it bounds each run
-TARGET_PULLS = 6e6  # simulated in all by default: about a second with few arms
-MIN_RUNS, MAX_RUNS = 200, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +25,10 @@ class Cell:
     gap: float
     policy: Policy
     risk: Risk
+
+    def make_outlook(self, setting: PlanSetting, evaluation: Evaluation) -> Outlook:
+        """Return what an evaluation of this cell says."""
+        return Outlook(self.name, self.gap, self.policy, evaluation, setting.unit, setting.per_day)
 
 
 def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:
@@ -54,24 +51,6 @@ def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float
 def sort_by_work(cells: Iterable[Cell]) -> list[Cell]:
     """Sort cells so that those that hardly take work come first, then large gaps, which take less."""
     return sorted(cells, key=lambda cell: (not isinstance(cell.policy, SchedulePolicy), -cell.gap))
-
-
-def check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
-    """Return the gaps, each once, in ascending order."""
-    if isinstance(gaps, numbers.Real | str):
-        return (setting.check_gap("gaps", gaps),)
-    listed = validation.items("gaps", gaps, "a number or several")
-    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(listed)}
-    if not checked:
-        raise InvalidValueError("`gaps` must be at least one number but got none.")
-    return tuple(sorted(checked))
-
-
-def check_budget(budget: Any) -> WorkBudget:
-    """Return the budget, if it is one."""
-    if not isinstance(budget, WorkBudget):
-        raise InvalidValueError(f"`budget` must be a WorkBudget but got {budget!r}.")
-    return budget
 
 
 def choose_strategies(
@@ -104,26 +83,3 @@ def _check_names(policies: Any) -> list[str]:
     if not wanted:
         raise InvalidValueError("`policies` must be at least one name but got none.")
     return [name for name in strategy_names() if name in wanted]
-
-
-def count_affordable_runs(
-    setting: PlanSetting, gaps: Sequence[float], seed: int, threads: int | None, budget: WorkBudget
-) -> int:
-    """Return how many runs of the default policy at all gaps make about TARGET_PULLS, by a short pilot.
-
-    A pull takes longer with many arms. The pilot ends once MIN_RUNS are sure to be too many, so the number does not
-    depend on the budget.
-    """
-    policy, risk = find_strategy(DEFAULT_POLICY).build(setting, gaps[0])
-    target = TARGET_PULLS / (1.0 + setting.arms / 20.0)
-    enough = WorkBudget(MAX_PILOT_WORK, budget.is_cancelled)
-    pulls = 0.0
-    for gap in reversed(gaps):
-        pilot = CountedRuns(enough, policy, setting.bandit(gap), risk, PILOT_RUNS, seed, threads)
-        while pilot.made < PILOT_RUNS and MIN_RUNS * (pulls + pilot.pulls / PILOT_RUNS) < target:
-            pilot.extend()
-        pulls += pilot.pulls / PILOT_RUNS
-        budget.take(pilot.work)
-        if MIN_RUNS * pulls >= target:
-            break
-    return int(min(MAX_RUNS, max(MIN_RUNS, round(target / max(1.0, pulls), -2))))

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from dbcare.planner.presentation import title
-from dbcare.planner.strategies import find_strategy
+from dbcare.planner.strategies import find_label, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ def draw(plan: Plan, path: Path) -> Path:
             (line,) = axes.loglog(
                 gaps, loss, color=color, linestyle=strategy.dashes,
                 marker=strategy.look.marker or "s", markersize=5,
-                markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8, label=strategy.label,
+                markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8,
+                label=find_label(name, plan.setting),
                 zorder=3 if name == DEFAULT_POLICY else 2,
             )  # fmt: skip
             # The spend is known far better than the chance of a rare error, and no total is below it.

@@ -72,10 +72,25 @@ class PlanOptions(TypedDict, total=False):
         int | None,
         Option(
             OptionKind.WHOLE,
-            "Runs per estimate. Default: as many as fit in a second.",
+            "Runs of each simulation. Default: as many as the figures need, in about three seconds.",
             minimum=2,
             maximum=MAX_RUNS_PER_REQUEST,
         ),
+    ]
+    per_day: Annotated[float | None, Option(OptionKind.NUMBER, "Observations per day, to see how long a run takes.")]
+    not_before: Annotated[
+        int | str | None,
+        Option(
+            OptionKind.TRIALS,
+            "Do not stop before so many observations, or, with the observations per day, before so long, such as 14d.",
+            minimum=0,
+            maximum=2**53,
+            longest=20,
+        ),
+    ]
+    control: Annotated[
+        str | None,
+        Option(OptionKind.TEXT, "Name of the arm in use today, which deciding now would keep.", longest=200),
     ]
     seed: Annotated[int, Option(OptionKind.WHOLE, "Random seed of the runs. Default: 0.", minimum=0, maximum=2**63 - 1)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbcare.engines.evaluation import Evaluation
+from dbcare.planner.precision import count_needed_runs, measure_chance, measure_total
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 
@@ -25,6 +26,8 @@ class Outlook:
         Its evaluation there.
     unit : float
         What one unit of loss is worth.
+    per_day : float, optional
+        Pulls per day, if that is known.
 
     Examples
     --------
@@ -39,6 +42,7 @@ class Outlook:
     policy: Policy
     evaluation: Evaluation
     unit: float
+    per_day: float | None = None
 
     @property
     def observations(self) -> float:
@@ -46,12 +50,19 @@ class Outlook:
         return self.evaluation.pulls.mean
 
     @property
+    def days(self) -> float | None:
+        """Expected duration of a run in days; None if nobody said how many pulls a day makes."""
+        return None if self.per_day is None else self.observations / self.per_day
+
+    @property
+    def days_95(self) -> float | None:
+        """Days that 95% of runs do not exceed."""
+        return None if self.per_day is None else self.evaluation.pulls.quantiles[0.95] / self.per_day
+
+    @property
     def spend(self) -> float:
         """Expected cost of all pulls."""
-        if isinstance(self.evaluation.cost, float):
-            return self.unit * self.evaluation.cost * self.observations
-        loss = self.evaluation.loss
-        return self.unit * (self.evaluation.risks[loss].value - self.evaluation.losses[loss].value)
+        return self.unit * self.evaluation.spend.value
 
     @property
     def chance_wrong(self) -> float:
@@ -68,21 +79,49 @@ class Outlook:
         """Standard error of the total loss; 0 where it is exact."""
         return self.unit * self.evaluation.standard_error
 
-    def record(self) -> dict[str, float | str]:
-        """Return the figures by name, as one row of a table."""
+    @property
+    def largest_loss(self) -> float:
+        """The total loss, or the upper end of its interval if it is not known well."""
+        total = measure_total(self.evaluation)
+        return self.unit * (total.value if total.is_known() else total.high)
+
+    @property
+    def least_loss(self) -> float:
+        """The total loss, or the lower end of its interval if it is not known well."""
+        total = measure_total(self.evaluation)
+        return self.unit * (total.value if total.is_known() else total.low)
+
+    @property
+    def runs(self) -> int:
+        """Number of simulated runs; 0 where the figures are exact."""
+        return self.evaluation.runs
+
+    @property
+    def runs_needed(self) -> int | None:
+        """About how many runs know every figure to a fifth of it; None if these do."""
+        return count_needed_runs(self.evaluation) or None
+
+    def record(self) -> dict[str, float | str | None]:
+        """Return the figures by name, as one row of a table; durations only if they are known."""
         evaluation = self.evaluation
+        chance = measure_chance(evaluation)
         return {
             "gap": self.gap,
             "policy": self.name,
             "observations": self.observations,
             "observations_standard_error": evaluation.pulls.standard_error,
             "spend": self.spend,
+            "spend_standard_error": self.unit * evaluation.spend.standard_error,
             "chance_wrong": self.chance_wrong,
             "chance_wrong_standard_error": evaluation.losses[Loss.MISIDENTIFICATION].standard_error,
+            "chance_wrong_low": chance.low,
+            "chance_wrong_high": chance.high,
             "total_loss": self.total_loss,
             "total_loss_standard_error": self.standard_error,
             "engine": evaluation.engine,
-            "runs": evaluation.runs,
+            "runs": self.runs,
+            "runs_needed": self.runs_needed,
+            **({} if self.per_day is None else {"days": self.days, "days_95": self.days_95}),
         }
 
 

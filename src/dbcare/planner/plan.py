@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dbcare import validation
-from dbcare.engines.evaluate_within import evaluate_within
-from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
-from dbcare.planner import presentation
-from dbcare.planner.cells import (
-    MAX_RUNS,
-    Cell,
-    build_cells,
-    check_budget,
-    check_gaps,
-    choose_strategies,
-    count_affordable_runs,
-    sort_by_work,
-)
+from dbcare.engines.work_budget import WorkBudget
+from dbcare.planner.advice import give_advice
+from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
+from dbcare.planner.arguments import check_budget, check_count, check_gaps, count_trials, find_control
+from dbcare.planner.cells import build_cells, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
+from dbcare.planner.presentation import format_plan
 from dbcare.planner.setting import PlanSetting
-from dbcare.planner.strategies import strategy_names
+from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
+from dbcare.planner.table import find_lowest, format_figures
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
@@ -49,12 +43,16 @@ class Plan:
         One entry per gap and policy, except for `omissions`.
     left_out : dict
         Policies that cannot take part, or not at all gaps, and why.
-    runs, seed : int
-        Those of the simulations.
+    runs : int, optional
+        Runs of each simulation, if that was asked for; None if each has as many as its figures need.
+    seed : int
+        Random seed of the simulations.
     omissions : tuple of Omission
         Gaps and policies that did not fit into the budget of work, if there was one.
     study : StudyRecipe, optional
         The study that runs what was planned: with Breakeven, or else with the first policy that can run live.
+    without_waiting : tuple of Outlook
+        With `not_before`, what the default policy would do without it, by gap.
 
     Examples
     --------
@@ -68,10 +66,11 @@ class Plan:
     gaps: tuple[float, ...]
     outlooks: tuple[Outlook, ...]
     left_out: dict[str, str]
-    runs: int
+    runs: int | None
     seed: int
     omissions: tuple[Omission, ...] = ()
     study: StudyRecipe | None = None
+    without_waiting: tuple[Outlook, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -107,19 +106,21 @@ class Plan:
     @property
     def advice(self) -> tuple[str, ...]:
         """What follows, in sentences."""
-        return presentation.advice(self)
+        return give_advice(self)
 
-    def records(self) -> list[dict[str, float | str]]:
-        """Return the table as rows, ready for a data frame."""
+    def records(self) -> list[dict[str, float | str | None]]:
+        """Return the table as rows, ready for a data frame: every figure with its error and the number of runs."""
         return [outlook.record() for outlook in self.outlooks]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON.
 
-        JSON has no infinity: an infinite `sigma_pulls` is the text "inf", and an infinite `max_spend` is None.
+        JSON has no infinity: an infinite `sigma_pulls` is the text "inf", and an infinite `max_spend` is None. Each row
+        has its figures as the table shows them too, under "shown", and whether its total loss is the lowest.
         """
         setting, spread = self.setting, self.setting.spread
         costs = setting.risk.costs(setting.arms)
+        lowest = {gap: find_lowest(self, gap) for gap in self.gaps}
         is_limited = self.max_spend is not None and math.isfinite(self.max_spend)
         return {
             "arms": setting.arms,
@@ -134,10 +135,21 @@ class Plan:
             "sigma_pulls": spread.sigma_pulls if math.isfinite(spread.sigma_pulls) else "inf",
             "runs": self.runs,
             "seed": self.seed,
+            "per_day": setting.per_day,
+            "not_before": setting.not_before or None,
+            "control": None if setting.control is None else setting.control.name,
             "max_spend": self.max_spend if is_limited else None,
             "left_out": dict(self.left_out),
             "advice": list(self.advice),
-            "rows": self.records(),
+            "rows": [
+                {
+                    **outlook.record(),
+                    "label": find_label(outlook.name, setting),
+                    "shown": format_figures(setting, outlook),
+                    "is_lowest": outlook.name == lowest[outlook.gap],
+                }
+                for outlook in self.outlooks
+            ],
             "omissions": [omission.record() for omission in self.omissions],
             "create_command": self.create_command,
             "create_call": self.create_call,
@@ -151,7 +163,7 @@ class Plan:
         return draw(self, checked)
 
     def __str__(self) -> str:
-        return presentation.format_plan(self)
+        return format_plan(self)
 
 
 def check_figure_path(path: str | Path) -> Path:
@@ -173,6 +185,9 @@ def plan(
     sigma_pulls: float = DEFAULT_SIGMA_PULLS,
     risk: str = "simple_regret",
     gaps: float | Iterable[float] | None = None,
+    per_day: float | None = None,
+    not_before: int | str | None = None,
+    control: str | None = None,
     policies: str | Iterable[str] | None = None,
     runs: int | None = None,
     seed: int = 0,
@@ -184,7 +199,7 @@ def plan(
     Parameters
     ----------
     arms : int or sequence of str
-        Number of options to choose from, or their names.
+        Number of options to choose from, at most 500, or their names.
     price : float, sequence of float or mapping, optional
         Price of an observation, or one per arm: in the order of the arms, or by their names.
     value : float, optional
@@ -209,18 +224,28 @@ def plan(
         What a wrong choice loses: its gap in means, or the same whatever the gap.
     gaps : float or iterable of float, optional
         Gaps between the best arm and the others. Default: a range of plausible ones.
+    per_day : float, optional
+        Observations per day. Every row then says how many days a run takes.
+    not_before : int or str, optional
+        Observations before which no run stops, or, with `per_day`, a duration such as "14d". The advice says what that
+        costs. Policies that cannot wait are left out, and the fixed-size test makes at least so many observations.
+    control : str, optional
+        Name of the arm in use today, A, B, C and so on if `arms` is a number. "decide-now" then keeps it, and the best
+        arm is another one.
     policies : str or iterable of str, optional
         Compare only these: registered policies that run live, "fixed-size-test" (two-sided 5%, 80% power at the gap of
         the row, which nobody knows) and "decide-now" (choose at random without data).
     runs : int, optional
-        Runs per estimate. Default: as many as fit in about a second, the same number on every machine.
+        Runs of each simulation. Default: as many as the figures need, each to an error of a fifth at most, within about
+        three seconds on two CPUs in all; the same number on every machine. What does not fit is left out.
     seed : int
         Random seed of the runs.
     threads : int, optional
         Number of threads. Default: all CPUs.
     budget : WorkBudget, optional
         How much work to do in all, and a way to cancel it. What does not fit is left out, and listed in `omissions`;
-        the other figures are the same as without a budget. Default: no limit.
+        with `runs`, the other figures are the same as without a budget. Default: no limit with `runs`, else that of
+        three seconds.
 
     Returns
     -------
@@ -241,36 +266,34 @@ def plan(
     >>> print(plan.advice[0][:43])
     Experimenting is not worth it at all: decid
     """
+    count = check_count(arms)
     loss = validation.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
-    count: Any = len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
-    setting = PlanSetting(count, make(costs, price=prices, value=value), spread)
+    trials, kept = count_trials(not_before, per_day), find_control(control, arms, count)
+    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day, trials, kept)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
     budget = WorkBudget() if budget is None else check_budget(budget)
     cells = build_cells(setting, names, checked)
+    is_waiting = trials > 0 and DEFAULT_POLICY in names
+    free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
     if runs is None:
-        runs = count_affordable_runs(setting, checked, seed, threads, budget) if DEFAULT_POLICY in names else MAX_RUNS
+        found = evaluate_as_needed(setting, [*cells, *free], seed, threads, budget)
     else:
         runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-    found: dict[Cell, Outlook | Omission] = {}
-    for cell in sort_by_work(cells):
-        try:
-            evaluation = evaluate_within(budget, cell.policy, setting.bandit(cell.gap), cell.risk, runs, seed, threads)
-            found[cell] = Outlook(cell.name, cell.gap, cell.policy, evaluation, setting.unit)
-        except TooMuchWorkError as why:
-            found[cell] = Omission(cell.name, cell.gap, str(why))
+        found = evaluate_with_runs(setting, [*cells, *free], runs, seed, threads, budget)
     in_order = [found[cell] for cell in cells]
     return Plan(
         setting,
         checked,
         tuple(each for each in in_order if isinstance(each, Outlook)),
         left_out,
-        int(runs),
+        runs,
         int(seed),
         tuple(each for each in in_order if isinstance(each, Omission)),
         study,
+        tuple(each for each in (found[cell] for cell in free) if isinstance(each, Outlook)),
     )

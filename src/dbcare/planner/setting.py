@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -24,8 +24,16 @@ from dbcare.validation import show
 LEVEL, POWER = 0.05, 0.80  # of the fixed-size test: two-sided level, power at its gap
 Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf(POWER)
 MAX_TEST_PULLS = 10**10  # of each arm
+MAX_TRIALS = 2**53  # are counted in floating point
 EASY_GAP = 2.0  # in standard deviations: a handful of pulls shows it
 GAP_STEPS = (1, 2, 5)  # of the default gaps within a power of ten
+
+
+class ControlArm(NamedTuple):
+    """What is in use today: its place among the arms, and its name."""
+
+    place: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,12 @@ class PlanSetting:
         What an observation costs and what a wrong choice loses.
     spread : Spread
         How much rewards vary, which must be stated.
+    per_day : float, optional
+        Observations per day, if that is known.
+    not_before : int
+        Observations before which a run does not stop.
+    control : ControlArm, optional
+        What is in use today, if it is one of the arms; the best arm is then another one.
 
     Examples
     --------
@@ -51,9 +65,17 @@ class PlanSetting:
     arms: int
     risk: Risk
     spread: Spread
+    per_day: float | None = None
+    not_before: int = 0
+    control: ControlArm | None = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
+        validation.set_fields(
+            self,
+            arms=validation.arms(self.arms),
+            per_day=None if self.per_day is None else validation.positive("per_day", self.per_day),
+            not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_TRIALS),
+        )
         check_risk(self.risk).costs(self.arms)
         if not isinstance(self.spread, Spread):
             raise InvalidValueError(f"`spread` must be a Spread but got {show(self.spread)}.")
@@ -75,7 +97,7 @@ class PlanSetting:
     @property
     def facts(self) -> PolicyFacts:
         """What a policy is told, which is what a study tells it."""
-        return PolicyFacts(self.risk, self.arms, self.spread)
+        return PolicyFacts(self.risk, self.arms, self.spread, not_before=self.not_before or None)
 
     @property
     def deviation(self) -> float:
@@ -127,10 +149,10 @@ class PlanSetting:
 
     def bandit(self, gap: float) -> Bandit:
         """Return a bandit one of whose arms is better than all others by `gap`."""
-        if not self.spread.takes_binary:
-            return Bandit.one_sparse(self.arms, gap, self.deviation)
-        best, other = self.rates(gap)
-        return Bandit.bernoulli([best] + [other] * (self.arms - 1))
+        best, other = self.rates(gap) if self.spread.takes_binary else (gap, 0.0)
+        means = [other] * self.arms
+        means[1 if self.control is not None and self.control.place == 0 else 0] = best
+        return Bandit.bernoulli(means) if self.spread.takes_binary else Bandit.gaussian(means, self.deviation)
 
     def test_pulls(self, gap: float) -> int:
         """Return the pulls of each arm that give a two-sided 5% test of two arms `gap` apart a power of 80%.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from dbcare import validation
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
-from dbcare.policies.fixed import Guess, Uniform
+from dbcare.policies.fixed import Guess, Keep, Uniform
 from dbcare.policies.look import BLACK, DASHES, RED, Look
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
@@ -31,11 +31,13 @@ class Strategy:
 
 
 def _test(setting: PlanSetting, gap: float) -> tuple[Policy, Risk]:
-    return Uniform(setting.arms, setting.test_pulls(gap)), setting.equal_shares
+    least = math.ceil(setting.not_before / setting.arms)
+    return Uniform(setting.arms, max(setting.test_pulls(gap), least)), setting.equal_shares
 
 
 def _guess(setting: PlanSetting, _gap: float) -> tuple[Policy, Risk]:
-    return Guess(setting.arms), setting.equal_shares
+    policy = Guess(setting.arms) if setting.control is None else Keep(setting.arms, setting.control.place)
+    return policy, setting.equal_shares
 
 
 FIXED_SIZE_TEST = Strategy("fixed-size-test", "fixed-size test", Look((RED,), "^"), "-.", _test)
@@ -67,10 +69,19 @@ def find_strategy(name: object) -> Strategy:
     return Strategy(entry.name, entry.label, entry.look, DASHES.get(entry.kind, "-"), build)
 
 
+def find_label(name: str, setting: PlanSetting) -> str:
+    """Return what a plan calls a strategy: with a control arm, deciding now is to keep it."""
+    if name == DECIDE_NOW.name and setting.control is not None:
+        return f"keep {setting.control.name}"
+    return find_strategy(name).label
+
+
 def find_obstacle(strategy: Strategy, setting: PlanSetting) -> str | None:
     """Return why a registered policy cannot take part, if it cannot."""
     if strategy.name in OWN:
         return None
+    if setting.not_before > 0 and "not_before" not in POLICIES[strategy.name].options:
+        return "it cannot be told not to stop before a number of observations"
     refusal = _find_refusal(strategy, setting)
     if refusal is None or not setting.risk.costs_differ:
         return refusal

@@ -73,7 +73,7 @@ def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amou
     without rounding.
     """
     live = [name for name in compared if name in POLICIES]
-    names = _make_names(setting.arms) if isinstance(arms, numbers.Real) else check_arm_names(arms)
+    names = name_arms(arms, setting.arms)
     if not live or names is None:
         return None
     policy = DEFAULT_POLICY if DEFAULT_POLICY in live else live[0]
@@ -87,16 +87,20 @@ def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amou
             and (field.name != "sigma_pulls" or field.name in POLICIES[policy].options)
         },
         **({} if policy == DEFAULT_POLICY else {"policy": policy}),
+        **({} if setting.not_before == 0 else {"not_before": setting.not_before}),
+        **({} if setting.control is None else {"control": setting.control.name}),
     }
     return StudyRecipe(names, options)
 
 
-def _make_names(arms: int) -> tuple[str, ...] | None:
-    """Return names for arms of which only the number is known: letters, or numbered ones; None for very many."""
-    if arms > MAX_UNNAMED_ARMS:
+def name_arms(arms: Any, count: int) -> tuple[str, ...] | None:
+    """Return the names of the arms; where only their number is known, letters, or numbered ones; None for very many."""
+    if not isinstance(arms, numbers.Real):
+        return check_arm_names(arms)
+    if count > MAX_UNNAMED_ARMS:
         return None
     letters = string.ascii_uppercase
-    return tuple(letters[:arms] if arms <= len(letters) else (f"arm{number}" for number in range(1, arms + 1)))
+    return tuple(letters[:count] if count <= len(letters) else (f"arm{number}" for number in range(1, count + 1)))
 
 
 def _to_floats(amount: Any) -> float | list[float]:
@@ -104,8 +108,8 @@ def _to_floats(amount: Any) -> float | list[float]:
 
 
 def _format_for_shell(value: str | float | Sequence[float]) -> str:
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | int):
+        return str(value)
     return _shorten(value) if isinstance(value, float) else ",".join(map(_shorten, value))
 
 

@@ -9,6 +9,6 @@ rounds               rules in rounds: everything but `decide` is shared
 elimination          the rule shared by DBCARE (dbcare), Racing and TwoArmConfidence (racing), BreakevenRacing
                      (breakeven_racing) and KnownGapSPRT (known_gap_sprt)
 schedule             the rule shared by SequentialHalving and SuccessiveRejects (halving), Uniform, KnownGapOracle and
-                     Guess (fixed)
+                     Guess, Keep (fixed)
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

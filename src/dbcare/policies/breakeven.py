@@ -1,7 +1,7 @@
 """Breakeven: stop once the expected loss of stopping is no more than what has been spent."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
 from dbcare.theory import normal
 
 MAX_SIGMA_FACTOR = 10.0  # a stated sigma is never corrected upward by more than this
+MAX_NOT_BEFORE = 2**53  # pulls, which are counted in floating point
 MOST_STUDENT_EXCESS = math.sqrt(3.0) / math.pi  # E[max(T, 0)] with 3 degrees of freedom; it falls with their number
 
 
@@ -33,7 +34,8 @@ class Breakeven(BreakevenPolicy):
         rival k    l_k a_k / ((a_k + a_L) n_k c_k)
         leader L   sum over k of l_k a_L / (a_k + a_L) / (n_L c_L)
 
-    If one pull of each arm costs as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
+    If one pull of each arm costs as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses. With
+    `not_before`, it neither guesses nor stops before so many pulls; which arms it pulls does not change.
 
     The stated sigma counts as nu0 = `sigma_pulls` rewards. With SS_k the sum of squares within arm k, W their sum, and
     N pulls of K arms in all, the arms' common variance is p = (nu0 sigma^2 + W)/(nu0 + N - K), and v_k is p, unless
@@ -57,6 +59,8 @@ class Breakeven(BreakevenPolicy):
         The largest possible difference of two means, if there is one.
     largest_sigma : float, optional
         The largest possible standard deviation: half the range of the rewards, if they have one.
+    not_before : int
+        Pulls before which a run does not stop.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Breakeven(BreakevenPolicy):
     sigma_pulls: float = DEFAULT_SIGMA_PULLS
     bound: float | None = None
     largest_sigma: float | None = None
+    not_before: int = 0
     rule = breakeven_rule.RULE
 
     def __post_init__(self) -> None:
@@ -85,8 +90,14 @@ class Breakeven(BreakevenPolicy):
             largest_sigma=None
             if self.largest_sigma is None
             else validation.positive("largest_sigma", self.largest_sigma),
+            not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
         )
         self.risk.costs(self.arms)
+
+    def __repr__(self) -> str:
+        # Runs that were stored before there was `not_before` are found by a text without it.
+        shown = [field.name for field in fields(self) if field.name != "not_before" or self.not_before]
+        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def state_size(self) -> int:
@@ -138,6 +149,7 @@ class Breakeven(BreakevenPolicy):
             counts_errors=not regret,
             largest_loss=min(self.largest_loss, UNLIMITED),
             guess=self.guesses,
+            not_before=self.not_before,
             series=breakeven_losses.series_of(regret),
             ratios=breakeven_losses.ratios_of(regret),
         )

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 
-from dbcare.policies.breakeven_state import LEADER, LOSS, RIVAL, SEEN, SPENT, STOPPED, section
+from dbcare.policies.breakeven_state import LEADER, LOSS, PULLS, RIVAL, SEEN, SPENT, STOPPED, section
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
@@ -18,6 +18,7 @@ class BreakevenPolicy(Policy):
 
     risk: Risk
     bound: float | None
+    not_before: int = 0  # pulls before which a run does not stop
     breaks_even = True
 
     @property
@@ -43,9 +44,11 @@ class BreakevenPolicy(Policy):
 
     @property
     def guesses(self) -> bool:
-        """Whether one pull of each arm costs at least as much as a guess can lose."""
+        """Whether one pull of each arm costs at least as much as a guess can lose, and a run may stop at once."""
         at_stake = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else self.bound
-        return at_stake is not None and sum(self.risk.costs(self.arms)) >= (1.0 - 1.0 / self.arms) * at_stake
+        if at_stake is None or self.not_before > 0:
+            return False
+        return sum(self.risk.costs(self.arms)) >= (1.0 - 1.0 / self.arms) * at_stake
 
     @property
     def max_spend(self) -> float:
@@ -53,7 +56,9 @@ class BreakevenPolicy(Policy):
 
         A run stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A
         from `loss_scale`, it spends at most max(3/2 sum c_k, (27 D/4)^(1/3) + 3 max c_k) + max c_k, where
-        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md). A rests on the largest standard
+        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md). With B = max(sum c_k, n max c_k)
+        for a run that does not stop before n pulls, it is min(3/2 B, B + D/B^2 + max c_k) in place of 3/2 sum c_k; and
+        a run that has spent B stops once it has spent the largest loss. A rests on the largest standard
         deviation that the rule believes: the known sigma; half the range of bounded rewards; or 10 times the stated
         sigma. There is no limit for simple regret if sigma is learned from rewards without a range: until the spread
         is seen, nothing says how much can be lost.
@@ -62,14 +67,20 @@ class BreakevenPolicy(Policy):
             return 0.0
         costs = self.risk.costs(self.arms)
         extra = (1 + max(0, self.least_pulls - self.arms)) * max(costs)
-        paid = max(self.largest_loss, sum(costs)) + extra
+        waiting = max(0, self.not_before - 1) * max(costs)  # the last pull comes on top
+        paid = max(self.largest_loss, sum(costs), waiting) + extra
         if self.risk.loss is Loss.MISIDENTIFICATION or math.isinf(self.loss_scale):
             return paid
         roots = sum(math.pow(cost, 1.0 / 3.0) for cost in costs)
         # (27 D/4)^(1/3), factor by factor, so that no product underflows.
         work = math.pow(self.loss_scale, 2.0 / 3.0) * math.pow(4.0 * (self.arms - 1) * max(costs), 2.0 / 9.0)
-        shrinking = math.pow(6.75 * roots, 1.0 / 3.0) * work + 3.0 * max(costs)
-        return min(paid, max(1.5 * sum(costs), shrinking) + extra)
+        shrinking = math.pow(6.75 * roots, 1.0 / 3.0) * work
+        first = 1.5 * sum(costs)
+        if self.not_before > 0:
+            begun = max(sum(costs), self.not_before * max(costs))
+            # D/B^2, again without a product that underflows.
+            first = min(1.5 * begun, begun + shrinking / 6.75 * (shrinking / begun) ** 2 + max(costs))
+        return min(paid, max(first, shrinking + 3.0 * max(costs)) + extra)
 
     @property
     def max_pulls(self) -> int:
@@ -98,7 +109,8 @@ class BreakevenPolicy(Policy):
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if state[SEEN] < self.arms:
             return f"{int(state[SEEN])} of {self.arms} arms tried"
-        return f"{wording.arm(int(state[LEADER]))} leads; {self._balance(state, wording)}"
+        waits = f", and no stop before {self.not_before:,} {wording.noun}s" if state[PULLS] < self.not_before else ""
+        return f"{wording.arm(int(state[LEADER]))} leads; {self._balance(state, wording)}{waits}"
 
     def _balance(self, state: State, wording: Wording) -> str:
         if not self.knows_losses(state):

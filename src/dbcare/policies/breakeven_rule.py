@@ -26,6 +26,7 @@ from dbcare.policies.breakeven_state import (
     MEAN,
     PRICE,
     PRIORITY,
+    PULLS,
     SEEN,
     SPENT,
     SQUARES,
@@ -102,12 +103,13 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
-    """Stop, as the largest loss is no more than the spend, unless that is so only for losses of before."""
+    """Stop, as the largest loss is no more than the spend, unless that holds only for old losses or it is too early."""
     if not is_known(tables):
         weigh(state, tables, 0, len(tables.cost))
         if largest_loss(state, tables) > state[SPENT]:
             return
-    state[STOPPED] = 1
+    if state[PULLS] >= tables.not_before:
+        state[STOPPED] = 1
 
 
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:

@@ -27,6 +27,7 @@ class BreakevenTables(NamedTuple):
     counts_errors: bool  # True for misidentification, False for simple regret
     largest_loss: float
     guess: bool  # whether to choose without any pulls
+    not_before: int  # pulls before which a run does not stop
     series: npt.NDArray[np.float64]  # of the Gaussian loss
     ratios: npt.NDArray[np.float64]  # of the Student-t loss to the Gaussian one
 

@@ -15,8 +15,8 @@ from dbcare.policies.rule import Rule
 from dbcare.validation import show
 
 # Parameters that a problem fills, and those of them that an option may replace.
-FACTS = ("risk", "arms", "sigma", "sigma_pulls", "largest_sigma", "bound", "gap", "family", "max_pulls")
-OVERRIDABLE = ("sigma", "sigma_pulls", "largest_sigma", "bound", "max_pulls")
+FACTS = ("risk", "arms", "sigma", "sigma_pulls", "largest_sigma", "bound", "gap", "family", "max_pulls", "not_before")
+OVERRIDABLE = ("sigma", "sigma_pulls", "largest_sigma", "bound", "max_pulls", "not_before")
 PARAMETERS = {
     "init": ("state", "tables", "tie"),
     "ask": ("state", "tables"),

@@ -19,7 +19,7 @@ class PolicyFacts:
 
     `bound` is the largest possible difference of two means, by default the width of the rewards' range; `gap` that
     between the two best arms, and `family` the rewards' distribution; None where nobody knows. Only yardsticks and
-    simulations know the gap.
+    simulations know the gap. `not_before` is the number of pulls before which a run must not stop, if there is one.
     """
 
     risk: Risk
@@ -28,6 +28,7 @@ class PolicyFacts:
     bound: float | None = None
     gap: float | None = None
     family: str | None = None
+    not_before: int | None = None
 
     @classmethod
     def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
@@ -59,6 +60,7 @@ class PolicyFacts:
             "bound": self.spread.width if self.bound is None else self.bound,
             "gap": self.gap,
             "family": self.family,
+            "not_before": self.not_before,
             "max_pulls": self.max_pulls,
         }
         sigma = self.spread.guess if learns else self.spread.certain

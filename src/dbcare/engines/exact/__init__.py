@@ -1,7 +1,7 @@
 """The exact engine: error and pulls without Monte Carlo error.
 
 For two arms, both Gaussian or both Bernoulli, it covers elimination policies and policies that pull each arm a fixed
-number of times. For any number of arms, it covers the guess.
+number of times. For any number of arms, it covers the guess, and keeping an arm.
 
 gaussian         elimination on two Gaussian arms: the tables of `gaussian_kernel`, which has the mathematics
 gaussian_kernel  the density of a walk that stops outside a boundary, compiled
@@ -29,6 +29,7 @@ from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.fixed import Keep
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
@@ -46,6 +47,8 @@ def applies(policy: Policy, bandit: Bandit) -> bool:
 
 def compute_law(policy: Policy, bandit: Bandit) -> TwoArmLaw:
     """Compute the law of `policy` on `bandit`, as arrays of one entry."""
+    if isinstance(policy, Keep):
+        return keep_law(policy, bandit)
     return two_arm_law(policy, bandit) if len(bandit.arms) == 2 else guess_law(policy, bandit)
 
 
@@ -109,6 +112,13 @@ def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANT
     return replace(law, error=np.array([np.mean(gaps > 0.0)]), regret=np.array([np.mean(gaps)]))
 
 
+def keep_law(policy: Keep, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
+    """Compute the law of keeping an arm, on any number of arms: it loses that arm's gap."""
+    gap = np.array([bandit.gaps[policy.arm]])
+    law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
+    return replace(law, error=(gap > 0.0).astype(np.float64), regret=gap)
+
+
 def count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
     """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (longer has P < 1e-18)."""
     boundary = two_arm_boundary(policy.tables)
@@ -131,7 +141,7 @@ def _obstacle(policy: Policy, bandit: Bandit) -> str | None:
     """Explain why the engine does not apply, or return None if it does."""
     if policy.arms != len(bandit.arms):
         return f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}"
-    if isinstance(policy, SchedulePolicy) and policy.max_pulls == 0:
+    if isinstance(policy, Keep) or (isinstance(policy, SchedulePolicy) and policy.max_pulls == 0):
         return None
     for family in (Gaussian, Bernoulli):
         if all(isinstance(arm, family) for arm in bandit.arms):

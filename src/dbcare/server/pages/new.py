@@ -55,6 +55,7 @@ LABELS = {
     "rewards": "What rewards look like",
     "bounds": "Range",
     "cost": "Price of a trial divided by Value",
+    "per_day": "Trials per day",  # of the plan only
 }
 
 

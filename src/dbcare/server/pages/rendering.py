@@ -13,8 +13,8 @@ from fastapi.routing import APIRoute
 from markupsafe import Markup
 
 import dbcare
+from dbcare.durations import format_duration
 from dbcare.errors import DbcareError
-from dbcare.live.leases import format_duration
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import files, formatting

@@ -3,6 +3,7 @@
 const form = document.getElementById("new");
 const state = document.getElementById("plan-state");
 const errorMessage = document.getElementById("plan-error");
+const perDay = document.getElementById("per_day"); // of the plan only, so not in the form
 const result = document.getElementById("plan-result");
 const TYPING_MILLISECONDS = 500; // a plan is made once nobody has typed for so long
 const LABELS = new Map(JSON.parse(form.dataset.planLabels)); // by policy, in the order of the columns
@@ -13,14 +14,19 @@ const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
-  "the lowest is bold.";
+  "the lowest is bold. ± is the error of a simulated figure, two standard errors, in percent of it; < marks a limit " +
+  "where the runs do not show the figure. Runs of 20k/300k are 20,000 of about 300,000 that are needed.";
 
 const NO_SPREAD =
   "The study can learn the spread of its rewards, but a plan needs a guess: state one in the form to see it.";
 
+const COLUMNS = [["Trials", "observations"], ["Spend", "spend"], ["Wrong", "wrong"], ["Runs", "runs"]];
+
 const LEFT_OUT = "–"; // the advice says why
 
-const text = (name) => form.elements[name].value.trim();
+const text = (name) => form.elements[name]?.value.trim() ?? "";
+// A text stays what it is, as JSON has no NaN: the server says what is wrong with it.
+const toNumber = (typed) => (Number.isNaN(Number(typed)) ? typed : Number(typed));
 const number = (name) => (text(name) === "" ? null : Number(text(name)));
 
 // The planner's options, or null while something is missing.
@@ -31,7 +37,10 @@ function readOptions() {
     arms: arms.length, price: prices?.length === 1 ? prices[0] : prices, value: number("value"), risk: text("risk"),
     ...readSpread(),
   };
+  if (perDay.value.trim()) body.per_day = toNumber(perDay.value.trim());
   const isComplete = prices?.length && body.value !== null && SPREADS.some((name) => (body[name] ?? null) !== null);
+  if (text("control")) Object.assign(body, { arms, control: text("control") });
+  if (text("not_before")) body.not_before = toNumber(text("not_before"));
   return arms.length >= 2 && arms.length <= MAX_ARMS && isComplete ? body : null;
 }
 
@@ -59,14 +68,6 @@ function readSpread() {
   return spread;
 }
 
-// Amounts as the rest of the dashboard shows them.
-function money(amount) {
-  const size = Math.abs(amount);
-  if (size < 0.9995) return String(Number(amount.toPrecision(3)));
-  const digits = size >= 999.995 ? 0 : 2;
-  return amount.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-}
-
 function element(name, content, className) {
   const node = document.createElement(name);
   if (className) node.className = className;
@@ -74,26 +75,28 @@ function element(name, content, className) {
   return node;
 }
 
+function totalLoss(row) {
+  if (!row) return element("td", LEFT_OUT, "figure");
+  const cell = element("td", row.shown.total_loss, row.is_lowest ? "figure best" : "figure");
+  cell.title = row.runs ? `${row.shown.runs} runs` : "exact";
+  return cell;
+}
+
 function render(plan) {
   const cells = [...plan.rows, ...plan.omissions];
   const policies = [...LABELS.keys()].filter((name) => cells.some((cell) => cell.policy === name));
   const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
-  const head = ["Gap", "Trials", "Spend", "Wrong", ...policies.map((name) => LABELS.get(name))];
+  const columns = plan.per_day === null ? COLUMNS : [...COLUMNS, ["Days", "days"]];
+  const label = (name) => plan.rows.find((row) => row.policy === name)?.label ?? LABELS.get(name);
+  const head = ["Gap", ...columns.map(([title]) => title), ...policies.map(label)];
   const rows = gaps.map((gap) => {
     const full = find(gap, POLICY);
-    const figures = full
-      ? [Math.round(full.observations).toLocaleString("en"), money(full.spend), `${(100 * full.chance_wrong).toFixed(1)}%`]
-      : [LEFT_OUT, LEFT_OUT, LEFT_OUT];
-    const losses = policies.map((name) => find(gap, name)?.total_loss);
-    // None is bold where a policy took too much work to compare.
-    const compared = plan.omissions.some((omission) => omission.gap === gap) ? [] : losses;
-    const lowest = Math.min(...compared.filter((loss) => loss !== undefined));
+    const figures = columns.map(([, name]) => full?.shown[name] ?? LEFT_OUT);
     return element("tr", [
       element("th", String(Number(gap.toPrecision(3))), "figure"),
       ...figures.map((figure) => element("td", figure, "figure")),
-      ...losses.map((loss) =>
-        element("td", loss === undefined ? LEFT_OUT : money(loss), loss === lowest ? "figure best" : "figure")),
+      ...policies.map((name) => totalLoss(find(gap, name))),
     ]);
   });
   const group = (label, columns) => {
@@ -104,7 +107,7 @@ function render(plan) {
   const unit = text("unit") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group(LABELS.get(POLICY), 3), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS.get(POLICY), columns.length), group(`Total loss, ${unit}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
@@ -168,12 +171,16 @@ function showError(message) {
 }
 
 const PLAN_FIELDS = [
-  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls",
+  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls", "control",
+  "not_before",
 ];
 let timer;
-form.addEventListener("input", (event) => {
-  if (!PLAN_FIELDS.includes(event.target.name)) return;
+function planSoon() {
   clearTimeout(timer);
   timer = setTimeout(plan, TYPING_MILLISECONDS);
+}
+form.addEventListener("input", (event) => {
+  if (PLAN_FIELDS.includes(event.target.name)) planSoon();
 });
+perDay.addEventListener("input", planSoon);
 plan();
