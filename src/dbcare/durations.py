@@ -1,8 +1,9 @@
-"""Durations as people write and read them: "90s", "30m", "2h", "14d"; "29 min"; "3 days"."""
+"""Times and durations as people write and read them: "90s", "30m", "2h", "14d"; "29 min"; "3 days"."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from dbcare.errors import InvalidValueError
@@ -40,3 +41,8 @@ def spell_duration(seconds: float) -> str:
 
 def _find_unit(seconds: float) -> tuple[float, str]:
     return next(((size, unit) for size, unit in SHORT_UNITS if seconds >= size), SHORT_UNITS[-1])
+
+
+def format_minute(seconds: float) -> str:
+    """Return a time, in seconds since 1970, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"

@@ -3,8 +3,6 @@
 import itertools
 import json
 from collections import Counter
-from typing import Any
-
 import numpy as np
 import pytest
 from helpers.memory_studies import create_memory_study
@@ -31,7 +29,7 @@ def test_variety_is_that_of_the_list(rewards: list[float]) -> None:
         differing = number - max(counts.values())
         assert variety.is_enough == (differing >= MIN_REWARDS)
         if not variety.is_enough:
-            assert dict(variety.counts) == counts
+            assert {reward: number for reward, number in variety.counts} == counts
 
 
 def test_beliefs_are_those_of_the_posterior() -> None:
@@ -68,10 +66,11 @@ def test_the_curve_of_losses_is_computed_when_wanted() -> None:
     curve = LossCurve()
     for rewards in range(1, 201):
 
-        def prepare(rewards: int = rewards) -> Any:
-            return lambda: computed.append(rewards) or 100.0 / rewards
+        def compute(rewards: int = rewards) -> float:
+            computed.append(rewards)
+            return 100.0 / rewards
 
-        curve.add(rewards, prepare)
+        curve.add(rewards, lambda compute=compute: compute)  # type: ignore[misc]  # binds the value
     assert computed == []
     taken = [int(count) for count, _ in curve.compute()]
     assert computed == taken

@@ -88,7 +88,7 @@ def test_a_log_that_is_too_short() -> None:
         ({}, None, {}),
     ],
 )
-def test_the_spread_is_stated_as_for_a_study(stated: Any, sigma: float | None, limits: dict[str, float]) -> None:
+def test_the_spread_is_stated_as_for_a_study(stated: Any, sigma: float | None, limits: dict[str, Any]) -> None:
     """Or not at all: it is then learned. Prices go by the names of the arms, which the log has in another order."""
     log = make_log(6_000)
     names = list(dict.fromkeys(name for name, _ in log))

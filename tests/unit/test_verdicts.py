@@ -52,7 +52,7 @@ def run_with_retired() -> StoredStudy:
     return study
 
 
-GUESS = {"cost": 1.5, "binary": True, "sigma": None}
+GUESS: dict[str, Any] = {"cost": 1.5, "binary": True, "sigma": None}
 THREE = [*compare(0.6, 0.5), *alternate("C", 0.58, 60)]
 # The study, its verdict, and its sentences but for what more trials would cost.
 SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {

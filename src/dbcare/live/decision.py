@@ -58,8 +58,11 @@ class Decision:
             self.pending[arm] -= 1
             self._planned = None
 
-    def count(self, arm: int, reward: float, *, final: bool = True) -> None:
-        """Hand the policy a reward once it asks for it; a stop that is not `final` does not keep it from deciding."""
+    def count(self, arm: int, reward: float, *, final: bool = True, waits: bool = False) -> None:
+        """Hand the policy a reward once it asks for it; a stop that is not `final` does not keep it from deciding.
+
+        While the study `waits`, the policy does not stop.
+        """
         place = self._place.get(arm)
         if place is None or self.run is None or self.policy is None:
             return
@@ -69,6 +72,8 @@ class Decision:
             if not final:
                 self.policy.reopen(self.run.state)
             self.run.count(place, signed)
+            if waits:
+                self.policy.reopen(self.run.state)
             return
         self.queues[place].append(signed)
         while (wanted := self.run.ask()) is not None and self.queues[wanted]:

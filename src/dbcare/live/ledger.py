@@ -72,6 +72,7 @@ class Ledger:
         self.withdrawn: dict[int, str] = {}  # retired arms and why
         self._soonest = math.inf  # no lease expires before
         self._now = 0.0  # when the last event happened
+        self.began: float | None = None  # when the first trial was asked
         self.last_counted = 0.0  # when the last reward counted
         self._beliefs: Beliefs | None = None  # as of the last reward counted
 
@@ -113,6 +114,7 @@ class Ledger:
 
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
+        self.began = event.at if self.began is None else self.began
         self.open[event.trial] = OpenTrial(event.arm, event.at, event.expires, event.worker, event.reward)
         self.waiting[event.arm] += 1
         self.decision.add_pending(event.arm)
@@ -174,7 +176,7 @@ class Ledger:
         reward = self.settings.count_as(trial.reward)
         statistics.add(reward)
         statistics.tail.capped += reward < trial.reward
-        self.decision.count(trial.arm, reward, final=final)
+        self.decision.count(trial.arm, reward, final=final, waits=self.waits_until > self._now)
         self._beliefs = None
         self.last_counted = self._now
         self.history.add(self.standing, self._now)
@@ -185,6 +187,11 @@ class Ledger:
         rewards = [statistics.trials for statistics in self.statistics]
         spent = sum(trials * cost for trials, cost in zip(rewards, self.settings.costs, strict=True))
         return [sum(rewards), spent, self.policy_loss]
+
+    @property
+    def waits_until(self) -> float:
+        """When the study may stop at the earliest, in seconds since 1970; 0 if it does not wait for a date."""
+        return 0.0 if not self.settings.wait_seconds else (self.began or 0.0) + self.settings.wait_seconds
 
     @property
     def rewards(self) -> int:
@@ -299,6 +306,7 @@ class Ledger:
             "counts": [asdict(counts) for counts in self.counts],
             "history": self.history.to_dict(),
             "times": self.history.times,
+            "began": self.began,
             "last_counted": self.last_counted,
             "losses": {"points": self.losses.compute(), "seen": self.losses.seen},
             "spent": self.spent,
@@ -328,7 +336,7 @@ class Ledger:
         ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]
         ledger.history = History(**plain["history"], times=plain["times"])
         ledger.losses = LossCurve(**plain["losses"])
-        same = ("asked", "counted", "waiting", "spent", "workers", "interrupted", "last_counted", "paused", "ended")
+        same = ("asked", "counted", "waiting", "spent", "workers", "interrupted", "began", "last_counted", "paused", "ended")
         for name in same:
             setattr(ledger, name, plain[name])
         ledger.description = plain["description"]

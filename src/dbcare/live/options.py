@@ -17,6 +17,7 @@ from dbcare.validation import MAX_WHOLE
 DIRECTIONS = ("maximize", "minimize")
 MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
 MAX_PENDING = 1_000_000
+MAX_NOT_BEFORE = 2**53  # trials
 MAX_NAME_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 500
 
@@ -156,6 +157,18 @@ class StudyOptions(ReplayOptions, total=False):
             "Stop the study before it spends more than this.",
             label="Budget",
             hint="Leave empty for no limit.",
+        ),
+    ]
+    not_before: Annotated[
+        int | str | None,
+        Option(
+            OptionKind.TRIALS,
+            "Do not stop before so many rewards, or so long after the first trial, such as 14d.",
+            minimum=0,
+            maximum=MAX_NOT_BEFORE,
+            longest=20,
+            label="Not before",
+            hint="Trials, or a duration such as 14d.",
         ),
     ]
     max_ahead: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+from dbcare.durations import format_minute
 from dbcare.live.arm_report import describe_arm, find_rival, has_chance, in_money, list_arms
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
@@ -17,7 +18,9 @@ from dbcare.live.verdicts import UNDECIDED, name_verdict, write_sentences
 
 def explain_state(ledger: Ledger) -> str:
     """Explain why the study stopped, or what it is waiting for, with the arms by name."""
-    return ledger.stopped or ledger.decision.why()
+    if ledger.stopped is not None or not ledger.waits_until > ledger.last_counted:
+        return ledger.stopped or ledger.decision.why()
+    return f"{ledger.decision.why()}; no stop before {format_minute(ledger.waits_until)}"
 
 
 def explain_decisions(ledger: Ledger) -> list[str]:

@@ -12,8 +12,9 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.arm_names import check_arm_names, order_by_arm
+from dbcare.durations import parse_duration
 from dbcare.errors import InvalidValueError
-from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_PENDING, StudyOptions
+from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
@@ -35,7 +36,7 @@ class Settings:
     ----------
     arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy
         As in `create_study`.
-    max_ahead, timeout_reward, seed, description
+    not_before, max_ahead, timeout_reward, seed, description
         As in `create_study`.
     cost : float or tuple of float
         Cost of a trial in units of the loss, or one per arm.
@@ -65,6 +66,7 @@ class Settings:
     control: str | None = None  # the arm in use today
     policy: str = DEFAULT_POLICY
     max_spend: float | None = None  # in units of the loss, as `cost`
+    not_before: int | str | None = None  # trials, or a duration
     max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
     timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
     seed: int = 0
@@ -88,6 +90,7 @@ class Settings:
             sigma_pulls=stated.sigma_pulls,
             cap=None if self.cap is None else _check_cap(self.cap, stated),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
+            not_before=self._check_not_before(),
             max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
         )
@@ -147,7 +150,28 @@ class Settings:
     def build_policy(self, arms: Sequence[int]) -> Policy:
         """Build the policy that decides among some of the arms."""
         cost = self.cost if isinstance(self.cost, float) else tuple(self.costs[arm] for arm in arms)
-        return self.policy_entry.build(PolicyFacts(Risk(Loss(self.risk), cost, self.value), len(arms), self.spread))
+        # A study that waits for a date needs at least one reward, so it does not guess.
+        least = 1 if self.wait_seconds else self.not_before or None
+        risk = Risk(Loss(self.risk), cost, self.value)
+        assert not isinstance(least, str)
+        return self.policy_entry.build(PolicyFacts(risk, len(arms), self.spread, not_before=least))
+
+    @cached_property
+    def wait_seconds(self) -> float:
+        """How long after the first trial the study may stop at the earliest; 0 if it does not wait for a date."""
+        return parse_duration("not_before", self.not_before) if isinstance(self.not_before, str) else 0.0
+
+    def _check_not_before(self) -> int | str | None:
+        if self.not_before is None:
+            return None
+        if "not_before" not in self.policy_entry.options:
+            raise InvalidValueError(
+                f"`not_before` requires a policy that can wait, such as {DEFAULT_POLICY}, but got {self.policy!r}."
+            )
+        if isinstance(self.not_before, str):
+            parse_duration("not_before", self.not_before, ", or a number of trials")
+            return self.not_before
+        return validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE)
 
     @cached_property
     def spread(self) -> Spread:

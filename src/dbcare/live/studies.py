@@ -48,6 +48,7 @@ def create_study(
     load_if_exists: bool = False,
     description: str | None = None,
     max_spend: float | None = None,
+    not_before: int | str | None = None,
     max_ahead: int | None = None,
     timeout_reward: float | None = None,
     unit: str = Settings.unit,
@@ -99,6 +100,9 @@ def create_study(
         What the study is about, at most 500 characters. `Study.describe` changes it; `load_if_exists` ignores it.
     max_spend : float, optional
         Stop the study before it spends more than this: in money, or in units of the loss without a `value`.
+    not_before : int or str, optional
+        Do not stop before so many rewards have been counted, or before a duration such as "14d" has passed since the
+        first trial was asked. A budget, or a person, may still stop the study.
     max_ahead : int, optional
         Maximum number of pending trials. Default: twice the number of workers, but at least one per arm.
     timeout_reward : float, optional

@@ -111,7 +111,9 @@ def parse_field(named: NamedOption, text: str) -> Any:
         return text
     if kind is OptionKind.FLAG:
         return FLAGS.get(text, text)
-    if kind in (OptionKind.WHOLE, OptionKind.WEIGHT):
+    if kind is OptionKind.TRIALS and text[-1:].isalpha():
+        return text
+    if kind in (OptionKind.WHOLE, OptionKind.WEIGHT, OptionKind.TRIALS):
         number = _require_number(named.name, text)
         return "inf" if math.isinf(number) and number > 0.0 else number
     parts = text.replace(";", " ").split()

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from markupsafe import Markup
 
 import dbcare
-from dbcare.durations import format_duration
+from dbcare.durations import format_duration, format_minute
 from dbcare.errors import DbcareError
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
@@ -46,7 +46,7 @@ templates.filters |= {
     "number": formatting.format_number,
     "count": formatting.format_count,
     "duration": format_duration,
-    "minute": formatting.format_minute,
+    "minute": format_minute,
 }
 
 

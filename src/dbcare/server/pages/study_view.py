@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbcare.durations import spell_duration
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.recommendation import ArmStatus, Recommendation
@@ -143,6 +144,14 @@ def _list_retirable(status: Status) -> list[str]:
     return active if len(active) > 1 else []
 
 
+def _describe_wait(settings: Settings) -> str:
+    if not settings.not_before:
+        return "any time"
+    if settings.wait_seconds:
+        return f"{spell_duration(settings.wait_seconds)} after the first trial"
+    return f"{settings.not_before:,} rewards"
+
+
 def describe_settings(settings: Settings) -> list[tuple[str, str]]:
     """Return labels and texts of the settings."""
     prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
@@ -155,6 +164,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ("Control", settings.control or "none"),
         ("Rewards", describe_rewards(settings)),
         ("Policy", settings.policy_entry.label),
+        ("Does not stop before", _describe_wait(settings)),
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),
         (
             "Max pending trials",
