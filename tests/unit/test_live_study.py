@@ -18,6 +18,7 @@ from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, Stud
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
 from dbcare.live.ledger import RECENT_TRIALS, Ledger
+from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
@@ -41,8 +42,8 @@ def test_a_summary_equals_the_replay() -> None:
         waiting = [number for number, trial in ledger.open.items() if trial.status is EventKind.ASKED]
         number = waiting[generator.integers(len(waiting))]
         ledger.apply(Event(EventKind.TOLD, float(step), number, reward=draw(NAMES[ledger.open[number].arm])))
-        copy = Ledger.from_dict(settings, json.loads(json.dumps(ledger.to_dict(), allow_nan=False)))
-        assert copy.to_dict() == ledger.to_dict()
+        copy = restore(settings, json.loads(json.dumps(summarize(ledger), allow_nan=False)))
+        assert summarize(copy) == summarize(ledger)
         assert copy.next_arm() == ledger.next_arm()
 
 
@@ -311,7 +312,7 @@ def test_a_summary_may_word_its_events_differently() -> None:
     study.add((NAMES[number % 3], 5.0 * (number % 3)) for number in range(30))
     with store.session("s", write=True) as session:
         ledger = Ledger.replay(study.settings, (event for _, event in session.events_after(0)))
-        plain = ledger.to_dict()
+        plain = summarize(ledger)
         assert plain["decision"]["run"]["events"]
         plain["decision"]["run"]["events"][0]["text"] = "left at epoch 1"
         session.save_summary(60, plain)

@@ -67,6 +67,7 @@ def test_every_field_of_the_form_is_read() -> None:
         "description": "Which page?",
         "max_spend": "500",
         "max_ahead": "9",
+        "not_before": "14d",
         "timeout_reward": "-1.5",
     }
     assert VALID.keys() | typed.keys() | {"low", "high", "baseline"} == StudyForm.model_fields.keys()
@@ -84,6 +85,7 @@ def test_every_field_of_the_form_is_read() -> None:
         "description": "Which page?",
         "max_spend": 500.0,
         "max_ahead": 9,
+        "not_before": "14d",
         "timeout_reward": -1.5,
     }
 

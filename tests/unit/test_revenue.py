@@ -16,6 +16,7 @@ from dbcare.live.arm_statistics import ArmStatistics
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.ledger import Ledger
+from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
@@ -91,8 +92,8 @@ def test_a_cap_counts_as_if_rewards_had_been_told_capped(policy: str, direction:
 
 def test_a_summary_holds_everything() -> None:
     ledger = make_ledger(draw_revenue(np.random.default_rng(1), (2, 50)), cap=CAP)
-    plain = json.loads(json.dumps(ledger.to_dict()))
-    assert Ledger.from_dict(ledger.settings, plain).to_dict() == ledger.to_dict()
+    plain = json.loads(json.dumps(summarize(ledger)))
+    assert summarize(restore(ledger.settings, plain)) == summarize(ledger)
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
@@ -19,8 +18,6 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
-from dbcare.live.tail import Tail
-from dbcare.live.variety import Variety
 
 MAX_ACTIVITIES = 50  # what people did last
 RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
@@ -70,7 +67,7 @@ class Ledger:
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
-        self._soonest = math.inf  # no lease expires before
+        self.soonest = math.inf  # no lease expires before
         self._now = 0.0  # when the last event happened
         self.began: float | None = None  # when the first trial was asked
         self.last_counted = 0.0  # when the last reward counted
@@ -118,7 +115,7 @@ class Ledger:
         self.open[event.trial] = OpenTrial(event.arm, event.at, event.expires, event.worker, event.reward)
         self.waiting[event.arm] += 1
         self.decision.add_pending(event.arm)
-        self._soonest = min(self._soonest, math.inf if event.expires is None else event.expires)
+        self.soonest = min(self.soonest, math.inf if event.expires is None else event.expires)
         if event.worker is not None:
             self._see(event.worker)
         self._advance()
@@ -280,66 +277,12 @@ class Ledger:
 
     def overdue(self, now: float) -> list[int]:
         """Return the trials whose lease has expired."""
-        if now < self._soonest:
+        if now < self.soonest:
             return []
         leases = {
             number: trial.expires
             for number, trial in self.open.items()
             if trial.status is EventKind.ASKED and trial.expires is not None
         }
-        self._soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
+        self.soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
         return [number for number, expires in leases.items() if expires <= now]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the whole state, ready for JSON: a summary of the events so far."""
-        return {
-            "retired": sorted(self.retired),
-            "withdrawn": {str(arm): reason for arm, reason in self.withdrawn.items()},
-            "decision": self.decision.to_dict(),
-            "asked": self.asked,
-            "counted": self.counted,
-            "open": {str(number): asdict(trial) for number, trial in self.open.items()},
-            "waiting": self.waiting,
-            "tallies": [statistics.to_dict() for statistics in self.statistics],
-            "tails": [asdict(statistics.tail) for statistics in self.statistics],
-            "varieties": [asdict(statistics.variety) for statistics in self.statistics],
-            "counts": [asdict(counts) for counts in self.counts],
-            "history": self.history.to_dict(),
-            "times": self.history.times,
-            "began": self.began,
-            "last_counted": self.last_counted,
-            "losses": {"points": self.losses.compute(), "seen": self.losses.seen},
-            "spent": self.spent,
-            "workers": self.workers,
-            "interrupted": self.interrupted,
-            "description": self.description,
-            "activities": [asdict(activity) for activity in self.activities],
-            "paused": self.paused,
-            "ended": self.ended,
-        }
-
-    @classmethod
-    def from_dict(cls, settings: Settings, plain: dict[str, Any]) -> Ledger:
-        """Return the ledger that `to_dict` described."""
-        ledger = cls(settings, frozenset(plain["retired"]))
-        ledger.decision.restore(plain["decision"])
-        ledger.open = {
-            int(number): OpenTrial(**{**entry, "status": EventKind(entry["status"])})
-            for number, entry in plain["open"].items()
-        }
-        ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
-        # A summary from before lacks some of these; all events are then read instead.
-        ledger.statistics = [
-            ArmStatistics(**entry, tail=Tail(**tail), variety=Variety(**variety))
-            for entry, tail, variety in zip(plain["tallies"], plain["tails"], plain["varieties"], strict=True)
-        ]
-        ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]
-        ledger.history = History(**plain["history"], times=plain["times"])
-        ledger.losses = LossCurve(**plain["losses"])
-        same = ("asked", "counted", "waiting", "spent", "workers", "interrupted", "began", "last_counted", "paused", "ended")
-        for name in same:
-            setattr(ledger, name, plain[name])
-        ledger.description = plain["description"]
-        ledger.activities = [Activity(**activity) for activity in plain["activities"]]
-        ledger._soonest = -math.inf  # looked up when asked for
-        return ledger

@@ -12,6 +12,7 @@ from dbcare.errors import InvalidValueError, StorageError, StudyNotFoundError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.forks import renew_after_fork
 from dbcare.live.ledger import Ledger
+from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
@@ -134,7 +135,7 @@ class SyncedLedger:
         if summary is not None:
             self._last, self._summarized = (summary[0], None), summary[0]
             try:
-                self._ledger = Ledger.from_dict(self.settings, summary[1])
+                self._ledger = restore(self.settings, summary[1])
                 if self._follow(session):
                     return
             except DAMAGE:
@@ -165,7 +166,7 @@ class SyncedLedger:
         assert self._ledger is not None
         self._summarized = self._last[0]
         try:
-            session.save_summary(self._last[0], self._ledger.to_dict())
+            session.save_summary(self._last[0], summarize(self._ledger))
         except ValueError as failure:  # JSON has no infinity; the summary only saves time, and must not block events
             LOG.warning("The summary of study %r cannot be stored: %s", self.name, failure)
 
@@ -199,7 +200,7 @@ class SyncedLedger:
 
 def list_differences(ledger: Ledger, stored: dict[str, Any]) -> list[str]:
     """List the parts of a summary that a replay contradicts."""
-    plain, summary = _without_texts(ledger.to_dict()), _without_texts(stored)
+    plain, summary = _without_texts(summarize(ledger)), _without_texts(stored)
     del plain["losses"]  # their last digits depend on the version of scipy
     plain["retired"] = sorted(ledger.withdrawn)  # by the events, not by the summary itself
     return [key for key in plain if key in summary and plain[key] != summary[key]]  # older ones have fewer keys

@@ -1,0 +1,63 @@
+"""A ledger as plain numbers, texts, and lists: the stored summary that makes opening a study fast."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
+from dbcare.live.events import EventKind
+from dbcare.live.ledger import Ledger, OpenTrial
+from dbcare.live.loss_curve import LossCurve
+from dbcare.live.settings import Settings
+from dbcare.live.status import Activity
+from dbcare.live.tail import Tail
+from dbcare.live.variety import Variety
+
+AS_THEY_ARE = (
+    "asked", "counted", "waiting", "spent", "workers", "interrupted", "began", "last_counted", "description", "paused",
+    "ended",
+)  # fmt: skip
+
+
+def summarize(ledger: Ledger) -> dict[str, Any]:
+    """Return the whole state, ready for JSON."""
+    return {
+        **{name: getattr(ledger, name) for name in AS_THEY_ARE},
+        "retired": sorted(ledger.retired),
+        "withdrawn": {str(arm): reason for arm, reason in ledger.withdrawn.items()},
+        "decision": ledger.decision.to_dict(),
+        "open": {str(number): asdict(trial) for number, trial in ledger.open.items()},
+        "tallies": [statistics.to_dict() for statistics in ledger.statistics],
+        "tails": [asdict(statistics.tail) for statistics in ledger.statistics],
+        "varieties": [asdict(statistics.variety) for statistics in ledger.statistics],
+        "counts": [asdict(counts) for counts in ledger.counts],
+        "history": ledger.history.to_dict(),
+        "times": ledger.history.times,
+        "losses": {"points": ledger.losses.compute(), "seen": ledger.losses.seen},
+        "activities": [asdict(activity) for activity in ledger.activities],
+    }
+
+
+def restore(settings: Settings, plain: dict[str, Any]) -> Ledger:
+    """Return the ledger that `summarize` described; a summary from before lacks something, and raises KeyError."""
+    ledger = Ledger(settings, frozenset(plain["retired"]))
+    ledger.decision.restore(plain["decision"])
+    ledger.open = {
+        int(number): OpenTrial(**{**entry, "status": EventKind(entry["status"])})
+        for number, entry in plain["open"].items()
+    }
+    ledger.withdrawn = {int(arm): reason for arm, reason in plain["withdrawn"].items()}
+    ledger.statistics = [
+        ArmStatistics(**entry, tail=Tail(**tail), variety=Variety(**variety))
+        for entry, tail, variety in zip(plain["tallies"], plain["tails"], plain["varieties"], strict=True)
+    ]
+    ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]
+    ledger.history = History(**plain["history"], times=plain["times"])
+    ledger.losses = LossCurve(**plain["losses"])
+    ledger.activities = [Activity(**activity) for activity in plain["activities"]]
+    for name in AS_THEY_ARE:
+        setattr(ledger, name, plain[name])
+    ledger.soonest = -math.inf  # looked up when asked for
+    return ledger
