@@ -42,20 +42,18 @@ SHORT_COSTS = {Family.GAUSSIAN: 1e-4, Family.EVEN_RATE: 1e-4, Family.LOW_RATE: 1
 
 
 def list_cells(full: bool) -> Iterator[StopCell]:
-    """Yield the cells: 32 by default, and 306 in full."""
-    if full:
-        for family, arms, u, sparse in itertools.product(Family, (2, 5, 20, 50), (0.5, 1.0, 1.7, 2.9), (False, True)):
-            for cost in COSTS[family]:
-                yield StopCell(arms, u, family, cost, sparse)
-        for family, arms in itertools.product(Family, (2, 5, 20, 50)):
-            yield StopCell(arms, 0.0, family, SHORT_COSTS[family])
-        return
-    for family, arms, u in itertools.product(Family, (2, 5, 20), (1.0, 2.9)):
-        yield StopCell(arms, u, family, SHORT_COSTS[family], sparse=u == 1.0 and arms == 5)
-    for family, arms in itertools.product(Family, (2, 20)):
-        yield StopCell(arms, 0.5, family, SHORT_COSTS[family])
-    yield from (StopCell(5, 0.0, family, SHORT_COSTS[family]) for family in Family)
-    yield StopCell(50, 2.9, Family.GAUSSIAN, 1e-4)
+    """Yield the cells: 53 by default, and 272 in full."""
+    spreads, arms = ((0.5, 1.0, 2.9, 9.0, 17.0), (2, 5, 20, 50)) if full else ((1.0, 2.9, 9.0), (2, 5, 20))
+    for family in Family:
+        for cost in COSTS[family] if full else (SHORT_COSTS[family],):
+            yield from (StopCell(count, u, family, cost) for count in arms for u in spreads)
+            yield from (StopCell(count, u, family, cost, True) for count in arms for u in spreads if full and u < 9.0)
+        if not full:
+            yield StopCell(5, 2.9, family, SHORT_COSTS[family], True)
+            yield from (StopCell(count, 0.5, family, SHORT_COSTS[family]) for count in (2, 20))
+        yield StopCell(5, 0.0, family, SHORT_COSTS[family])
+    if not full:
+        yield StopCell(50, 2.9, Family.GAUSSIAN, SHORT_COSTS[Family.GAUSSIAN])
 
 
 @dataclass(frozen=True)

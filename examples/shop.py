@@ -46,7 +46,7 @@ def make_shop(study: dbcare.Study) -> FastAPI:
     def checkout() -> dict[str, str | int | None]:
         trial = study.ask(lease=LEASE)
         if trial is None:  # enough trials are pending, or the study has stopped
-            return {"page": study.recommendation().arm, "trial": None}
+            return {"page": study.recommendation().arm or next(iter(CHANCE_TO_BUY)), "trial": None}
         return {"page": trial.arm, "trial": trial.id}
 
     @shop.post("/buy")

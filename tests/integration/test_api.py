@@ -24,7 +24,8 @@ def test_a_study_over_http(admin: httpx.Client) -> None:
     status = admin.get("status").json()
     assert [arm["trials"] for arm in status["arms"]] == [2, 1]
     assert status["arms"][0]["mean"] == 0.375
-    assert status["arms"][1]["interval"] == pytest.approx([1 - 1.959963984540054 / 2, 1 + 1.959963984540054 / 2])
+    assert status["arms"][1]["interval"] is None  # with so few rewards
+    assert status["expected_loss"] > 0.0
     assert status["spent"] == pytest.approx(1.2)
     assert admin.get("recommendation").json()["arm"] == "B"
     rows = admin.get("export").json()

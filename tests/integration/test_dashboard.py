@@ -108,7 +108,7 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         page.get_by_role("button", name="Create study").click()
 
         expect(page.get_by_role("heading", name="subject")).to_be_visible()
-        expect(page.locator(".sentence")).to_contain_text("No rewards have been counted yet")
+        expect(page.locator(".sentence")).to_contain_text("No rewards have been counted, so nothing is recommended.")
         expect(page.locator("#connection")).to_have_text("live")
         page.evaluate("window.sameDocument = true")
         worker = threading.Thread(target=run_worker, args=(server, "subject"))
@@ -118,12 +118,15 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         worker.join()
         study = load_study("subject", server.storage)
         choice = study.recommendation()
-        expect(page.locator(".sentence")).to_have_text(
-            f"Choose emoji ({choice.verdict}): {choice.spent:.2f} USD has been spent."
-        )
-        expect(page.locator("[aria-live]")).to_contain_text("The study has stopped. Recommended: emoji")
+        expect(page.locator(".sentence")).to_have_text(choice.sentences[0])
+        expect(page.locator(".explanation")).to_have_text(" ".join(choice.sentences[1:]))
+        expect(page.locator("[aria-live]")).to_contain_text("The study has stopped. Choose emoji")
+        expect(page.locator("#connection")).to_be_empty()  # nothing is live about it any more
         assert page.locator("ol.log li").all_text_contents() == study.explain()
         expect(page.locator("#chart .main-svg").first).to_be_visible()
+        expect(page.locator("#chart")).to_contain_text("rewards counted")
+        page.get_by_label("by time").check()
+        expect(page.locator("#chart")).not_to_contain_text("rewards counted")
         assert page.evaluate("window.sameDocument"), "the page was reloaded"
         window.take_screenshot("stopped-light-1280")
 
@@ -173,6 +176,8 @@ def test_names_with_html_are_shown_as_text(window: BrowserWindow, study_path: st
     page.get_by_role("link", name=HTML_NAME).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HTML_NAME)
     expect(page.locator("table.arms")).to_contain_text(HTML_ARM)
+    page.get_by_text("Intervals that hold however often you look").click()
+    expect(page.locator("#anytime dd").first).to_contain_text(" to ")
     expect(page.locator("table.pending").first).to_contain_text("<u>w</u>")
     expect(page.locator("#chart .ytitle")).to_have_text("<b>EUR</b>")
     expect(page.locator("#connection")).to_have_text("live")

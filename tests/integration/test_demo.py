@@ -62,15 +62,15 @@ def test_an_invalid_duration_is_refused_in_one_line() -> None:
 
 
 def test_the_simulated_shop() -> None:
-    """Rewards arrive late and out of order, and the study stops where the expected loss meets the spend."""
+    """Rewards arrive late and out of order; the study stops where the loss that the policy weighs meets the spend."""
     moments = shop.simulate(1)
     last = moments[-1]
     assert last.status.state == "stopped"
     assert any(moment.status.held for moment in moments)
-    assert last.choice.expected_loss is not None
-    assert last.choice.expected_loss <= last.choice.spent
-    running = [moment.choice for moment in moments[:-1] if moment.choice.expected_loss is not None]
-    assert all(choice.expected_loss > choice.spent - shop.PRICE * 2 * shop.SERVERS for choice in running)  # type: ignore[operator]  # known while it runs
+    assert last.status.policy_loss is not None
+    assert last.status.policy_loss <= last.choice.spent
+    running = [moment.status for moment in moments[:-1] if moment.status.policy_loss is not None]
+    assert all(status.policy_loss > status.spent - shop.PRICE * 2 * shop.SERVERS for status in running)  # type: ignore[operator]  # known while it runs
     counted = sum(arm.trials for arm in last.status.arms)
     assert last.choice.spent >= round(counted * shop.PRICE, 6)
     assert sum(last.recent) == pytest.approx(1.0)

@@ -41,9 +41,7 @@ def test_every_example_has_a_test() -> None:
 def test_shop_finds_its_best_page() -> None:
     """Who sees what depends on timing; a wrong choice has a probability of about 1e-4 (100,000 simulated runs: 9)."""
     output = run_example("shop.py")
-    assert re.search(
-        r"^one page \(final, (clear winner|too close to justify more trials)\): stopped after", output, re.MULTILINE
-    )
+    assert re.search(r"^one page \(final, [^)]*\): stopped after", output, re.MULTILINE)
     visitors = [int(count) for count in re.findall(r"(\d+) visitors, +\d+% bought", output)]
     assert len(visitors) == 3
     came, counted = re.findall(r"(\d+) visitors came, (\d+) of them in the study", output)[0]

@@ -19,7 +19,7 @@ BASE |= {"json_values", "numbers_in_words", "durations"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),
-    "posterior": set(),
+    "posterior": {"theory"},
     "policies": {"theory"},
     "testing": {"theory", "policies", "live", "posterior"},
     "engines": {"theory", "policies"},

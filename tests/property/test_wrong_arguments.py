@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import dbcare
 from dbcare.errors import DbcareError
 from dbcare.lab import definition
+from dbcare.live.ledger_summary import summarize
 from dbcare.spread import Spread
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
@@ -90,7 +91,7 @@ def _study_method(method: str) -> Callable[..., Any]:
             if method == "retire":
                 study.add([("A", 1.0)])
             getattr(study, method)(**arguments)
-            json.dumps([study.settings.to_dict(), study._ledger._ledger.to_dict()], allow_nan=False)  # type: ignore[attr-defined]  # of a stored study
+            json.dumps([study.settings.to_dict(), summarize(study._ledger._ledger)], allow_nan=False)  # type: ignore[attr-defined]  # of a stored study
         finally:
             dbcare.delete_study("wrong")
 

@@ -278,7 +278,8 @@ def test_by_hand() -> None:
     assert run.ask() is None
     assert run.recommendation() == 0
     assert run.why() == (
-        "stopped after 2 pulls: the strongest rival, arm 1, has an expected loss of 0.0169, and 0.02 has been spent"
+        "stopped after 2 pulls: arm 0 leads, and against its strongest rival alone, arm 1, it is expected to lose "
+        "0.0169, and 0.02 has been spent"
     )
     run = policy.start(seed=1)
     run.tell(2.8)
@@ -286,7 +287,8 @@ def test_by_hand() -> None:
     first = run.ask()
     assert first is not None
     assert (
-        "arm 0 leads; the strongest rival, arm 1, has an expected loss of 0.0239, and 0.02 has been spent" in run.why()
+        "arm 0 leads; against its strongest rival alone, arm 1, it is expected to lose 0.0239, and 0.02 has been spent"
+        in run.why()
     )
     run.tell(2.8 if first == 0 else 0.0)
     # z = 2.8/sqrt(1.5) = 2.2862: Q = 0.01112 <= 0.03.

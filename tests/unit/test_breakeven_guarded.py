@@ -140,7 +140,7 @@ def test_the_guard_waits_for_four_rewards_and_uses_their_spread() -> None:
         run.tell(next(rewards[arm]))
     assert t.sf(1.5 / math.sqrt(4.75 / 3.0), 3) == pytest.approx(0.1595, abs=1e-4)
     assert run.ask() is not None
-    assert "expected loss of 0.159" in run.why()
+    assert "expected to lose 0.159" in run.why()
 
 
 def test_limits() -> None:

@@ -201,7 +201,7 @@ class SyncedLedger:
 def list_differences(ledger: Ledger, stored: dict[str, Any]) -> list[str]:
     """List the parts of a summary that a replay contradicts."""
     plain, summary = _without_texts(summarize(ledger)), _without_texts(stored)
-    del plain["losses"]  # their last digits depend on the version of scipy
+    del plain["losses"]  # their last digits depend on the machine
     plain["retired"] = sorted(ledger.withdrawn)  # by the events, not by the summary itself
     return [key for key in plain if key in summary and plain[key] != summary[key]]  # older ones have fewer keys
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from dbcare import validation
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
-from dbcare.policies.fixed import Guess, Keep, Uniform
+from dbcare.policies.fixed import Guess, Uniform
+from dbcare.policies.keep import Keep
 from dbcare.policies.look import BLACK, DASHES, RED, Look
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES

@@ -9,6 +9,7 @@ rounds               rules in rounds: everything but `decide` is shared
 elimination          the rule shared by DBCARE (dbcare), Racing and TwoArmConfidence (racing), BreakevenRacing
                      (breakeven_racing) and KnownGapSPRT (known_gap_sprt)
 schedule             the rule shared by SequentialHalving and SuccessiveRejects (halving), Uniform, KnownGapOracle and
-                     Guess, Keep (fixed)
+                     Guess (fixed)
+keep                 Keep, for plans: always the same arm, such as what is in use today
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.theory import normal
+
 Floats = npt.NDArray[np.float64]
 
 REACH = 6.0  # standard deviations: beyond, a normal distribution function counts as 0 or 1
@@ -20,8 +22,6 @@ STEP = 0.8  # smallest standard deviations between points of an even grid, for w
 STEP_OF_MANY = 1.2  # over sqrt(ln K): the largest of K variables varies less than any of them
 FINE_STEP = 0.2  # between the points that each variable adds to an uneven grid
 MAX_POINTS = 1_000  # of an even grid; beyond, spreads differ so much that an uneven one is smaller
-MAX_NUMBERS = 2_000_000  # held at a time
-DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -37,21 +37,17 @@ class Grid:
 
     def loss_of(self, variable: int) -> float:
         """Return by how much the largest variable is above one of them on average."""
-        from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
-
         z = (self.points - self.centers[:, variable, None]) / self.spreads[:, variable, None]
-        inside = np.sum((ndtr(z) - self.product) * self.widths, axis=1)
+        inside = np.sum((normal.cumulative(z) - self.product) * self.widths, axis=1)
         first = z[:, 0]  # below the first point F is 0
-        below = DENSITY_AT_0 * np.exp(-0.5 * np.square(first)) + first * ndtr(first)
+        below = normal.PSI_AT_0 * np.exp(-0.5 * np.square(first)) + first * normal.cumulative(first)
         return float(self.shares @ (inside + self.spreads[:, variable] * below))
 
     def chance_of(self, variable: int) -> float:
         """Return the probability that a variable is the largest."""
-        from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
-
         z = (self.points - self.centers[:, variable, None]) / self.spreads[:, variable, None]
-        density = DENSITY_AT_0 * np.exp(-0.5 * np.square(z)) / self.spreads[:, variable, None]
-        below = np.maximum(ndtr(z), self.product)  # where both are 0, it is not the largest
+        density = normal.PSI_AT_0 * np.exp(-0.5 * np.square(z)) / self.spreads[:, variable, None]
+        below = np.maximum(normal.cumulative(z), self.product)  # where both are 0, it is not the largest
         share = np.divide(self.product, below, out=np.zeros_like(below), where=below > 0.0)
         return float(self.shares @ np.sum(density * share * self.widths, axis=1))
 
@@ -78,13 +74,9 @@ def lay_grid(centers: Floats, spreads: Floats, shares: Floats) -> Grid:
 
 
 def _multiply(points: Floats, centers: Floats, spreads: Floats) -> Floats:
-    """Return F at the points, a few settings at a time."""
-    from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
-
-    product = np.empty_like(points)
-    held = max(1, MAX_NUMBERS // (points.shape[1] * centers.shape[1]))
-    for first in range(0, len(points), held):
-        part = slice(first, first + held)
-        z = (points[part, :, None] - centers[part, None, :]) / spreads[part, None, :]
-        product[part] = ndtr(z).prod(axis=2)
+    """Return F at the points; in a setting where a variable is far below all points, its factor is 1."""
+    product = np.ones_like(points)
+    for center, spread in zip(centers.T[:, :, None], spreads.T[:, :, None], strict=True):
+        near = np.flatnonzero(center + REACH * spread > points[:, :1])
+        product[near] *= normal.cumulative((points[near] - center[near]) / spread[near])
     return product

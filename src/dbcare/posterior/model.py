@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dbcare.errors import InvalidValueError
 from dbcare.posterior.grids import Grid, lay_grid
 from dbcare.posterior.mixtures import find_quantiles
+from dbcare.theory import normal
 
 Floats = npt.NDArray[np.float64]
 
@@ -171,10 +172,8 @@ class Posterior:
 
     def chance_ahead(self, arm: int, other: int) -> float:
         """Return the probability that one arm's mean is above another's."""
-        from scipy.special import ndtr  # noqa: PLC0415  # takes a while to import, and few need it
-
         centers, spreads = self._leads(other)
-        return float(self._nodes[1] @ ndtr(centers[:, arm] / spreads[:, arm]))
+        return float(self._nodes[1] @ normal.cumulative(centers[:, arm] / spreads[:, arm]))
 
     @cached_property
     def intervals(self) -> Floats:

@@ -5,6 +5,7 @@ Psi(z) = phi(z) - z Q(z) is the expected size of that mistake, in standard error
 """
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -16,6 +17,7 @@ PSI_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 ROOT_HALF = math.sqrt(0.5)
 _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
 MAX_NEWTON_STEPS = 60
+TABLE_REACH, TABLE_DENSITY = 8.0, 2048  # of `cumulative`: standard deviations, and points per standard deviation
 
 
 def tail_of(z: float) -> float:
@@ -40,6 +42,34 @@ def upper_tail(z: npt.ArrayLike) -> Floats:
 def expected_excess(z: npt.ArrayLike) -> Floats:
     """Return Psi(z) = E[max(Z - z, 0)]."""
     return np.asarray(_excess(z))
+
+
+def cumulative(z: npt.ArrayLike) -> Floats:
+    """Return Phi(z) = P(Z <= z) for many numbers quickly, with an absolute error below 1e-8.
+
+    It is interpolated from a table that is made on first use; beyond 8 standard deviations it is 0 or 1.
+    """
+    values, steps = _table()
+    place = np.multiply(z, float(TABLE_DENSITY))
+    place += TABLE_REACH * TABLE_DENSITY
+    np.clip(place, 0.0, len(steps) - 1.0, out=place)
+    first = place.astype(np.int32)
+    place -= first
+    place *= np.take(steps, first)
+    place += np.take(values, first)
+    return np.asarray(place)
+
+
+@cache
+def _table() -> tuple[Floats, Floats]:
+    """Return Phi at evenly spaced points, and its differences."""
+    values = 1.0 - _tail(np.linspace(-TABLE_REACH, TABLE_REACH, round(2 * TABLE_REACH * TABLE_DENSITY) + 1))
+    return values, np.append(np.diff(values), 0.0)
+
+
+def quantile(share: npt.ArrayLike) -> Floats:
+    """Return the z with Phi(z) = `share`, which lies between 0 and 1."""
+    return np.asarray(_quantile(share))
 
 
 def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:

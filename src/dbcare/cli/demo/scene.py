@@ -82,21 +82,21 @@ def is_behind(arm: ArmStatus, choice: Recommendation) -> bool:
 
 def format_balance(now: Moment) -> Text:
     """Return spend and loss in numbers, which is also the legend of the chart."""
-    loss = now.choice.expected_loss
+    loss = now.status.policy_loss
     return Text.assemble(
         ("\N{BOX DRAWINGS HEAVY HORIZONTAL} spent ", SPENT),
         (f"{Money(now.choice.spent, UNIT):>12}", f"bold {SPENT}"),
-        ("      \N{BOX DRAWINGS HEAVY HORIZONTAL} expected loss of stopping now ", LOSS),
+        ("      \N{BOX DRAWINGS HEAVY HORIZONTAL} expected loss to the strongest rival ", LOSS),
         (f"{'?' if loss is None else Money(loss, UNIT):>12}", f"bold {LOSS}"),
     )
 
 
 def make_lines(moments: Sequence[Moment]) -> list[chart.ChartLine]:
     """Return the lines of loss and spend, by counted visitors."""
-    choices = [(moment.status.counted, moment.choice) for moment in moments if moment.status.counted]
+    states = [moment.status for moment in moments if moment.status.counted]
     return [
-        chart.ChartLine([(count, choice.expected_loss) for count, choice in choices if choice.expected_loss], LOSS),
-        chart.ChartLine([(count, choice.spent) for count, choice in choices if choice.spent], SPENT),
+        chart.ChartLine([(status.counted, status.policy_loss) for status in states if status.policy_loss], LOSS),
+        chart.ChartLine([(status.counted, status.spent) for status in states if status.spent], SPENT),
     ]
 
 

@@ -29,7 +29,7 @@ from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.fixed import Keep
+from dbcare.policies.keep import Keep
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
