@@ -65,7 +65,7 @@ class TestShippedPoliciesWithManyTies(TestShippedPolicies):
 
 
 def test_no_shipped_policy_is_missing() -> None:
-    """The list has every concrete class of dbcare.policies except that for users' own rules, and Keep, which has no ties."""
+    """The list has every concrete class of dbcare.policies but that for users' own rules, and Keep: it has no ties."""
     modules = [import_module(f"{policies.__name__}.{module.name}") for module in iter_modules(policies.__path__)]
     classes = {kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)}
     concrete = {kind for kind in classes if issubclass(kind, Policy) and not inspect.isabstract(kind)}
