@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+LEAST_WIDTH, MOST_WIDTH = 1e-6, 1e9  # beyond, numbers are written with exponents
 MOST_STATED = 0.9  # a probability above it is too high on average, so none above is stated
 
 
@@ -17,7 +18,7 @@ def format_chance(chance: float) -> str:
 def round_together(value: float, low: float, high: float) -> tuple[str, str, str]:
     """Return a number and the ends of its interval, rounded to the same digit: two of the interval's width."""
     width = high - low
-    if not width > 0.0:
+    if not LEAST_WIDTH < width < MOST_WIDTH:
         return f"{value:.4g}", f"{low:.4g}", f"{high:.4g}"
     decimals = min(12, max(0, 1 - math.floor(math.log10(width))))
     rounded = (round(number, decimals) + 0.0 for number in (value, low, high))  # adding 0 makes -0 a 0

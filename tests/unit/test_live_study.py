@@ -216,9 +216,9 @@ def test_workers_that_ask_for_one_unit_at_once_get_one_trial(tmp_path: Path) -> 
     ("observations", "settings", "verdict"),
     [
         ([], {}, "stopped without data"),
-        ([("A", -9.0)], {}, "leads, with few rewards"),
-        ([("A", 1.0), ("B", 0.0)] * 40, {"sigma": None, "binary": True}, "leads, with few rewards"),
-        ([("A", 0.30), ("A", 0.31), ("B", 0.10), ("B", 0.11)], {"sigma": 0.5}, "leads, with few rewards"),
+        ([("A", -9.0)], {}, "leads, but has few rewards"),
+        ([("A", 1.0), ("B", 0.0)] * 40, {"sigma": None, "binary": True}, "leads, but has few rewards"),
+        ([("A", 0.30), ("A", 0.31), ("B", 0.10), ("B", 0.11)], {"sigma": 0.5}, "leads, but has few rewards"),
     ],
 )
 def test_no_chance_is_stated_while_little_is_known(

@@ -58,7 +58,8 @@ def test_a_summary_in_between_changes_nothing(not_before: int | str) -> None:
     whole = follow(Ledger(make_settings(not_before)), 100)
     half = follow(Ledger(make_settings(not_before)), 20)
     again = restore(half.settings, json.loads(json.dumps(summarize(half))))
-    assert summarize(follow(again, 100)) == summarize(whole)
+    one, other = summarize(follow(again, 100)), summarize(whole)
+    assert {**one, "losses": None} == {**other, "losses": None}  # which depend on when somebody asked
 
 
 @pytest.mark.parametrize("not_before", [3, "1h"])
@@ -86,6 +87,8 @@ def test_a_budget_or_a_person_may_still_stop_it() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"not_before": "0s"}, "`not_before` must be more than 0 and at most ten years but got '0s'"),
+        ({"not_before": "99999999d"}, "`not_before` must be more than 0 and at most ten years"),
         ({"not_before": -1}, "`not_before` must be at least 0 but got -1"),
         ({"not_before": "soon"}, "`not_before` must be a duration such as .*, or a number of trials, but got 'soon'"),
         (

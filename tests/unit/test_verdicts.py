@@ -12,11 +12,11 @@ from dbcare.live.stored_study import StoredStudy
 from dbcare.money import Money
 from dbcare.numbers_in_words import format_chance, round_together
 
-SO_FEW = "A leads so far; it has too few rewards yet to say how likely it is the best."
+SO_FEW = "A leads so far, but it has few rewards: it is too early to say how likely it is the best."
 NOTHING = "No rewards have been counted, so nothing is recommended."
 LOSES = "Choosing it is expected to lose about 143 USD against the unknown best."
-MEAN = "Its mean is about 0.58 (95%: 0.46 to 0.73)"
-LEAD = "about 0.05 (-0.08 to 0.28), corrected for having been picked."
+MEAN = "Its mean is about 0.58 (95% interval 0.46 to 0.73), and it leads"
+LEAD = "by about 0.05 (-0.08 to 0.28); both are adjusted for selection."
 ENDED = "The study was stopped: enough."
 LIKELY = "75% likely to be the best."
 
@@ -67,7 +67,10 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
     "rewards that do not vary": (
         partial(run, [("A", 1.0), ("B", 1.0)] * 40),
         "undecided",
-        [SO_FEW, "Choosing it is expected to lose about 198 USD against the unknown best."],
+        [
+            SO_FEW.replace("few rewards", "rewards that hardly vary"),
+            "Choosing it is expected to lose about 198 USD against the unknown best.",
+        ],
     ),
     "an interval but no chance": (
         partial(run, compare(0.6, 0.5, 20)),
@@ -75,8 +78,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             SO_FEW,
             "Choosing it is expected to lose about 426 USD against the unknown best.",
-            "Its mean is about 0.57 (95%: 0.38 to 0.82); its lead over B about 0.05 (-0.22 to 0.42), corrected for "
-            "having been picked.",
+            "Its mean is about 0.57 (95% interval 0.38 to 0.82), and it leads B by about 0.05 (-0.22 to 0.42); both "
+            "are adjusted for selection.",
         ],
     ),
     "equal arms": (
@@ -85,19 +88,19 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "A leads so far: it is 50% likely to be the best.",
             "Choosing it is expected to lose about 447 USD against the unknown best.",
-            "Its mean is about 0.50 (95%: 0.37 to 0.63); its lead over B about 0.00 (-0.18 to 0.18), corrected for "
-            "having been picked.",
+            "Its mean is about 0.50 (95% interval 0.37 to 0.63), and it leads B by about 0.00 (-0.18 to 0.18); both "
+            "are adjusted for selection.",
         ],
     ),
     "a leader": (
         partial(run, compare(0.6, 0.5)),
         "undecided",
-        [f"A leads so far: it is {LIKELY}", LOSES, f"{MEAN}; its lead over B {LEAD}"],
+        [f"A leads so far: it is {LIKELY}", LOSES, f"{MEAN} B {LEAD}"],
     ),
     "the control leads": (
         partial(run, compare(0.6, 0.5), control="A"),
         "undecided",
-        [f"A, the control, leads so far: it is {LIKELY}", LOSES, f"{MEAN}; its lead over B {LEAD}"],
+        [f"A, the control, leads so far: it is {LIKELY}", LOSES, f"{MEAN} B {LEAD}"],
     ),
     "a clear leader": (
         partial(run, compare(0.9, 0.5)),
@@ -105,14 +108,14 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "A leads so far: it is over 90% likely to be the best.",
             "Choosing it is expected to lose about 0.0294 USD against the unknown best.",
-            "Its mean is about 0.88 (95%: 0.75 to 1.03); its lead over B about 0.36 (0.17 to 0.58), corrected for "
-            "having been picked.",
+            "Its mean is about 0.88 (95% interval 0.75 to 1.03), and it leads B by about 0.36 (0.17 to 0.58); both "
+            "are adjusted for selection.",
         ],
     ),
     "stopped by a person": (
         partial(run, compare(0.6, 0.5), "enough"),
         "75% likely best",
-        [f"Choose A: it is {LIKELY}", LOSES, f"{MEAN}; its lead over B {LEAD}", ENDED],
+        [f"Choose A: it is {LIKELY}", LOSES, f"{MEAN} B {LEAD}", ENDED],
     ),
     "stopped by itself": (
         partial(run, compare(0.6, 0.5, 200), cost=2e-5),
@@ -120,10 +123,10 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "Choose A: it is 81% likely to be the best.",
             "Choosing it is expected to lose about 84.5 USD against the unknown best.",
-            "Its mean is about 0.58 (95%: 0.48 to 0.71); its lead over B about 0.06 (-0.05 to 0.26), corrected for "
-            "having been picked.",
-            "More trials are not worth their price: 66.80 USD has been spent, as much as the choice can be expected to "
-            "lose to its strongest rival.",
+            "Its mean is about 0.58 (95% interval 0.48 to 0.71), and it leads B by about 0.06 (-0.05 to 0.26); both "
+            "are adjusted for selection.",
+            "More trials are not worth their price: 66.80 USD has been spent, at least as much as the choice can be "
+            "expected to lose to its strongest rival.",
         ],
     ),
     "out of budget": (
@@ -132,14 +135,14 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             f"Choose A: it is {LIKELY}",
             LOSES,
-            f"{MEAN}; its lead over B {LEAD}",
+            f"{MEAN} B {LEAD}",
             "The study has stopped: another trial would exceed max_spend: 2.40 USD of 2.40 USD has been spent.",
         ],
     ),
     "the control is best": (
         partial(run, compare(0.6, 0.5), "enough", control="A"),
         "keep the control",
-        [f"Keep A, the control: it is {LIKELY}", LOSES, f"{MEAN}; its lead over B {LEAD}", ENDED],
+        [f"Keep A, the control: it is {LIKELY}", LOSES, f"{MEAN} B {LEAD}", ENDED],
     ),
     "the control is beaten": (
         partial(run, compare(0.9, 0.5), "enough", control="B"),
@@ -147,8 +150,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "Choose A: it is over 90% likely to be the best.",
             "Choosing it is expected to lose about 0.0294 USD against the unknown best.",
-            "Its mean is about 0.88 (95%: 0.75 to 1.03); its lead over B, the control, about 0.36 (0.17 to 0.58), "
-            "corrected for having been picked.",
+            "Its mean is about 0.88 (95% interval 0.75 to 1.03), and it leads B, the control, by about 0.36 (0.17 to "
+            "0.58); both are adjusted for selection.",
             "It beats B, the control, which is worth about 7,260 USD (3,470 to 11,600).",
             ENDED,
         ],
@@ -159,8 +162,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             f"Choose A: it is {LIKELY}",
             LOSES,
-            f"{MEAN}; its lead over B, the control, {LEAD}",
-            "It may not beat B, the control, though it is 75% likely to.",
+            f"{MEAN} B, the control, {LEAD}",
+            "It is 75% likely to beat B, the control, but that is not certain.",
             ENDED,
         ],
     ),
@@ -170,8 +173,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "Choose A: it is 59% likely to be the best.",
             "Choosing it is expected to lose about 922 USD against the unknown best.",
-            "Its mean is about 0.60 (95%: 0.47 to 0.73), corrected for having been picked.",
-            "There are too few rewards yet to say whether it beats B, the control.",
+            "Its mean is about 0.60 (95% interval 0.47 to 0.73), adjusted for selection.",
+            "It is too early to say whether it beats B, the control, which has few rewards.",
             ENDED,
         ],
     ),
@@ -181,9 +184,9 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             "Choose A: it is 46% likely to be the best.",
             "Choosing it is expected to lose about 396 USD against the unknown best.",
-            "Its mean is about 0.58 (95%: 0.47 to 0.73); its lead over B, the control, about 0.04 (-0.08 to 0.28), "
-            "corrected for having been picked.",
-            "It may not beat B, the control, though it is 72% likely to.",
+            "Its mean is about 0.58 (95% interval 0.47 to 0.73), and it leads B, the control, by about 0.04 (-0.08 to "
+            "0.28); both are adjusted for selection.",
+            "It is 72% likely to beat B, the control, but that is not certain.",
             ENDED,
         ],
     ),
@@ -205,8 +208,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         "75% likely best",
         [
             f"Choose A: it is {LIKELY}",
-            "Allowing for the chance that it is not, choosing it is expected to cost about 4,900 USD.",
-            f"{MEAN}; its lead over B {LEAD}",
+            "The risk that it isn't the best costs about 4,900 USD on average.",
+            f"{MEAN} B {LEAD}",
             ENDED,
         ],
     ),
@@ -216,7 +219,7 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             f"Choose B: it is {LIKELY}",
             LOSES,
-            f"Its mean is about 0.52 (95%: 0.37 to 0.64); its lead over A {LEAD}",
+            f"Its mean is about 0.52 (95% interval 0.37 to 0.64), and it leads A {LEAD}",
             ENDED,
         ],
     ),
@@ -226,7 +229,7 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         [
             f"Choose A: it is {LIKELY}",
             "Choosing it is expected to lose about 0.00713 against the unknown best.",
-            f"{MEAN}; its lead over B {LEAD}",
+            f"{MEAN} B {LEAD}",
             ENDED,
         ],
     ),
@@ -250,10 +253,12 @@ def test_what_more_would_cost() -> None:
     assert "Another" not in run(compare(0.6, 0.5, 50), value=None).recommendation().sentences[-1]
     with study._ledger.read() as transaction:
         ledger = transaction.ledger
+        for counts in ledger.counts:
+            counts.added = 0  # as if they had been asked for
         ledger.history.times[:] = [3_600.0 * number for number in range(len(ledger.history.times))]
         days = (len(ledger.history.times) - 1) / 24.0
         per_day = Money((ledger.standing()[1] or 0.0) * 20_000.0 / days, "USD")
-    assert study.recommendation().sentences[-1] == f"Another day like those so far would cost about {per_day.rough()}."
+    assert study.recommendation().sentences[-1] == f"Another day at this pace would cost about {per_day.rough()}."
 
 
 def test_numbers_in_words() -> None:

@@ -60,10 +60,8 @@ def _hand_to_unit(transaction: Transaction, request: AskRequest, last: Event | N
     if last is None or last.arm in transaction.ledger.retired:
         return _hand_out_new(transaction, request, now)
     outcomes = transaction.events_of_trial(last.trial)[1:]
-    brought_reward = any(event.reward is not None for event in outcomes)
-    has_failed = any(event.kind is EventKind.FAILED for event in outcomes)
-    known = [_make_trial(transaction.ledger.settings, last, told=brought_reward or has_failed)]
-    if brought_reward or not outcomes:
+    known = [_make_trial(transaction.ledger.settings, last, told=bool(outcomes))]
+    if not outcomes or any(event.reward is not None for event in outcomes):
         return known
     return _hand_out_new(transaction, request, now) or known
 

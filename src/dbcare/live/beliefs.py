@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dbcare.live.arm_statistics import ArmStatistics
+from dbcare.live.recommendation import Interval
 from dbcare.live.settings import Settings
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
-from dbcare.posterior.model import LEVEL
+from dbcare.posterior.model import LEVEL, Floats
 from dbcare.risk import Loss
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ class Beliefs:
         self.active = tuple(active)
         self.rewards = dict(zip(self.active, rewards, strict=True))
         self._place = {arm: place for place, arm in enumerate(self.active)}
+        self._lead_intervals: dict[int, Floats] = {}  # of all arms, over those that were asked for
 
     def variance_of(self, arm: int) -> float:
         """Return the variance of a reward: the larger of what all arms share and of what the arm itself shows.
@@ -50,19 +50,28 @@ class Beliefs:
         of those, and N rewards of K arms, these are (nu0 sigma^2 + W)/(nu0 + N - K) and
         (nu0 sigma^2 + SS_k)/(nu0 + n_k - 1). Infinite while nothing is known, as before rewards vary.
         """
-        stated, own = self.settings.spread, self.rewards[arm]
-        weight = 0.0 if stated.guess is None else self.settings.sigma_pulls
-        guess = stated.guess or 0.0
+        weight, guess, largest = self._stated
         if math.isinf(weight):
-            return guess**2
-        seen = [other for other in self.rewards.values() if other.trials > 0]
-        within = math.fsum(other.squares for other in seen)
-        freedom = weight + sum(other.trials for other in seen) - len(seen)
-        shared = (weight * guess**2 + within) / freedom if freedom > 0.0 else 0.0
-        own_freedom = weight + own.trials - 1
-        shown = (weight * guess**2 + own.squares) / own_freedom if own_freedom > 0.0 else 0.0
-        largest = math.inf if stated.largest is None else stated.largest**2
-        return min(max(shared, shown), largest) or math.inf
+            return guess
+        own = self.rewards[arm]
+        freedom = weight + own.trials - 1
+        shown = (weight * guess + own.squares) / freedom if freedom > 0.0 else 0.0
+        return min(max(self._shared_variance, shown), largest) or math.inf
+
+    @cached_property
+    def _stated(self) -> tuple[float, float, float]:
+        """Return the weight of the stated spread, its variance, and the largest possible one."""
+        spread = self.settings.spread
+        largest = math.inf if spread.largest is None else spread.largest**2
+        return (0.0, 0.0, largest) if spread.guess is None else (self.settings.sigma_pulls, spread.guess**2, largest)
+
+    @cached_property
+    def _shared_variance(self) -> float:
+        weight, guess, _ = self._stated
+        seen = [own for own in self.rewards.values() if own.trials > 0]
+        freedom = weight + sum(own.trials for own in seen) - len(seen)
+        within = math.fsum(own.squares for own in seen)
+        return (weight * guess + within) / freedom if freedom > 0.0 else 0.0
 
     @cached_property
     def _errors(self) -> list[float]:
@@ -120,7 +129,12 @@ class Beliefs:
 
     def lead_interval(self, arm: int, other: int) -> Interval | None:
         """Return a 95% interval of a lead that allows for selection."""
-        return None if self.posterior is None else self.posterior.lead_interval(self._place[arm], self._place[other])
+        if self.posterior is None:
+            return None
+        if other not in self._lead_intervals:
+            self._lead_intervals[other] = self.posterior.lead_intervals(self._place[other])
+        low, high = self._lead_intervals[other][self._place[arm]]
+        return float(low), float(high)
 
     def chance_ahead(self, arm: int, other: int) -> float | None:
         """Return the probability that an arm is better than another."""

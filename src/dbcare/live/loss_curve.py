@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 GROWTH = 1.15  # rewards from one moment to the next
+MAX_PENDING = 12  # moments that nobody has asked about; of more, every other one is forgotten
 
 Compute = Callable[[], float | None]
 
@@ -26,6 +27,8 @@ class LossCurve:
         if rewards >= GROWTH * self.seen:
             self.seen = rewards
             self.pending.append((rewards, prepare()))
+            if len(self.pending) > MAX_PENDING:
+                self.pending = self.pending[::-2][::-1]
 
     def compute(self) -> list[list[float]]:
         """Return all points, after computing what is pending."""

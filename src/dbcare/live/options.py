@@ -163,12 +163,12 @@ class StudyOptions(ReplayOptions, total=False):
         int | str | None,
         Option(
             OptionKind.TRIALS,
-            "Do not stop before so many rewards, or so long after the first trial, such as 14d.",
+            "Earliest stop: a number of rewards, or a duration after the first trial, such as 14d.",
             minimum=0,
             maximum=MAX_NOT_BEFORE,
             longest=20,
             label="Not before",
-            hint="Trials, or a duration such as 14d.",
+            hint="Rewards, or a duration such as 14d.",
         ),
     ]
     max_ahead: Annotated[

@@ -265,5 +265,6 @@ def _count_all(settings: Settings, log: Sequence[Sequence[float]]) -> Ledger:
         for reward in rewards:
             counted = settings.count_as(reward)
             statistics.add(counted)
+            statistics.answered += 1
             statistics.tail.capped += counted < reward
     return ledger

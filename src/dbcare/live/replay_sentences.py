@@ -33,7 +33,8 @@ def describe_result(replay: Replay) -> str:
         where = _count_orders(replay, total.ran_out)
         return f"Would still be running{where}: the log is too short for a decision; {spent} so far."
     if 2 * total.wrong > total.orders:
-        where, wrong = _count_orders(replay, total.wrong), ", ".join(arm for arm in total.chosen if arm != replay.best)
+        losing = {order.arm for order in replay.orders if order.loss > 0.0}
+        where, wrong = _count_orders(replay, total.wrong), ", ".join(arm for arm in total.chosen if arm in losing)
         return f"Would have chosen wrongly{where} ({wrong}; the log's best arm is {replay.best}), {spent}{loss}."
     arm, times = next(iter(total.chosen.items()))
     return f"Would have chosen {arm}{_count_orders(replay, times)}, {spent}{loss}."
@@ -85,7 +86,9 @@ def _describe_orders(replay: Replay) -> list[str]:
 def _describe_best(replay: Replay) -> str:
     means = {arm.name: arm.mean for arm in replay.arms}
     chosen = replay.orders[0].arm
-    other = "" if chosen == replay.best else f"; {chosen} has {means[chosen]:.4g}"
+    other = (
+        "" if chosen == replay.best or means[chosen] == means[replay.best] else f"; {chosen} has {means[chosen]:.4g}"
+    )
     return f"Over the whole log, {replay.best} has the best mean, {means[replay.best]:.4g}{other}."
 
 

@@ -14,6 +14,7 @@ from dbcare import validation
 from dbcare.arm_names import check_arm_names, order_by_arm
 from dbcare.durations import parse_duration
 from dbcare.errors import InvalidValueError
+from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
@@ -151,9 +152,8 @@ class Settings:
         """Build the policy that decides among some of the arms."""
         cost = self.cost if isinstance(self.cost, float) else tuple(self.costs[arm] for arm in arms)
         # A study that waits for a date needs at least one reward, so it does not guess.
-        least = 1 if self.wait_seconds else self.not_before or None
+        least = 1 if isinstance(self.not_before, str) else self.not_before or None
         risk = Risk(Loss(self.risk), cost, self.value)
-        assert not isinstance(least, str)
         return self.policy_entry.build(PolicyFacts(risk, len(arms), self.spread, not_before=least))
 
     @cached_property
@@ -169,7 +169,11 @@ class Settings:
                 f"`not_before` requires a policy that can wait, such as {DEFAULT_POLICY}, but got {self.policy!r}."
             )
         if isinstance(self.not_before, str):
-            parse_duration("not_before", self.not_before, ", or a number of trials")
+            seconds = parse_duration("not_before", self.not_before, ", or a number of trials")
+            if not 0.0 < seconds <= MAX_LEASE_SECONDS:
+                raise InvalidValueError(
+                    f"`not_before` must be more than 0 and at most ten years but got {self.not_before!r}."
+                )
             return self.not_before
         return validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE)
 

@@ -23,11 +23,12 @@ class Standing:
     recommended : str
         The arm to choose as things stand; empty before any data.
     verdict : str
-        How clear the choice is.
+        The outcome in a few words, as in `Recommendation`.
     reason : str
         Why the study stopped; empty while it has not.
     curve : str
-        Up to 40 points of the study's history, separated by commas: what was spent and, if known, the expected loss.
+        Up to 40 points of the study's history, separated by commas: what was spent and, if known, the loss that the
+        policy weighs.
 
     Examples
     --------

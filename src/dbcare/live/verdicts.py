@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dbcare.durations import SECONDS_PER_DAY
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Interval
+from dbcare.live.variety import MIN_REWARDS_FOR_CHANCE
 from dbcare.money import Money
 from dbcare.numbers_in_words import format_chance, round_together
 from dbcare.risk import Loss
@@ -11,7 +13,6 @@ from dbcare.risk import Loss
 UNDECIDED = "undecided"  # the verdict until a study stops
 TRIALS_AHEAD = 100  # whose price is stated where nobody knows how many a day has
 MIN_SECONDS = 3600.0  # of a study, before a day can be told from its start
-DAY = 86_400.0
 
 
 def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
@@ -30,7 +31,7 @@ def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
         return "beats the control" if chosen.lift.beats else "may not beat the control"
     if chosen.probability_best is not None:
         return f"{format_chance(chosen.probability_best)} likely best"
-    return "leads, with few rewards"
+    return f"leads, but {_describe_shortage(ledger, chosen.name)}"
 
 
 def write_sentences(ledger: Ledger, chosen: ArmStatus | None, rival: str | None) -> tuple[str, ...]:
@@ -68,7 +69,8 @@ def _state_choice(ledger: Ledger, chosen: ArmStatus) -> str:
     else:
         beginning = f"{chosen.name}{', the control,' if is_control else ''} leads so far"
     if chosen.probability_best is None:
-        return f"{beginning}; it has too few rewards yet to say how likely it is the best."
+        shortage = _describe_shortage(ledger, chosen.name)
+        return f"{beginning}, but it {shortage}: it is too early to say how likely it is the best."
     return f"{beginning}: it is {format_chance(chosen.probability_best)} likely to be the best."
 
 
@@ -77,22 +79,22 @@ def _state_loss(ledger: Ledger, chosen: ArmStatus) -> str:
         return ""
     loss = Money(chosen.expected_loss, ledger.settings.currency).rough()
     if ledger.settings.risk == Loss.MISIDENTIFICATION:
-        return f"Allowing for the chance that it is not, choosing it is expected to cost about {loss}."
+        return f"The risk that it isn't the best costs about {loss} on average."
     return f"Choosing it is expected to lose about {loss} against the unknown best."
 
 
 def _state_estimate(ledger: Ledger, chosen: ArmStatus, rival: str | None) -> str:
     if chosen.estimate is None or chosen.interval is None:
         return ""
-    mean = f"Its mean is about {_with_interval(chosen.estimate, chosen.interval)}"
+    mean = f"Its mean is about {_with_interval(chosen.estimate, chosen.interval, '95% interval ')}"
     if chosen.lead is None or chosen.lead_interval is None or rival is None:
-        return f"{mean}, corrected for having been picked."
+        return f"{mean}, adjusted for selection."
     over = f"{rival}, the control," if rival == ledger.settings.control else rival
-    lead = _with_interval(chosen.lead, chosen.lead_interval, "")
-    return f"{mean}; its lead over {over} about {lead}, corrected for having been picked."
+    lead = _with_interval(chosen.lead, chosen.lead_interval)
+    return f"{mean}, and it leads {over} by about {lead}; both are adjusted for selection."
 
 
-def _with_interval(value: float, interval: Interval, label: str = "95%: ") -> str:
+def _with_interval(value: float, interval: Interval, label: str = "") -> str:
     middle, low, high = round_together(value, *interval)
     return f"{middle} ({label}{low} to {high})"
 
@@ -101,11 +103,22 @@ def _compare_with_control(ledger: Ledger, chosen: ArmStatus, rival: str | None) 
     lift = chosen.lift
     if lift is None:
         is_compared = rival is not None and rival == ledger.settings.control
-        return f"There are too few rewards yet to say whether it beats {rival}, the control." if is_compared else ""
+        if not is_compared or rival is None:
+            return ""
+        shortage = _describe_shortage(ledger, rival)
+        return f"It is too early to say whether it beats {rival}, the control, which {shortage}."
     if lift.beats:
         return f"It beats {lift.control}, the control{_state_gain(ledger, chosen)}."
-    chance = "" if lift.probability is None else f", though it is {format_chance(lift.probability)} likely to"
-    return f"It may not beat {lift.control}, the control{chance}."
+    if lift.probability is None:
+        return f"It may not beat {lift.control}, the control."
+    chance = format_chance(lift.probability)
+    return f"It is {chance} likely to beat {lift.control}, the control, but that is not certain."
+
+
+def _describe_shortage(ledger: Ledger, name: str) -> str:
+    """Return what an arm lacks for a chance to be stated: rewards, or differences among them."""
+    statistics = ledger.statistics[ledger.settings.arms.index(name)]
+    return "has few rewards" if statistics.trials < MIN_REWARDS_FOR_CHANCE else "has rewards that hardly vary"
 
 
 def _state_gain(ledger: Ledger, chosen: ArmStatus) -> str:
@@ -126,8 +139,8 @@ def _explain_stop(ledger: Ledger) -> str:
     spent, weighed = ledger.standing()[1:]
     if ledger.decision.has_stopped and ledger.settings.built_policy.breaks_even and None not in (spent, weighed):
         return (
-            f"More trials are not worth their price: {ledger.settings.money(spent or 0.0)} has been spent, as much as "
-            "the choice can be expected to lose to its strongest rival."
+            f"More trials are not worth their price: {ledger.settings.money(spent or 0.0)} has been spent, at least as "
+            "much as the choice can be expected to lose to its strongest rival."
         )
     return f"The study has stopped: {ledger.stopped}."
 
@@ -139,7 +152,8 @@ def _price_more(ledger: Ledger) -> str:
         return ""
     spent = ledger.standing()[1] or 0.0
     elapsed = times[-1] - times[0]
-    if elapsed >= MIN_SECONDS:
-        return f"Another day like those so far would cost about {ledger.settings.money(spent * DAY / elapsed).rough()}."
+    if elapsed >= MIN_SECONDS and not any(counts.added for counts in ledger.counts):
+        per_day = ledger.settings.money(spent * SECONDS_PER_DAY / elapsed)
+        return f"Another day at this pace would cost about {per_day.rough()}."
     each = spent / rewards
     return f"Another {TRIALS_AHEAD} trials would cost about {ledger.settings.money(TRIALS_AHEAD * each).rough()}."

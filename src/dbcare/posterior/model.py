@@ -29,7 +29,8 @@ PRIOR_SCALE = 2.0  # of tau, in typical standard errors
 MIN_WEIGHT = 1e-5  # nodes with less are left out
 MU_POINTS = (-math.sqrt(3.0), 0.0, math.sqrt(3.0))  # Gauss-Hermite, in standard deviations of mu
 MU_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)
-LEAST_ERROR = 1e-9  # relative to the size of the means: a smaller standard error counts as this
+LEAST_ERROR = 1e-13  # relative to a mean: a smaller standard error of it counts as this
+SMALLEST_ERROR = 1e-100
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,8 @@ class Posterior:
     @cached_property
     def _precisions(self) -> Floats:
         """Return 1/a_k, which is 0 for an arm without rewards."""
-        errors = np.array(self.errors)
-        size = max(float(np.ptp(self._observed_means)), float(np.abs(self._observed_means).max()), 1e-300)
-        return np.asarray(1.0 / np.square(np.maximum(errors, LEAST_ERROR * size)))
+        least = np.maximum(LEAST_ERROR * np.abs(self.means), SMALLEST_ERROR)
+        return np.asarray(1.0 / np.square(np.maximum(self.errors, least)))
 
     @cached_property
     def _is_observed(self) -> npt.NDArray[np.bool_]:
@@ -195,10 +195,7 @@ class Posterior:
 
     def lead_interval(self, arm: int, other: int) -> tuple[float, float]:
         """Return a 95% interval of the lead of one arm over another."""
-        centers, spreads = self._leads(other)
-        error = np.array([math.hypot(self.errors[arm], self.errors[other])])
-        mean = np.array([self.means[arm] - self.means[other]])
-        low, high = self._hull(centers[:, [arm]], spreads[:, [arm]], mean, error)[0]
+        low, high = self.lead_intervals(other)[arm]
         return float(low), float(high)
 
     def _leads(self, other: int) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
 from dbcare.live.status import Status
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
@@ -86,7 +87,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
     return router
 
 
-def _watch(identify: Callable[[], Visitor | None], find: Callable[[], Study]) -> Callable[[], str | None]:
+def _watch(identify: Callable[[], Visitor | None], find: Callable[[], StoredStudy]) -> Callable[[], str | None]:
     """Return a function that returns what last changed on the page, as JSON; None if the page must not be shown."""
     shown: dict[str, object] = {}
     status: Status | None = None

@@ -12,6 +12,7 @@ from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.live.status import Status
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.numbers_in_words import MOST_STATED, format_chance
@@ -52,9 +53,9 @@ class ArmLine:
         return f"{lift.absolute:+.3g}" if lift.relative is None else f"{100.0 * lift.relative:+.1f}%"
 
 
-def render_parts(study: Study, visitor: Visitor) -> dict[str, str]:
+def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
     """Render every piece of the page that can change."""
-    settings, status, choice = study.settings, study.status(), study.recommendation()
+    settings, (status, choice) = study.settings, study.report()
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
     ends = [end for line in lines for end in line.arm.interval or ()]

@@ -94,7 +94,7 @@ class Ending(Checks):
         while (trial := study.ask()) is not None:
             study.tell(trial, {"A": 0.0, "B": 0.1, "C": 9.0}[trial.arm])
         assert study.recommendation().arm == "C"
-        assert study.recommendation().verdict == "leads, with few rewards"
+        assert study.recommendation().verdict == "leads, but has few rewards"
         spent = study.status().spent
         study.retire("C", "out of stock")
         assert study.status().spent == spent
