@@ -1,4 +1,4 @@
-"""Times and durations as people write and read them: "90s", "30m", "2h", "14d"; "29 min"; "3 days"."""
+"""Times and durations as people write and read them: "90s", "30m", "2h", "14d", "2w"; "29 min"; "3 days"."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from dbcare.errors import InvalidValueError
 from dbcare.validation import show
 
-SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 SECONDS_PER_DAY = SECONDS_PER_UNIT["d"]
 SHORT_UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 WORDS = {"d": "day", "h": "hour", "min": "minute", "s": "second"}
-DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhd])")
+DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?)([smhdw])")
 
 
 def parse_duration(name: str, text: Any, or_else: str = "") -> float:

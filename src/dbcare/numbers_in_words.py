@@ -15,12 +15,12 @@ def format_chance(chance: float) -> str:
     return "under 1%" if chance < 0.01 else f"{100.0 * chance:.0f}%"
 
 
-def round_together(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """Return a number and the ends of its interval, rounded to the same digit: two of the interval's width."""
+def round_together(value: float, low: float, high: float, digits: int = 2) -> tuple[str, str, str]:
+    """Return a number and the ends of its interval, rounded alike: to as many digits of the interval's width."""
     width = high - low
     if not LEAST_WIDTH < width < MOST_WIDTH:
         return f"{value:.4g}", f"{low:.4g}", f"{high:.4g}"
-    decimals = min(12, max(0, 1 - math.floor(math.log10(width))))
+    decimals = min(12, max(0, digits - 1 - math.floor(math.log10(width))))
     rounded = (round(number, decimals) + 0.0 for number in (value, low, high))  # adding 0 makes -0 a 0
     middle, bottom, top = (f"{number:,.{decimals}f}" for number in rounded)
     return middle, bottom, top

@@ -216,7 +216,7 @@ def test_output_at_a_terminal(tmp_path: Path) -> None:
     assert "\x1b[32m" not in show("status", "ads", NO_COLOR="1")
     lines = [line.split() for line in strip_codes(status).splitlines()]
     # Equal arms have the usual interval, 0.5 +- 1.96 * 0.5 / sqrt(12).
-    assert ["[red]", "12", "0.5", "0.50", "0.22", "to", "0.78"] in [line[:7] for line in lines]
+    assert ["[red]", "12", "0.5", "0.500", "0.217", "to", "0.783"] in [line[:7] for line in lines]
     assert "\N{BLACK CIRCLE}" in status
     assert "\N{BLACK CIRCLE}" not in show("status", "ads", columns=60)
     assert "Stopped ads: A (final" in strip_codes(show("stop", "ads"))

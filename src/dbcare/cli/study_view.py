@@ -214,5 +214,5 @@ def format_estimate(arm: ArmStatus) -> tuple[str, str]:
     """Return an arm's estimate and its interval, with digits that the interval supports."""
     if arm.estimate is None or arm.interval is None:
         return UNKNOWN, UNKNOWN
-    estimate, low, high = round_together(arm.estimate, *arm.interval)
+    estimate, low, high = round_together(arm.estimate, *arm.interval, digits=3)
     return estimate, f"{low} to {high}"

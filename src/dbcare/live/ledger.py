@@ -203,16 +203,16 @@ class Ledger:
 
     @property
     def recommended(self) -> int | None:
-        """The arm to choose as things stand; None before any data, unless the policy chooses without, or the control.
+        """The arm to choose as things stand; None before any data.
 
-        A policy that stops without data leaves the control where it is.
+        A study that stops without data keeps the control; without one, a policy may choose anyway.
         """
         if self.rewards or len(self.decision.active) == 1:
             return self.decision.recommended
         control = self.settings.control_index
-        if not self.decision.has_stopped:
-            return None
-        return control if control in self.decision.active else self.decision.recommended
+        if control in self.decision.active and self.stopped is not None:
+            return control
+        return self.decision.recommended if self.decision.has_stopped else None
 
     @property
     def beliefs(self) -> Beliefs:

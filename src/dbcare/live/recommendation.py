@@ -189,4 +189,6 @@ class Recommendation:
     anytime_interval: Interval | None = None
 
     def __str__(self) -> str:
-        return f"{self.arm or 'nothing'} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
+        return (
+            f"{self.arm or 'no recommendation'} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"
+        )

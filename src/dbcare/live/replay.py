@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Unpack
@@ -194,6 +194,11 @@ def replay_log(
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
+    if isinstance(observations, Mapping) or hasattr(observations, "columns"):
+        raise InvalidValueError(
+            "`observations` must be pairs of an arm's name and a reward, which `read_log` makes of a data frame, but "
+            f"got a {type(observations).__name__}."
+        )
     rewards: dict[str, list[float]] = {}
     for arm, reward in validation.pairs("observations", observations, "pairs of an arm's name and a reward"):
         validation.text("arm", arm)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from dbcare.durations import format_minute
+from dbcare.durations import format_minute, spell_duration
 from dbcare.live.arm_report import describe_arm, find_rival, has_chance, in_money, list_arms
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
@@ -20,7 +20,10 @@ def explain_state(ledger: Ledger) -> str:
     """Explain why the study stopped, or what it is waiting for, with the arms by name."""
     if ledger.stopped is not None or not ledger.waits_until > ledger.last_counted:
         return ledger.stopped or ledger.decision.why()
-    return f"{ledger.decision.why()}; no stop before {format_minute(ledger.waits_until)}"
+    date = f"{spell_duration(ledger.settings.wait_seconds)} after the first trial"
+    if ledger.began is not None:
+        date = format_minute(ledger.waits_until)
+    return f"{ledger.decision.why()}; no stop before {date}"
 
 
 def explain_decisions(ledger: Ledger) -> list[str]:

@@ -54,6 +54,8 @@ def write_sentences(ledger: Ledger, chosen: ArmStatus | None, rival: str | None)
 
 
 def _choose_without_data(ledger: Ledger, chosen: ArmStatus) -> str:
+    if chosen.name == ledger.settings.control and not ledger.decision.has_stopped:
+        return f"Keep {chosen.name}, the control: the study ended before any rewards were counted."
     if chosen.name == ledger.settings.control:
         return f"Keep {chosen.name}, the control: a trial of each arm costs more than a better choice could gain."
     return (

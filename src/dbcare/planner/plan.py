@@ -275,7 +275,7 @@ def plan(
     setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day, trials, kept)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
-    study = make_recipe(arms, setting, names, not_before, price=prices, value=value, cost=costs)
+    study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
     budget = WorkBudget() if budget is None else check_budget(budget)
     cells = build_cells(setting, names, checked)
     is_waiting = trials > 0 and DEFAULT_POLICY in names

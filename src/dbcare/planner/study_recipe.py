@@ -66,13 +66,11 @@ def list_amounts(name: str, amount: Any, arms: Any) -> Any:
     return validation.items(name, ordered, "one number, or one per arm")
 
 
-def make_recipe(
-    arms: Any, setting: PlanSetting, compared: Sequence[str], not_before: int | str | None, **amounts: Any
-) -> StudyRecipe | None:
+def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amounts: Any) -> StudyRecipe | None:
     """Return the study for a plan; None if no policy that is compared runs live, or if very many arms have no names.
 
     `amounts` are the price, value and cost as they were given and found valid: a price cannot be computed from the risk
-    without rounding. `not_before` is as given, too: a study can wait for a date.
+    without rounding.
     """
     live = [name for name in compared if name in POLICIES]
     names = name_arms(arms, setting.arms)
@@ -89,7 +87,7 @@ def make_recipe(
             and (field.name != "sigma_pulls" or field.name in POLICIES[policy].options)
         },
         **({} if policy == DEFAULT_POLICY else {"policy": policy}),
-        **({} if setting.not_before == 0 else {"not_before": not_before}),
+        **({} if setting.not_before == 0 else {"not_before": setting.not_before}),
         **({} if setting.control is None else {"control": setting.control.name}),
     }
     return StudyRecipe(names, options)

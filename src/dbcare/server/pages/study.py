@@ -48,7 +48,6 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
             chart=json.dumps(make_chart(study)),
             settings=describe_settings(study.settings),
             breaks_even=study.settings.built_policy.breaks_even,
-            is_over=study.should_stop(),
             cap=study.settings.cap,
         )
 

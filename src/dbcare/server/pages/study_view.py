@@ -24,6 +24,7 @@ from dbcare.server.pages.formatting import format_number
 from dbcare.server.pages.rendering import render_part
 
 MAX_ARMS, MAX_PENDING = 100, 12  # rows shown
+MAX_UNSORTED_ARMS = 12  # more are shown best first
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,9 @@ def _list_decisions(study: Study, status: Status) -> list[str]:
 
 
 def _choose_arms(settings: Settings, status: Status) -> list[ArmStatus]:
-    """Return the arms to show, active ones first; of very many, the best."""
+    """Return the arms to show, active ones first; of many, the best first, and of very many those only."""
     arms = sorted(status.arms, key=lambda arm: arm.left is not None)
-    if len(arms) > MAX_ARMS:
+    if len(arms) > MAX_UNSORTED_ARMS:
         arms.sort(key=lambda arm: (arm.left is not None, arm.mean is None, -settings.sign * (arm.mean or 0.0)))
     return arms[:MAX_ARMS]
 
