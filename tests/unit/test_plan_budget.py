@@ -66,7 +66,7 @@ def test_a_plan_without_runs_keeps_to_its_budget() -> None:
     assert {omission.gap for omission in planned.omissions} >= {0.01, 0.02, 0.05}
     without = plan(**(options | {"gaps": 0.05}))  # type: ignore[arg-type]  # options by name
     assert [omission.name for omission in without.omissions] == ["breakeven"]
-    assert without.advice[-1].startswith("That is more work than a plan takes by default: choose larger gaps, or give")
+    assert without.advice[-1].startswith("That is more work than a plan takes by default: choose larger gaps, or state")
 
 
 def test_a_run_that_never_ends_is_cut() -> None:

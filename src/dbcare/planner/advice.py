@@ -60,9 +60,9 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
     if pays:
         groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than {instead}.")
     if costs:
-        groups.append(f"It does not {_where(plan, costs)}, and loses at most {extra} more.")
+        groups.append(f"It does not pay {_where(plan, costs)}, where it loses up to {extra} more.")
     if unclear:
-        groups.append(f"It is too close to tell {_where(plan, unclear)}.")
+        groups.append(f"It is too close to call {_where(plan, unclear)}.")
     return " ".join(groups)
 
 
@@ -78,7 +78,7 @@ def compare_with_test(plan: Plan, pairs: Pairs) -> str:
         share = low if low == high else f"{low} to {high}"
         sentences.append(
             f"{_label()} loses {share} less than the fixed-size test {_where(plan, better)}, "
-            f"which is up to {_most_saved(plan, pairs)}."
+            f"a saving of up to {_most_saved(plan, pairs)}."
         )
     if worse:
         sentences.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, _swap(pairs))}.")
@@ -146,7 +146,7 @@ def describe_omissions(plan: Plan) -> tuple[str, ...]:
         )
     if sentences:
         sentences.append(
-            "That is more work than a plan takes by default: choose larger gaps, or give `dbcare plan` some runs."
+            "That is more work than a plan takes by default: choose larger gaps, or state the number of `runs`."
             if plan.runs is None
             else "That is more work than one plan may take here: choose larger gaps or fewer runs, or run "
             "`dbcare plan` on your own machine, which has no limit."
