@@ -11,7 +11,7 @@ from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
 from dbcare.posterior.mixtures import find_quantiles
 from dbcare.risk import Loss
 
-DRAWS = 400_000
+DRAWS = 150_000
 CASES = {
     "two arms": ((0.5, 0.3), (0.1, 0.3)),
     "three arms": ((0.6, 0.5, 0.45), (0.05, 0.08, 0.05)),
@@ -57,11 +57,11 @@ def test_quadrature_agrees_with_simulation(name: str) -> None:
     slack = 5.0 * losses.std() / math.sqrt(DRAWS) + 0.01 * losses.mean()
     assert posterior.expected_loss(best) == pytest.approx(losses.mean(), abs=slack)
     shares = np.bincount(drawn.argmax(axis=1), minlength=len(means)) / DRAWS
-    assert posterior.chances == pytest.approx(shares, abs=0.006)
+    assert posterior.chances == pytest.approx(shares, abs=0.009)
     assert sum(posterior.chances) == pytest.approx(1.0, abs=5e-4)
     assert posterior.estimates == pytest.approx(drawn.mean(axis=0), abs=0.03 * drawn.std(axis=0).max())
     other = max((place for place in observed if place != best), key=lambda place: means[place])
-    assert posterior.chance_ahead(best, other) == pytest.approx(np.mean(drawn[:, best] > drawn[:, other]), abs=0.006)
+    assert posterior.chance_ahead(best, other) == pytest.approx(np.mean(drawn[:, best] > drawn[:, other]), abs=0.009)
     for interval, column, mean, error in (
         (posterior.intervals[best], drawn[:, best], means[best], errors[best]),
         (

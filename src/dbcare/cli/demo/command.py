@@ -39,6 +39,9 @@ def demo(
     try:
         play(moments, seconds, console)
     except KeyboardInterrupt:
+        if console.is_alt_screen:  # rich was interrupted before it was ready to clean up itself
+            console.set_alt_screen(False)
+            console.show_cursor(True)
         raise typer.Exit(130) from None
     scene.print_ending(moments[-1], console)
 

@@ -33,6 +33,7 @@ SERVERS = 8
 SALE_MINUTES, NO_SALE_MINUTES = (2.0, 12.0), (28.0, 32.0)  # until it is known, at least and at most
 RETRY_MINUTES = 3.0  # until a server without a trial asks again
 RECENT_TRIALS = 50  # of which the recent shares are computed
+MOMENTS_PER_DOUBLING = 100  # rewards, after which every second, third, fourth and so on is a moment
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Moment:
 
 
 def simulate(seed: int) -> list[Moment]:
-    """Run the whole study and return it reward by reward."""
+    """Run the whole study and return it reward by reward at first, and later every few rewards."""
     settings = Settings(tuple(RATES), cost=PRICE / VALUE, value=VALUE, baseline=RATES[CURRENT], seed=seed)
     store = MemoryStore()
     store.create("shop", settings.to_dict(), time.time())
@@ -65,12 +66,15 @@ def simulate(seed: int) -> list[Moment]:
     ]
     latest: deque[str] = deque(maxlen=RECENT_TRIALS)
     moments: list[Moment] = []
+    told = 0
     while due:
         now, _, server, visitor = heapq.heappop(due)
         if visitor is not None:
             study.tell(visitor.trial, visitor.buys)
-            shares = tuple(latest.count(name) / len(latest) for name in RATES)
-            moments.append(Moment(now, study.status(), study.recommendation(), shares))
+            told += 1
+            if told % (1 + told // MOMENTS_PER_DOUBLING) == 0 or study.should_stop():
+                shares = tuple(latest.count(name) / len(latest) for name in RATES)
+                moments.append(Moment(now, *study.report(), shares))
         if study.should_stop():
             break
         trial = study.ask(lease=None, worker=f"server {server}")
