@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from dbcare.live.arm_statistics import ArmStatistics
 from dbcare.live.recommendation import Interval
 from dbcare.live.settings import Settings
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
 from dbcare.posterior.model import LEVEL, Floats
+from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss
 
 
@@ -58,14 +58,14 @@ class Beliefs:
         shown = (weight * guess + own.squares) / freedom if freedom > 0.0 else 0.0
         return min(max(self._shared_variance, shown), largest) or math.inf
 
-    @cached_property
+    @ComputedOnce
     def _stated(self) -> tuple[float, float, float]:
         """Return the weight of the stated spread, its variance, and the largest possible one."""
         spread = self.settings.spread
         largest = math.inf if spread.largest is None else spread.largest**2
         return (0.0, 0.0, largest) if spread.guess is None else (self.settings.sigma_pulls, spread.guess**2, largest)
 
-    @cached_property
+    @ComputedOnce
     def _shared_variance(self) -> float:
         weight, guess, _ = self._stated
         seen = [own for own in self.rewards.values() if own.trials > 0]
@@ -73,7 +73,7 @@ class Beliefs:
         within = math.fsum(own.squares for own in seen)
         return (weight * guess + within) / freedom if freedom > 0.0 else 0.0
 
-    @cached_property
+    @ComputedOnce
     def _errors(self) -> list[float]:
         """Return the standard errors of the arms' means."""
         return [
@@ -81,7 +81,7 @@ class Beliefs:
             for arm, own in self.rewards.items()
         ]
 
-    @cached_property
+    @ComputedOnce
     def posterior(self) -> Posterior | None:
         """The posterior of the means; None until every arm has a reward and their spread is known."""
         if len(self.active) < 2 or not all(map(math.isfinite, self._errors)):

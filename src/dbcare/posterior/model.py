@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from dbcare.errors import InvalidValueError
 from dbcare.posterior.grids import Grid, lay_grid
 from dbcare.posterior.mixtures import find_quantiles
+from dbcare.posterior.once import ComputedOnce
 from dbcare.theory import normal
 
 Floats = npt.NDArray[np.float64]
@@ -76,21 +76,21 @@ class Posterior:
         """Return the posterior for means and their standard errors, in any sequences."""
         return cls(tuple(map(float, means)), tuple(map(float, errors)))
 
-    @cached_property
+    @ComputedOnce
     def _precisions(self) -> Floats:
         """Return 1/a_k, which is 0 for an arm without rewards."""
         least = np.maximum(LEAST_ERROR * np.abs(self.means), SMALLEST_ERROR)
         return np.asarray(1.0 / np.square(np.maximum(self.errors, least)))
 
-    @cached_property
+    @ComputedOnce
     def _is_observed(self) -> npt.NDArray[np.bool_]:
         return np.isfinite(self.errors)
 
-    @cached_property
+    @ComputedOnce
     def _observed_means(self) -> Floats:
         return np.array(self.means)[self._is_observed]
 
-    @cached_property
+    @ComputedOnce
     def _nodes(self) -> tuple[Floats, Floats]:
         """Return the nodes of tau and their weights: more of them where the data leave tau little room."""
         count = FEWEST_NODES
@@ -124,7 +124,7 @@ class Posterior:
         kept = weight >= MIN_WEIGHT
         return tau[kept], weight[kept] / weight[kept].sum()
 
-    @cached_property
+    @ComputedOnce
     def _given_tau(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Return e_k, b_k and d_k by node and arm, and V by node."""
         tau, _ = self._nodes
@@ -137,7 +137,7 @@ class Posterior:
         b = square * w
         return center + b * (m - center), b, np.sqrt(square / (1.0 + square * q)), v
 
-    @cached_property
+    @ComputedOnce
     def _grid(self) -> Grid:
         """Return the grid for integrals over the best mean, for each node of tau and point of mu."""
         _, weight = self._nodes
@@ -147,7 +147,7 @@ class Posterior:
         weights = np.concatenate([share * weight for share in MU_WEIGHTS])
         return lay_grid(centers, np.concatenate([d] * len(MU_POINTS)), weights)
 
-    @cached_property
+    @ComputedOnce
     def estimates(self) -> Floats:
         """Return the means of the arms, corrected for selection: the chosen one's would else be too high."""
         return np.asarray(self._nodes[1] @ self._given_tau[0])
@@ -156,12 +156,12 @@ class Posterior:
         """Return E[max_k mu_k - mu_arm], against all other arms jointly, in units of the rewards."""
         return self._least_loss + float(self.estimates.max() - self.estimates[arm])
 
-    @cached_property
+    @ComputedOnce
     def _least_loss(self) -> float:
         """Return the expected loss of choosing the arm with the largest estimate."""
         return max(0.0, self._grid.loss_of(int(self.estimates.argmax())))
 
-    @cached_property
+    @ComputedOnce
     def chances(self) -> Floats:
         """Return the probability of being best of each arm; they sum to 1, but for the error of the quadrature."""
         return np.array([self.chance_best(arm) for arm in range(len(self.means))])
@@ -175,7 +175,7 @@ class Posterior:
         centers, spreads = self._leads(other)
         return float(self._nodes[1] @ normal.cumulative(centers[:, arm] / spreads[:, arm]))
 
-    @cached_property
+    @ComputedOnce
     def intervals(self) -> Floats:
         """Return a 95% interval of each arm's mean that allows for selection, as rows of two numbers.
 
