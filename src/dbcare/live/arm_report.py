@@ -60,7 +60,7 @@ def describe_arm(
     statistics, beliefs = ledger.statistics[arm], ledger.beliefs
     rival = find_rival(ledger, arm) if arm in ledger.decision.active else None
     shown = rival is not None and has_interval(ledger, arm)
-    compared = rival is not None and shown and has_interval(ledger, rival)
+    compared = rival if rival is not None and shown and has_interval(ledger, rival) else None
     return ArmStatus(
         ledger.settings.arms[arm],
         statistics.trials,
@@ -73,28 +73,26 @@ def describe_arm(
         statistics.late,
         estimate=beliefs.estimate(arm) if shown else None,
         probability_best=chance,
-        lead=beliefs.lead(arm, rival) if compared and rival is not None else None,
-        lead_interval=beliefs.lead_interval(arm, rival) if compared and rival is not None else None,
+        lead=None if compared is None else beliefs.lead(arm, compared),
+        lead_interval=None if compared is None else beliefs.lead_interval(arm, compared),
         policy_loss=in_money(ledger, weighed),
-        lift=make_lift(ledger, arm) if compared else None,
+        lift=None if compared is None else make_lift(ledger, arm, compared),
         anytime_interval=beliefs.anytime_interval(arm) if shown else None,
     )
 
 
-def make_lift(ledger: Ledger, arm: int) -> Lift | None:
-    """Return the comparison of an arm with the control; None if there is no control, or it is the arm itself."""
-    settings, beliefs, control = ledger.settings, ledger.beliefs, ledger.settings.control_index
-    if control is None or control == arm or control not in ledger.decision.active:
+def make_lift(ledger: Ledger, arm: int, rival: int) -> Lift | None:
+    """Return the comparison of an arm with its rival, if that is the control; None if it is not."""
+    settings, beliefs = ledger.settings, ledger.beliefs
+    if rival != settings.control_index:
         return None
-    lead, interval = beliefs.lead(arm, control), beliefs.lead_interval(arm, control)
-    anytime, base = beliefs.anytime_lead_interval(arm, control), beliefs.estimate(control)
-    assert lead is not None
-    assert interval is not None
-    assert anytime is not None
-    assert base is not None
+    lead, interval = beliefs.lead(arm, rival), beliefs.lead_interval(arm, rival)
+    anytime, base = beliefs.anytime_lead_interval(arm, rival), beliefs.estimate(rival)
+    if lead is None or interval is None or anytime is None or base is None:
+        return None
     has_money = settings.value is not None and settings.risk == Loss.SIMPLE_REGRET
     return Lift(
-        control=settings.arms[control],
+        control=settings.arms[rival],
         absolute=lead,
         interval=interval,
         anytime_interval=anytime,
@@ -102,7 +100,7 @@ def make_lift(ledger: Ledger, arm: int) -> Lift | None:
         relative_interval=_scale(interval, 1.0 / base) if base > 0.0 else None,
         money=in_money(ledger, lead) if has_money else None,
         money_interval=_scale(interval, settings.value or 1.0) if has_money else None,
-        probability=beliefs.chance_ahead(arm, control) if has_chance(ledger, arm) else None,
+        probability=beliefs.chance_ahead(arm, rival) if has_chance(ledger, arm) else None,
         beats=interval[0] > 0.0,
     )
 

@@ -176,8 +176,8 @@ class HistoryPoint:
     spent : float
         What those had cost, as in `Status`.
     expected_loss : float or None
-        What stopping then was expected to lose, as in `Status`; on a line between moments at which there were 15%
-        more rewards each time.
+        What stopping then was expected to lose, as in `Status`; interpolated between moments at
+        which there were at least 15% more rewards each time.
     policy_loss : float or None
         What the policy weighed then, as in `Status`: Breakeven stops where it meets what was spent.
     at : float or None

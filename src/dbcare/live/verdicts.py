@@ -11,8 +11,8 @@ from dbcare.numbers_in_words import format_chance, round_together
 from dbcare.risk import Loss
 
 UNDECIDED = "undecided"  # the verdict until a study stops
-TRIALS_AHEAD = 100  # whose price is stated where nobody knows how many a day has
-MIN_SECONDS = 3600.0  # of a study, before a day can be told from its start
+TRIALS_AHEAD = 100  # whose price is stated where the pace of a day is unknown
+MIN_SECONDS = 3600.0  # that a study must have run before its pace is known
 
 
 def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
@@ -104,8 +104,7 @@ def _with_interval(value: float, interval: Interval, label: str = "") -> str:
 def _compare_with_control(ledger: Ledger, chosen: ArmStatus, rival: str | None) -> str:
     lift = chosen.lift
     if lift is None:
-        is_compared = rival is not None and rival == ledger.settings.control
-        if not is_compared or rival is None:
+        if rival is None or rival != ledger.settings.control:
             return ""
         shortage = _describe_shortage(ledger, rival)
         return f"It is too early to say whether it beats {rival}, the control, which {shortage}."
@@ -157,5 +156,5 @@ def _price_more(ledger: Ledger) -> str:
     if elapsed >= MIN_SECONDS and not any(counts.added for counts in ledger.counts):
         per_day = ledger.settings.money(spent * SECONDS_PER_DAY / elapsed)
         return f"Another day at this pace would cost about {per_day.rough()}."
-    each = spent / rewards
-    return f"Another {TRIALS_AHEAD} trials would cost about {ledger.settings.money(TRIALS_AHEAD * each).rough()}."
+    more = ledger.settings.money(TRIALS_AHEAD * spent / rewards)
+    return f"Another {TRIALS_AHEAD} trials would cost about {more.rough()}."

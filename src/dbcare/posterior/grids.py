@@ -53,7 +53,7 @@ class Grid:
 
 
 def lay_grid(centers: Floats, spreads: Floats, shares: Floats) -> Grid:
-    """Lay the grid for variables with these centers and standard deviations; most are far from ever the largest."""
+    """Lay the grid for variables with these centers and standard deviations; only those near the top shape it."""
     bottoms = np.max(centers - REACH * spreads, axis=1)
     tops = np.max(centers + REACH * spreads, axis=1)
     matters = np.any(centers + REACH * spreads > bottoms[:, None], axis=0)

@@ -149,7 +149,7 @@ class Posterior:
 
     @ComputedOnce
     def estimates(self) -> Floats:
-        """Return the means of the arms, corrected for selection: the chosen one's would else be too high."""
+        """Return the means of the arms, corrected for selection: uncorrected, that of the chosen arm is too high."""
         return np.asarray(self._nodes[1] @ self._given_tau[0])
 
     def expected_loss(self, arm: int) -> float:
