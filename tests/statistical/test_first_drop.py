@@ -25,7 +25,7 @@ from dbcare.engines.rng import begun, normal
 from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching_sum
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, step_bridges, work_size
 from dbcare.engines.skip.many_arms import jump
-from dbcare.policies.rounds import ALIVE, PULLS, ROUND, SUMS, state_size
+from dbcare.policies.epochs import ALIVE, EPOCH, PULLS, SUMS, state_size
 
 ALPHA = 1e-8
 RUNS = 20_000
@@ -125,7 +125,7 @@ def compile_runs() -> Any:
         gap = boundary[START] - (np.max(begin) - np.min(begin))
         for run in range(len(epochs)):
             _, s0, s1, s2, s3 = begun(seed, run)
-            state[ROUND] = START
+            state[EPOCH] = START
             state[ALIVE] = count
             for slot in range(count):
                 state[SUMS + slot] = begin[slot]

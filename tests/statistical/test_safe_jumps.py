@@ -30,8 +30,8 @@ from dbcare.engines.several_caps import safe_jump_simulator
 from dbcare.engines.simulators import direct_simulator
 from dbcare.engines.skip.safe_jumps import Reach, make_reach
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.epochs import ALIVE, SUMS, arms_offset
 from dbcare.policies.racing import ConfidencePolicy
-from dbcare.policies.rounds import ALIVE, SUMS, arms_offset
 
 ALPHA = 1e-11
 

@@ -37,8 +37,8 @@ from dbcare.engines.skip.crossing_pairs import close_arms
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables, idle
+from dbcare.policies.epochs import EpochRule, state_size
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.policies.rounds import RoundRule, state_size
 from dbcare.risk import Risk
 
 Floats = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ def simulate(
 
 
 def compile_blinded(
-    monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str, ...], blind: Any, rule: RoundRule = RULE
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, path: tuple[str, ...], blind: Any, rule: EpochRule = RULE
 ) -> Any:
     """Compile the module's kernel with `blind` replacing the last function of `path`, each called by the one before."""
     callers = [getattr(module, path[0])]

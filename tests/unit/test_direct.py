@@ -25,7 +25,7 @@ from dbcare.engines.draws import Arms, GaussianArms, make_arms, make_drawing
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
 from dbcare.engines.simulators import direct_simulator, trace
-from dbcare.policies.policy import RoundPolicy
+from dbcare.policies.policy import EpochPolicy
 from dbcare.policies.run import Run
 
 SEED = 11
@@ -93,8 +93,8 @@ def test_compiled_runs_equal_runs_stepped_by_hand(arms: int) -> None:
             truth = make_arms(bandit)
             outcomes = Outcomes.empty(RUNS, control=True)
             direct_simulator(policy, truth, SEED).block()(outcomes, 0)
-            # Policies in rounds have a kernel of their own; they need the one for any policy only to be traced.
-            drawn = isinstance(policy, RoundPolicy) and not isinstance(truth, GaussianArms)
+            # Policies in epochs have a kernel of their own; they need the one for any policy only to be traced.
+            drawn = isinstance(policy, EpochPolicy) and not isinstance(truth, GaussianArms)
             for number in range(RUNS):
                 run = (step_drawn if drawn else step_traced)(policy, truth, number)
                 assert run.ask() is None

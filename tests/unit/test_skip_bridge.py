@@ -23,8 +23,8 @@ from dbcare.engines.skip.bridge import between, between_touching, is_concave, to
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.epochs import ALIVE, EPOCH, SUMS, state_size
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
-from dbcare.policies.rounds import ALIVE, ROUND, SUMS, state_size
 from dbcare.risk import Risk
 
 ALPHA = 1e-8
@@ -136,7 +136,7 @@ def draw_crossings(start: Floats, end: Floats, sigma: Floats) -> Crossings:
     generator, boundary = stream(5, 0), 4.0 * np.sqrt(EPOCHS)
     epochs, sums = np.empty(10_000), np.empty((10_000, 3))
     for run in range(10_000):
-        state[ROUND], state[ALIVE] = 10_000, 3
+        state[EPOCH], state[ALIVE] = 10_000, 3
         state[SUMS:] = [*start, 0, 1, 2]
         work[1:6:2] = sigma
         work[ends_at(3) : ends_at(3) + 3] = end

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from dbcare.engines.draws import GaussianArms
 from dbcare.engines.rng import normal
-from dbcare.policies.rounds import ALIVE, ROUND, SUMS, arms_offset
+from dbcare.policies.epochs import ALIVE, EPOCH, SUMS, arms_offset
 
 
 class Watch(NamedTuple):
-    """Hooks that a loop calls after every round and after the run."""
+    """Hooks that a loop calls after every epoch and after the run."""
 
-    after_round: Callable[..., Any]
+    after_epoch: Callable[..., Any]
     after_run: Callable[..., Any]
 
 
@@ -33,21 +33,21 @@ def note(arm_at, state, work, start, stop):
     count = arm_at - SUMS
     for slot in range(start, stop):
         arm = int(state[arm_at + slot])
-        work[2 * count + arm] = state[ROUND]
+        work[2 * count + arm] = state[EPOCH]
         work[3 * count + arm] = state[SUMS + slot]
 
 
-def note_round(checkpoint, state, work, survivors):
+def note_epoch(checkpoint, state, work, survivors):
     """Record the arms just dropped from `survivors`, and at the checkpoint all remaining arms."""
-    if state[ROUND] <= checkpoint:
+    if state[EPOCH] <= checkpoint:
         note(arms_offset(state), state, work, int(state[ALIVE]), survivors)
-        if state[ROUND] == checkpoint:
+        if state[EPOCH] == checkpoint:
             note(arms_offset(state), state, work, 0, int(state[ALIVE]))
 
 
 def note_leader(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
     """Extend every sum to `checkpoint` pulls and record the arm that leads."""
-    if state[ROUND] < checkpoint:
+    if state[EPOCH] < checkpoint:
         note(arms_offset(state), state, work, 0, int(state[ALIVE]))
     count = len(arms.mean)
     best = -np.inf
@@ -62,7 +62,7 @@ def note_leader(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
             leaders[place] = arm
 
 
-def pass_round(checkpoint, state, work, survivors):
+def pass_epoch(checkpoint, state, work, survivors):
     """Do nothing."""
 
 
@@ -70,8 +70,8 @@ def pass_run(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3):
     """Do nothing."""
 
 
-WATCH = Watch(note_round, note_leader)
-NO_WATCH = Watch(pass_round, pass_run)
+WATCH = Watch(note_epoch, note_leader)
+NO_WATCH = Watch(pass_epoch, pass_run)
 
 
 def leader_law(arms: GaussianArms, checkpoint: int) -> npt.NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """The direct engine: draws every pull, for any policy and any family of rewards.
 
 The loops are templates that take a policy's functions and a function that draws a reward. `any_loop` steps a policy
-pull by pull; `round_loop` does the same for policies in rounds, without asking before each pull. Both consume a run's
+pull by pull; `epoch_loop` does the same for policies in epochs, without asking before each pull. Both consume a run's
 random numbers in the same order, so they agree to the bit with each other and with a run stepped by hand.
 """
 
@@ -13,18 +13,18 @@ import numpy as np
 from dbcare.engines.control_variate import Watch
 from dbcare.engines.draws import Drawing
 from dbcare.engines.rng import begun
-from dbcare.policies.rounds import (
+from dbcare.policies.epochs import (
     ALIVE,
     EACH,
+    EPOCH,
     HIGH,
     LIMIT,
     LOW,
     PULLS,
-    ROUND,
     SUMS,
-    RoundRule,
+    EpochRule,
     arms_offset,
-    end_rounds,
+    end_epochs,
 )
 from dbcare.policies.rule import STOP, Rule
 
@@ -70,11 +70,11 @@ def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
     return simulate_any
 
 
-def drawing_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
-    """Return the innermost loop for policies in rounds: it draws every pull until a round's end requires a decision."""
+def drawing_loop(rule: EpochRule, drawing: Drawing) -> Callable[..., Any]:
+    """Return the innermost loop for policies in epochs: it draws every pull until an epoch's end needs a decision."""
     idle, draw = rule.idle, drawing.draw
 
-    def draw_rounds(arms, tables, state, work, alive, each, completed, limit, s0, s1, s2, s3):
+    def draw_epochs(arms, tables, state, work, alive, each, completed, limit, s0, s1, s2, s3):
         turn = 0
         while True:
             high = -np.inf
@@ -95,17 +95,17 @@ def drawing_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., Any]:
         state[LOW] = low
         return completed, s0, s1, s2, s3
 
-    return draw_rounds
+    return draw_epochs
 
 
-def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
-    """Return the loop for policies in rounds; `watch` records the control variate at `checkpoint`, if there is one."""
+def epoch_loop(rule: EpochRule, drawing: Drawing, watch: Watch) -> Callable[..., None]:
+    """Return the loop for policies in epochs; `watch` records the control variate at `checkpoint`, if there is one."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
     settle = drawing.settle
-    draw_rounds = drawing_loop(rule, drawing)
-    after_round, after_run = watch
+    draw_epochs = drawing_loop(rule, drawing)
+    after_epoch, after_run = watch
 
-    def simulate_rounds(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+    def simulate_epochs(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
         arm_at = arms_offset(state)
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
@@ -113,21 +113,21 @@ def round_loop(rule: RoundRule, drawing: Drawing, watch: Watch) -> Callable[...,
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
                 each = int(state[EACH])
-                before = int(state[ROUND])
+                before = int(state[EPOCH])
                 limit = int(state[LIMIT])
                 if before < checkpoint:
                     limit = min(limit, checkpoint)
                 for slot in range(alive):
                     settle(arms, work, slot, int(state[arm_at + slot]))
-                completed, s0, s1, s2, s3 = draw_rounds(
+                completed, s0, s1, s2, s3 = draw_epochs(
                     arms, tables, state, work, alive, each, before, limit, s0, s1, s2, s3
                 )
-                end_rounds(state, completed - before)
+                end_epochs(state, completed - before)
                 decide(state, tables)
-                after_round(checkpoint, state, work, alive)
+                after_epoch(checkpoint, state, work, alive)
             recommended[place] = recommend(state, tables)
             pulls[place] = int(state[PULLS])
             undecided[place] = state[ALIVE] > 1
             after_run(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3)
 
-    return simulate_rounds
+    return simulate_epochs

@@ -21,7 +21,7 @@ from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.simulators import make_control
 from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
 from dbcare.policies.elimination import EliminationPolicy, count_max_epochs
-from dbcare.policies.policy import CustomPolicy, Policy, RoundPolicy
+from dbcare.policies.policy import CustomPolicy, EpochPolicy, Policy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
 
@@ -103,7 +103,7 @@ class CountedRuns:
         self.runs, self.seed, self.threads = check_settings(runs, seed, "auto", threads)
         self.risk = risk
         self.arms = make_arms(bandit)
-        self.draws_every_pull = risk.costs_differ or not isinstance(policy, RoundPolicy)
+        self.draws_every_pull = risk.costs_differ or not isinstance(policy, EpochPolicy)
         self.longest_run = run_work
         self.pull_work, self.run_work = 1.0 + PULL_ARM * policy.arms, math.inf
         if not self.draws_every_pull:

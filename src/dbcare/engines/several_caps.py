@@ -13,7 +13,7 @@ from dbcare.engines.skip.safe_jumps import Reach, capped_loop, make_reach, no_re
 from dbcare.engines.skip.sum_tables import add_sums
 from dbcare.errors import EngineError
 from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.rounds import RoundRule
+from dbcare.policies.epochs import EpochRule
 
 NO_CAPS: Ints = np.empty(0, np.int64)
 MIN_LEVELS = 3  # jumps of up to 8 epochs; with fewer levels, drawing every pull is as fast
@@ -61,5 +61,5 @@ def _bind_kernel(policy: EliminationPolicy, arms: Arms, reach: Reach, seed: int,
 
 
 @cache
-def _capped_kernel(rule: RoundRule, drawing: Drawing) -> Any:
+def _capped_kernel(rule: EpochRule, drawing: Drawing) -> Any:
     return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps")

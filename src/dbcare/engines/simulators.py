@@ -18,13 +18,13 @@ from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
 from dbcare.engines.several_caps import safe_jump_simulator
 from dbcare.engines.simulator import KernelBlock, Simulator
-from dbcare.engines.skip import many_arms, planned_rounds, two_arms
+from dbcare.engines.skip import many_arms, planned_epochs, two_arms
 from dbcare.engines.skip.bridge import is_concave
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.policy import Policy, RoundPolicy
-from dbcare.policies.rounds import RoundRule
+from dbcare.policies.epochs import EpochRule
+from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.policies.rule import STOP
 from dbcare.policies.schedule import SchedulePolicy
 
@@ -44,10 +44,10 @@ def have_equal_sigmas(arms: Arms) -> bool:
 def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     """Build a simulator that draws every pull; works for any policy."""
     drawing = make_drawing(arms)
-    if isinstance(policy, RoundPolicy):
+    if isinstance(policy, EpochPolicy):
         checkpoint = find_checkpoint(policy, arms)
-        kernel = _round_kernel(policy.rule, drawing, WATCH if checkpoint else NO_WATCH)
-        run = _bind_round_kernel(kernel, policy, arms, seed, checkpoint)
+        kernel = _epoch_kernel(policy.rule, drawing, WATCH if checkpoint else NO_WATCH)
+        run = _bind_epoch_kernel(kernel, policy, arms, seed, checkpoint)
         return Simulator("direct", partial(KernelBlock, policy, 4 * policy.arms, run), "every pull drawn", checkpoint)
     return _any_simulator(policy, arms, drawing, seed, np.ones(policy.arms))
 
@@ -67,15 +67,15 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     if not is_concave(policy.tables, policy.arms):
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; use the direct engine.")
     checkpoint = find_checkpoint(policy, arms)
-    run = _bind_round_kernel(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
+    run = _bind_epoch_kernel(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
     block = partial(KernelBlock, policy, module.work_size(policy.arms), run)
     exact = "the exact law of the discrete walk"
     guarantee = exact if policy.arms == 2 else f"each jump certified to {many_arms.EPSILON:g}"
     return Simulator("skip", block, guarantee, checkpoint)
 
 
-def _bind_round_kernel(kernel: Any, policy: RoundPolicy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
-    """Bind a kernel with the signature shared by all policies in rounds."""
+def _bind_epoch_kernel(kernel: Any, policy: EpochPolicy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
+    """Bind a kernel with the signature shared by all policies in epochs."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         results = (out.recommended, out.pulls, out.undecided, out.leader)
@@ -85,7 +85,7 @@ def _bind_round_kernel(kernel: Any, policy: RoundPolicy, arms: Arms, seed: int, 
 
 
 def _planned_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
-    kernel = _sums_kernel(policy.rule, planned_rounds.choose_sum(arms))
+    kernel = _sums_kernel(policy.rule, planned_epochs.choose_sum(arms))
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         kernel(first, seed, arms, policy.tables, state, out.recommended, out.pulls, out.undecided)
@@ -161,8 +161,8 @@ def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcom
 
 
 @cache
-def _round_kernel(rule: RoundRule, drawing: Drawing, watch: Watch) -> Any:
-    return compile_kernel(direct.round_loop(rule, drawing, watch), "a simulator of policies in rounds")
+def _epoch_kernel(rule: EpochRule, drawing: Drawing, watch: Watch) -> Any:
+    return compile_kernel(direct.epoch_loop(rule, drawing, watch), "a simulator of policies in epochs")
 
 
 def _any_kernel(policy: Policy, drawing: Drawing) -> Any:
@@ -172,12 +172,12 @@ def _any_kernel(policy: Policy, drawing: Drawing) -> Any:
 
 
 @cache
-def _sums_kernel(rule: RoundRule, draw_sum: Any) -> Any:
-    return compile_kernel(planned_rounds.sums_loop(rule, draw_sum), "a simulator of planned rounds")
+def _sums_kernel(rule: EpochRule, draw_sum: Any) -> Any:
+    return compile_kernel(planned_epochs.sums_loop(rule, draw_sum), "a simulator of planned rounds")
 
 
 @cache
-def _skip_kernel(rule: RoundRule, is_pair: bool) -> Any:
+def _skip_kernel(rule: EpochRule, is_pair: bool) -> Any:
     return compile_kernel((two_arms if is_pair else many_arms).skip_loop(rule), "the skip-ahead simulator")
 
 

@@ -1,7 +1,7 @@
 """The policy's side of a study: rewards in, the next arm and the recommendation out.
 
 A rule that takes any arm at any time (it has `send`) gets rewards in the order counted, and chooses the next arm as if
-all pending trials had been made. A policy that knows its next arms (`upcoming`, as those in rounds do) gets each arm's
+all pending trials had been made. A policy that knows its next arms (`upcoming`, as those in epochs do) gets each arm's
 rewards as it asks for them, and those arms are handed out together. Any other policy is asked one trial at a time.
 
 A retired arm is treated as if it had never been in the study: the policy decides among the others, from their rewards

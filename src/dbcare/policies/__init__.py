@@ -5,7 +5,7 @@ facts                what a policy may be told about a problem; `factory`, how i
 policy               what every policy offers; `CustomPolicy` for your own functions
 rule                 the form of every rule: four functions over a flat state
 run                  a run stepped by hand; `wording`, how its sentences name arms and observations
-rounds               rules in rounds: everything but `decide` is shared
+epochs               rules in epochs: everything but `decide` is shared
 elimination          the rule shared by DBCARE (dbcare), Racing and TwoArmConfidence (racing), BreakevenRacing
                      (breakeven_racing) and KnownGapSPRT (known_gap_sprt)
 schedule             the rule shared by SequentialHalving and SuccessiveRejects (halving), Uniform, KnownGapOracle and

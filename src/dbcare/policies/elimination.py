@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.errors import InvalidValueError
-from dbcare.policies.policy import RoundPolicy
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, arms_offset, drop, round_rule
+from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, arms_offset, drop, epoch_rule
+from dbcare.policies.policy import EpochPolicy
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
@@ -44,7 +44,7 @@ def idle(tables: EliminationTables, survivors: int, completed: int, limit: int, 
 
 def decide(state: State, tables: EliminationTables) -> None:
     """End an epoch: drop arms that are clearly behind, then continue or stop."""
-    epoch = int(state[ROUND])
+    epoch = int(state[EPOCH])
     alive = int(state[ALIVE])
     best = state[HIGH]
     if idle(tables, alive, epoch, int(state[LIMIT]), best, state[LOW]):
@@ -60,7 +60,7 @@ def decide(state: State, tables: EliminationTables) -> None:
 
 def set_limit(state: State, tables: EliminationTables) -> None:
     """Set the last epoch for the current survivors; the current epoch if only one arm survives."""
-    epoch = int(state[ROUND])
+    epoch = int(state[EPOCH])
     alive = int(state[ALIVE])
     if alive == 1:
         state[LIMIT] = epoch
@@ -69,7 +69,7 @@ def set_limit(state: State, tables: EliminationTables) -> None:
         state[LIMIT] = min(affordable, max(int(tables.last_epoch[alive]), epoch + tables.overtime))
 
 
-RULE = round_rule(decide, idle)
+RULE = epoch_rule(decide, idle)
 
 
 def check_length(epochs: float, cause: str) -> None:
@@ -95,7 +95,7 @@ def from_rate(epochs: npt.NDArray[np.int64], sigma: float, rate: npt.NDArray[np.
     return 2.0 * sigma * np.sqrt(epochs * np.maximum(rate, 0.0))
 
 
-class EliminationPolicy(RoundPolicy):
+class EliminationPolicy(EpochPolicy):
     """A policy that follows this rule, with its explanations."""
 
     rule = RULE
@@ -110,7 +110,7 @@ class EliminationPolicy(RoundPolicy):
         return float(self.tables.boundary[self.tables.row[survivors] + epoch]) / epoch
 
     def why_dropped(self, before: State, after: State, slot: int) -> str:
-        epoch = int(after[ROUND])
+        epoch = int(after[EPOCH])
         behind = (after[HIGH] - after[SUMS + slot]) / epoch
         radius = self.radius(epoch, int(before[ALIVE]))
         return f"dropped at epoch {epoch}: its mean is {behind:.4g} below the best, the radius is {radius:.4g}"
@@ -127,7 +127,7 @@ class EliminationPolicy(RoundPolicy):
 
     def why_limited(self, state: State, survivors: int) -> str:
         """Explain in one clause what the limit on epochs means."""
-        return f"{survivors} arms remain and epoch {int(state[ROUND])} is the last allowed"
+        return f"{survivors} arms remain and epoch {int(state[EPOCH])} is the last allowed"
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        return f"epoch {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"
+        return f"epoch {int(state[EPOCH]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"

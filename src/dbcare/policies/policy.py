@@ -11,8 +11,8 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.policies import rounds
-from dbcare.policies.rounds import ALIVE, ROUND, RoundRule
+from dbcare.policies import epochs
+from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
@@ -144,24 +144,24 @@ class Policy(ABC):
         return "running"
 
 
-class RoundPolicy(Policy):
-    """A policy that pulls all survivors equally often, round by round."""
+class EpochPolicy(Policy):
+    """A policy that pulls all survivors equally often, epoch by epoch."""
 
-    rule: RoundRule
+    rule: EpochRule
 
     @property
     def state_size(self) -> int:
-        return rounds.state_size(self.arms)
+        return epochs.state_size(self.arms)
 
     def upcoming(self, state: State) -> list[int]:
-        """Return the rest of the round; nobody knows what comes after it."""
-        return rounds.upcoming(state)
+        """Return the rest of the epoch; nobody knows what comes after it."""
+        return epochs.upcoming(state)
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
-        return f"round {int(state[ROUND]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"
+        return f"round {int(state[EPOCH]) + 1}, {int(state[ALIVE])} of {self.arms} arms left"
 
     def events(self, before: State, after: State) -> list[RunEvent]:
-        arms = rounds.arms_offset(after)
+        arms = epochs.arms_offset(after)
         survivors = int(before[ALIVE])
         return [
             RunEvent(int(after[arms + slot]), self.why_dropped(before, after, slot))

@@ -12,12 +12,14 @@ A rule that accepts rewards of any arm at any time has a fifth function, for liv
 
 send(state, tables, arm)          count a pull whose reward is pending: `ask` chooses as if it had arrived
 
+A rule whose pulls belong to blocks that arms share, such as a question that several of them answer, is a `BlockRule`.
+
 `tables` is a named tuple of numbers and arrays that never change; policies that share a rule differ in their tables.
 The functions never draw rewards and never see the true means.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 STOP = -1
@@ -59,6 +61,42 @@ class Rule:
     tell: Callable[[State, Any, int, float], None]
     recommend: Callable[[State, Any], int]
     send: Callable[[State, Any, int], None] | None = None
+
+
+@dataclass(frozen=True)
+class BlockRule(Rule):
+    """A rule that compares arms within blocks: questions, folds, or moments that all arms of a round share.
+
+    Blocks are numbered from 0, and an arm is pulled at most once per block. `tell` counts a reward in the block that
+    `block` returns for its arm; the other functions are for live studies, whose rewards arrive late and out of order.
+
+    Parameters
+    ----------
+    block : callable
+        block(state, tables, arm) returns the block of the arm's next pull, or STOP if it has none left; only reads.
+    tell_block : callable
+        tell_block(state, tables, arm, block, reward, cost) counts a reward in a block, and what the pull cost.
+    send_block : callable
+        send_block(state, tables, arm, block) counts a pull whose reward is pending, as `Rule.send` does.
+    miss : callable
+        miss(state, tables, arm, block) notes that a pull gave no reward; the arm is not pulled in that block again.
+    end_round : callable, optional
+        end_round(state, tables) ends the current block and decides, for rules that work round by round: all arms of
+        the round are told or missed first. Rules without it decide after every reward.
+
+    Examples
+    --------
+    >>> from dbcare import BreakevenRounds, Risk
+    >>> rule = BreakevenRounds(Risk.simple_regret(0.01), arms=2).rule
+    >>> rule.end_round is not None
+    True
+    """
+
+    block: Callable[[State, Any, int], int] = field(kw_only=True)
+    tell_block: Callable[[State, Any, int, int, float, float], None] = field(kw_only=True)
+    send_block: Callable[[State, Any, int, int], None] = field(kw_only=True)
+    miss: Callable[[State, Any, int, int], None] = field(kw_only=True)
+    end_round: Callable[[State, Any], None] | None = field(default=None, kw_only=True)
 
 
 def pick(tie: float, choices: int) -> int:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.policies.policy import RoundPolicy
-from dbcare.policies.rounds import ALIVE, COUNT, EACH, ROUND, SUMS, drop_worst, round_rule
+from dbcare.policies.epochs import ALIVE, COUNT, EACH, EPOCH, SUMS, drop_worst, epoch_rule
+from dbcare.policies.policy import EpochPolicy
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
@@ -27,7 +27,7 @@ class ScheduleTables(NamedTuple):
 
 def decide(state: State, tables: ScheduleTables) -> None:
     """End a round: keep the best, then start the next round that has pulls, or stop."""
-    done = int(state[ROUND])
+    done = int(state[EPOCH])
     if done > 0:
         while state[ALIVE] > tables.keep[done - 1]:
             drop_worst(state)
@@ -35,7 +35,7 @@ def decide(state: State, tables: ScheduleTables) -> None:
         while state[ALIVE] > tables.keep[done]:
             drop_worst(state)
         done += 1
-    state[ROUND] = done
+    state[EPOCH] = done
     state[EACH] = 0
     if done < len(tables.each):
         state[EACH] = int(tables.each[done])
@@ -45,10 +45,10 @@ def decide(state: State, tables: ScheduleTables) -> None:
                 state[SUMS + slot] = 0.0
 
 
-RULE = round_rule(decide)
+RULE = epoch_rule(decide)
 
 
-class SchedulePolicy(RoundPolicy):
+class SchedulePolicy(EpochPolicy):
     """A policy that follows a schedule, round by round."""
 
     rule = RULE
@@ -79,7 +79,7 @@ class SchedulePolicy(RoundPolicy):
         return total
 
     def why_dropped(self, before: State, after: State, slot: int) -> str:
-        ended, kept = int(before[ROUND]) + 1, int(after[ALIVE])
+        ended, kept = int(before[EPOCH]) + 1, int(after[ALIVE])
         return f"dropped at the end of round {ended}: it is not among the best {kept} of {int(before[ALIVE])}"
 
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:

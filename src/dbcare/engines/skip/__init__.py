@@ -7,6 +7,6 @@ crossing_pairs  the pairs of arms that may cross the boundary in such a jump, fo
 bridge          Gaussian bridges, which `two_arms`, `many_arms` and `first_drop` are built on
 safe_jumps      elimination among arms with finitely many outcomes, at several caps; exact as well
 sum_tables      tables for the sums of 2, 4, 8, ... such rewards, for `safe_jumps`
-planned_rounds  policies whose rounds are planned in advance; exact for any rewards
-binomial        binomial numbers, from which `planned_rounds` builds sums of discrete rewards
+planned_epochs  policies whose rounds are planned in advance; exact for any rewards
+binomial        binomial numbers, from which `planned_epochs` builds sums of discrete rewards
 """

@@ -23,7 +23,7 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import INLINE
-from dbcare.policies.rounds import SUMS
+from dbcare.policies.epochs import SUMS
 
 
 @njit(**OPTIONS)

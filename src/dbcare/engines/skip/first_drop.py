@@ -28,7 +28,7 @@ from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.engines.skip.bridge import DEPTH, between, between_touching
 from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching_sum
 from dbcare.engines.skip.two_arms import FREE, FRESH, PENDING
-from dbcare.policies.rounds import ALIVE, ROUND, SUMS
+from dbcare.policies.epochs import ALIVE, EPOCH, SUMS
 
 # An arm this close to being dropped, in units of sigma^2 m, makes B so large that it is not worth computing.
 NEAR = 1.3
@@ -98,7 +98,7 @@ def first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, 
     order, since, stack = whole[:count], whole[count : 2 * count], whole[2 * count :]
     ends, known, candidates, marks = stack[:DEPTH], stack[DEPTH:], stack[2 * DEPTH :], stack[3 * DEPTH :]
     sums = work[ends_at(count) :]
-    epoch = int(state[ROUND])
+    epoch = int(state[EPOCH])
     alive = int(state[ALIVE])
     for slot in range(alive):
         order[slot] = slot

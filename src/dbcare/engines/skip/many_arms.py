@@ -24,13 +24,13 @@ import numpy as np
 from numba import njit
 
 from dbcare.engines.compile import OPTIONS
-from dbcare.engines.control_variate import note_leader, note_round
+from dbcare.engines.control_variate import note_epoch, note_leader
 from dbcare.engines.direct import drawing_loop
 from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import reachable
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset, end_rounds
+from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 __all__ = ["EPSILON", "skip_loop", "work_size"]
 
@@ -58,7 +58,7 @@ def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s
     `gap` is the distance left to a drop now.
     """
     alive = int(state[ALIVE])
-    epoch = int(state[ROUND])
+    epoch = int(state[EPOCH])
     end = epoch + length
     root = math.sqrt(length)
     right = work[ends_at(count) :]
@@ -92,14 +92,14 @@ def jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s
     return end, s0, s1, s2, s3
 
 
-def skip_loop(rule: RoundRule) -> Callable[..., None]:
+def skip_loop(rule: EpochRule) -> Callable[..., None]:
     """Return the loop for elimination among Gaussian arms, which may differ in sigma.
 
     It records the arm that leads at `checkpoint` if that is above 0.
     """
     init, decide, recommend = rule.init, rule.decide, rule.recommend
     settle = settle_gaussian
-    draw_rounds = drawing_loop(rule, Drawing(settle_gaussian, draw_gaussian))
+    draw_epochs = drawing_loop(rule, Drawing(settle_gaussian, draw_gaussian))
 
     def simulate_skip_many(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
         count = len(arms.mean)
@@ -117,7 +117,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             draw_until = OPENING * count
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
-                epoch = int(state[ROUND])
+                epoch = int(state[EPOCH])
                 boundary = tables.boundary[tables.row[alive] :]
                 until = reachable(boundary, epoch, int(state[LIMIT]))
                 if epoch < checkpoint:
@@ -127,14 +127,14 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
                 drawable = draw_until - state[PULLS]
                 if epoch == 0 or (safe < WORTHWHILE and drawable > 0.0):
                     until = min(until, epoch + max(int(drawable / alive), 1))
-                    end, s0, s1, s2, s3 = draw_rounds(arms, tables, state, work, alive, 1, epoch, until, s0, s1, s2, s3)
+                    end, s0, s1, s2, s3 = draw_epochs(arms, tables, state, work, alive, 1, epoch, until, s0, s1, s2, s3)
                     work[-1] += alive * (end - epoch)
                 else:
                     length = int(min(max(safe, LEAST * epoch, 1.0), until - epoch))
                     end, s0, s1, s2, s3 = jump(count, boundary, variance, far, gap, length, state, work, s0, s1, s2, s3)
-                end_rounds(state, end - epoch)
+                end_epochs(state, end - epoch)
                 decide(state, tables)
-                note_round(checkpoint, state, work, alive)
+                note_epoch(checkpoint, state, work, alive)
                 if state[ALIVE] < alive:
                     made = state[PULLS]
                     draw_until = made + DENSE if made - dropped_at < DENSE else made

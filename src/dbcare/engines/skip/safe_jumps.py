@@ -23,7 +23,7 @@ import numpy as np
 from dbcare.engines.draws import Drawing, FiniteArms, Floats
 from dbcare.engines.rng import begun
 from dbcare.policies.elimination import EliminationTables
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule, arms_offset, end_rounds
+from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 
 class Reach(NamedTuple):
@@ -65,7 +65,7 @@ def no_reach(tables: EliminationTables, count: int) -> Reach:
     return Reach(tables.boundary, np.zeros(count), np.zeros(count), 1.0, 0)
 
 
-def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
+def capped_loop(rule: EpochRule, drawing: Drawing) -> Callable[..., None]:
     """Return the loop for elimination; results are by run and by cap: the ascending `caps`, then the policy's own.
 
     The sum of 2^level rewards of an arm is drawn as arm number level * K + arm.
@@ -82,7 +82,7 @@ def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
             passed = 0
             while state[EACH] > 0:
                 alive = int(state[ALIVE])
-                epoch = int(state[ROUND])
+                epoch = int(state[EPOCH])
                 made = int(state[PULLS])
                 while passed < len(caps) and made + alive > caps[passed]:
                     recommended[place, passed] = recommend(state, tables)
@@ -134,7 +134,7 @@ def capped_loop(rule: RoundRule, drawing: Drawing) -> Callable[..., None]:
                         break
                 state[HIGH] = high
                 state[LOW] = low
-                end_rounds(state, completed - epoch)
+                end_epochs(state, completed - epoch)
                 decide(state, tables)
             chosen = recommend(state, tables)
             for cap in range(passed, len(caps) + 1):

@@ -24,7 +24,7 @@ from numba import njit
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import DEPTH, between, between_touching, reachable, touch
-from dbcare.policies.rounds import ALIVE, COUNT, EACH, HIGH, LIMIT, LOW, PULLS, ROUND, SUMS, RoundRule
+from dbcare.policies.epochs import ALIVE, COUNT, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule
 
 FRESH, PENDING, FREE = 0, 1, 2
 
@@ -111,7 +111,7 @@ def work_size(arms: int) -> int:
     return 3 * DEPTH
 
 
-def skip_loop(rule: RoundRule) -> Callable[..., None]:
+def skip_loop(rule: EpochRule) -> Callable[..., None]:
     """Return the loop for elimination between two Gaussian arms, which may differ in sigma; no control variate."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
@@ -123,7 +123,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             init(state, tables, tie)
             limit = int(state[LIMIT]) if state[EACH] > 0 else 0
-            epoch = int(state[ROUND])
+            epoch = int(state[EPOCH])
             x = 0.0
             inside = True
             while inside and epoch < limit:
@@ -138,7 +138,7 @@ def skip_loop(rule: RoundRule) -> Callable[..., None]:
                 state[SUMS + 1] = 0.0
                 state[HIGH] = max(x, 0.0)
                 state[LOW] = min(x, 0.0)
-                state[ROUND] = epoch
+                state[EPOCH] = epoch
                 state[COUNT] = epoch
                 state[PULLS] = 2 * epoch
                 decide(state, tables)

@@ -45,7 +45,7 @@ class Checks:
 
 
 def works_in_rounds(study: Study) -> bool:
-    """Return whether the study's policy knows its next trials in advance, as those in rounds do."""
+    """Return whether the study's policy knows its next trials in advance, as those in epochs do."""
     policy = study.settings.built_policy
     return policy.upcoming(policy.start().state) is not None
 

@@ -15,7 +15,7 @@ from dbcare.engines.compile import OPTIONS
 from dbcare.engines.draws import Arms, GaussianArms
 from dbcare.engines.rng import INLINE, begun, normal
 from dbcare.engines.skip.binomial import binomial
-from dbcare.policies.rounds import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, RoundRule, arms_offset, end_rounds
+from dbcare.policies.epochs import ALIVE, EACH, HIGH, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 
 @njit(**INLINE)
@@ -47,7 +47,7 @@ def choose_sum(arms: Arms) -> Any:
     return sum_gaussian if isinstance(arms, GaussianArms) else sum_finite
 
 
-def sums_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
+def sums_loop(rule: EpochRule, draw_sum: Callable[..., Any]) -> Callable[..., None]:
     """Return the loop for policies whose rounds are planned in advance."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
@@ -68,7 +68,7 @@ def sums_loop(rule: RoundRule, draw_sum: Callable[..., Any]) -> Callable[..., No
                     low = min(low, total)
                 state[HIGH] = high
                 state[LOW] = low
-                end_rounds(state, 1)
+                end_epochs(state, 1)
                 decide(state, tables)
             recommended[place] = recommend(state, tables)
             pulls[place] = int(state[PULLS])

@@ -1,7 +1,7 @@
-"""Policies that work in rounds: pull every survivor equally often, then decide which arms stay.
+"""Policies that work in epochs: pull every survivor equally often, then decide which arms stay.
 
-Such a policy is defined by `decide(state, tables)` alone. It is called before the first round and at the end of each:
-it may drop survivors, and it sets EACH, the pulls per survivor in the next round, or 0 to stop. Within a round the
+Such a policy is defined by `decide(state, tables)` alone. It is called before the first epoch and at the end of each:
+it may drop survivors, and it sets EACH, the pulls per survivor in the next epoch, or 0 to stop. Within an epoch the
 survivors take turns, so that a drift over time affects all of them alike.
 
 State: a header, then the sums of rewards, then the arms. Both are ordered by slot: slots 0..ALIVE-1 hold the
@@ -14,26 +14,26 @@ from typing import Any
 
 from dbcare.policies.rule import STOP, Rule, State, next_tie, pick
 
-ROUND = 0  # completed rounds
+EPOCH = 0  # completed epochs
 ALIVE = 1  # number of survivors
-EACH = 2  # pulls per survivor in this round; 0 means stopped
+EACH = 2  # pulls per survivor in this epoch; 0 means stopped
 SLOT = 3  # slot whose turn it is
-TURN = 4  # full turns completed in this round
-COUNT = 5  # pulls in each survivor's sum at the start of this round
-PULLS = 6  # pulls in completed rounds
+TURN = 4  # full turns completed in this epoch
+COUNT = 5  # pulls in each survivor's sum at the start of this epoch
+PULLS = 6  # pulls in completed epochs
 TIE = 7  # state of the tie-breaking generator
 HIGH = 8  # largest sum among the survivors pulled in this turn so far
 LOW = 9  # smallest of these sums
-LIMIT = 10  # last round that `decide` allows unless an arm is dropped
+LIMIT = 10  # last epoch that `decide` allows unless an arm is dropped
 SUMS = 11
 
 
 @dataclass(frozen=True)
-class RoundRule(Rule):
-    """A rule in rounds: its own `decide`, and the condition under which `decide` would change nothing.
+class EpochRule(Rule):
+    """A rule in epochs: its own `decide`, and the condition under which `decide` would change nothing.
 
     idle(tables, survivors, completed, limit, high, low) returns whether the same survivors and pulls continue, given
-    the completed rounds, LIMIT, and the largest and smallest sums. Simulators check it to save a call of `decide`.
+    the completed epochs, LIMIT, and the largest and smallest sums. Simulators check it to save a call of `decide`.
     """
 
     decide: Callable[[State, Any], None] = field(kw_only=True)
@@ -87,10 +87,10 @@ def drop_worst(state: State) -> None:
             chosen -= 1
 
 
-def end_rounds(state: State, rounds: int) -> None:
-    """Count the pulls of `rounds` rounds; call `decide` next."""
-    pulls = rounds * state[EACH]
-    state[ROUND] += rounds
+def end_epochs(state: State, epochs: int) -> None:
+    """Count the pulls of so many epochs; call `decide` next."""
+    pulls = epochs * state[EACH]
+    state[EPOCH] += epochs
     state[COUNT] += pulls
     state[PULLS] += pulls * state[ALIVE]
 
@@ -103,7 +103,7 @@ def ask(state: State, tables: Any) -> int:
 
 
 def upcoming(state: State) -> list[int]:
-    """Return the arms to pull until the end of this round, in order; later rounds depend on the rewards."""
+    """Return the arms to pull until the end of this epoch, in order; later epochs depend on the rewards."""
     arms = arms_offset(state)
     alive, slot = int(state[ALIVE]), int(state[SLOT])
     turns = int(state[EACH]) - int(state[TURN])
@@ -143,12 +143,12 @@ def recommend(state: State, tables: Any) -> int:
 
 
 def never_idle(tables: Any, survivors: int, completed: int, limit: int, high: float, low: float) -> bool:
-    """Return False: the end of every round calls for a decision."""
+    """Return False: the end of every epoch calls for a decision."""
     return False
 
 
-def round_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] = never_idle) -> RoundRule:
-    """Build the rule of a policy in rounds around its `decide`."""
+def epoch_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] = never_idle) -> EpochRule:
+    """Build the rule of a policy in epochs around its `decide`."""
 
     def init(state: State, tables: Any, tie: int) -> None:
         arms = arms_offset(state)
@@ -173,7 +173,7 @@ def round_rule(decide: Callable[[State, Any], None], idle: Callable[..., bool] =
             state[TURN] += 1
             if state[TURN] == state[EACH]:
                 state[TURN] = 0
-                end_rounds(state, 1)
+                end_epochs(state, 1)
                 decide(state, tables)
 
-    return RoundRule(init=init, ask=ask, tell=tell, recommend=recommend, decide=decide, idle=idle)
+    return EpochRule(init=init, ask=ask, tell=tell, recommend=recommend, decide=decide, idle=idle)
