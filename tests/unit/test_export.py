@@ -65,10 +65,13 @@ def replay_rows(study: StoredStudy) -> list[dict[str, Any]]:
                 "expires": expires,
                 "answered": None,
                 "unit": None if event.note is None else event.note.partition("unit: ")[2],
+                "block": None,
+                "price": None,
             }
         elif event.kind in OUTCOMES:
             answered = datetime.fromtimestamp(event.at, UTC).isoformat()
             rows[event.trial] |= {"status": event.kind.value, "reward": event.reward, "answered": answered}
+            rows[event.trial] |= {} if event.price is None else {"price": event.price}
         elif event.kind is EventKind.SURPLUS:
             rows[event.trial] |= {"late": event.reward, "answered": datetime.fromtimestamp(event.at, UTC).isoformat()}
     waiting = (row["trial"] for row in rows.values() if row["status"] == "asked" and row["arm"] not in retired)
@@ -88,7 +91,7 @@ def make_eventful_study() -> StoredStudy:
         for _ in range(min(len(pending), chance.randint(0, 8))):
             trial, reward = pending.pop(chance.randrange(len(pending))), chance.gauss(0.0, 1.0)
             if chance.random() < 0.2:
-                study.tell(trial, failed=True)
+                study.tell(trial, failed=True, price=chance.choice([None, 0.5]))
             else:
                 study.tell(trial, reward)
         time.sleep(0.0005)
@@ -110,6 +113,7 @@ def test_rows_are_what_a_replay_of_the_events_gives() -> None:
     assert {row["status"] for row in expected} == {"asked", "told", "failed", "expired"}
     assert any(row["late"] is not None for row in expected)
     assert {row["unit"] for row in expected} > {None, "unit: 1"}
+    assert {row["price"] for row in expected} == {None, 0.5}
     assert any(row["arm"] == "B" and row["status"] == "asked" and row["counted"] for row in expected)  # retired
 
 
