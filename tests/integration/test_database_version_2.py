@@ -53,7 +53,8 @@ def test_a_study_goes_on_as_it_would_have(file: Path, name: str) -> None:
     for pending in study.pending():
         if not pending.told:
             study.tell(pending.trial, 1.0)
-    draws, trials = random.Random(11), []
+    draws = random.Random(11)
+    trials: list[Any] = []
     while len(trials) < 40 and (trial := study.ask(lease=None)) is not None:
         reward = round(draws.gauss(MEANS[trial.arm], 0.5), 6)
         study.tell(trial, reward)

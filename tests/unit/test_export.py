@@ -190,7 +190,7 @@ def test_every_format_has_every_row(count: int) -> None:
         {name: str(value) for name, value in row.items()} for row in plain
     ]
     assert "".join(pieces["csv"]).startswith(
-        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit\n"
+        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit,block,price\n"
     )
     assert len(pieces["jsonl"]) == -(-count // ROWS_PER_PIECE)
 
@@ -211,8 +211,8 @@ def test_formulas_are_defused_in_csv_only(tmp_path: Path) -> None:
     assert list(study.to_dataframe()["arm"]) == arms
     polars = import_module("polars")
     assert list(polars.read_parquet(study.export(tmp_path / "t.parquet"))["arm"]) == arms
-    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2")], "csv"))[1:]
-    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2\n"
+    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2", block="=3")], "csv"))[1:]
+    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2,'=3,\n"
 
 
 @given(st.text(st.sampled_from("'=+-@\t\rA "), max_size=5))

@@ -28,7 +28,7 @@ class EventKind(StrEnum):
     DESCRIBED = "described"  # `note` is the new description, if any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # thousands are in memory at a time
 class Event:
     """One thing that happened; `trial` is 0 where it concerns the study as a whole.
 
