@@ -20,6 +20,7 @@ class PolicyFacts:
     `bound` is the largest possible difference of two means, by default the width of the rewards' range; `gap` that
     between the two best arms, and `family` the rewards' distribution; None where nobody knows. Only yardsticks and
     simulations know the gap. `not_before` is the number of pulls before which a run must not stop, if there is one.
+    `pool` is the number of blocks, where there are finitely many, and `only_these_blocks` whether only those matter.
     """
 
     risk: Risk
@@ -29,6 +30,8 @@ class PolicyFacts:
     gap: float | None = None
     family: str | None = None
     not_before: int | None = None
+    pool: int | None = None
+    only_these_blocks: bool | None = None
 
     @classmethod
     def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
@@ -61,6 +64,8 @@ class PolicyFacts:
             "gap": self.gap,
             "family": self.family,
             "not_before": self.not_before,
+            "pool": self.pool,
+            "only_these_blocks": self.only_these_blocks,
             "max_pulls": self.max_pulls,
         }
         sigma = self.spread.guess if learns else self.spread.certain
