@@ -84,7 +84,7 @@ class Blocks(Checks):
             lambda trials: random.Random(len(trials)).sample(trials, len(trials)),
         ]
         for options in ({"rounds": True}, {"blocks": 200}):
-            studies = [self.make_study(**options, max_ahead=7, cost=1e-6) for _ in orders]
+            studies = [self.make_study(**options, max_ahead=7, cost=1e-5) for _ in orders]
             asked = [finish_together(study, order) for study, order in zip(studies, orders, strict=True)]
             assert asked.count(asked[0]) == len(orders)
             assert len(asked[0]) > 40
