@@ -149,7 +149,7 @@ def test_a_missing_reward_that_is_forgotten_is_found(kind: type, monkeypatch: py
 
 
 def test_a_summary_stays_small() -> None:
-    """With 50 arms that have answered 199 of 200 blocks, in 17 digits, and 50 open trials, it takes less than 256 KB."""
+    """With 50 arms, 199 of 200 blocks answered in 17 digits, and 50 open trials, it takes less than 256 KB."""
     chosen = Settings.from_options([f"arm {number}" for number in range(50)], cost=1e-12, blocks=200)
     ledger, chance = Ledger(chosen), random.Random(1)
     places = [(arm, block) for arm in range(50) for block in range(199)] + [(arm, 199) for arm in range(50)]
