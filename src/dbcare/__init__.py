@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from dbcare.planner.setting import PlanSetting as PlanSetting
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
+    from dbcare.policies.breakeven_rounds import BreakevenRounds as BreakevenRounds
     from dbcare.policies.dbcare import DBCARE as DBCARE
     from dbcare.policies.fixed import Guess as Guess
     from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from dbcare.policies.registry import build_policy as build_policy
     from dbcare.policies.registry import register_policy as register_policy
     from dbcare.policies.registry import unregister_policy as unregister_policy
+    from dbcare.policies.rule import BlockRule as BlockRule
     from dbcare.policies.rule import Rule as Rule
     from dbcare.policies.run import Run as Run
     from dbcare.policies.run import RunEvent as RunEvent
@@ -131,6 +133,7 @@ _HOME = {
     "plan": "planner.plan",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
+    "BreakevenRounds": "policies.breakeven_rounds",
     "DBCARE": "policies.dbcare",
     "Guess": "policies.fixed",
     "KnownGapOracle": "policies.fixed",
@@ -148,6 +151,7 @@ _HOME = {
     "build_policy": "policies.registry",
     "register_policy": "policies.registry",
     "unregister_policy": "policies.registry",
+    "BlockRule": "policies.rule",
     "Rule": "policies.rule",
     "Run": "policies.run",
     "RunEvent": "policies.run",

@@ -13,6 +13,7 @@ from dbcare import policies
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_guarded import BreakevenGuarded
 from dbcare.policies.breakeven_racing import BreakevenRacing
+from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
@@ -36,6 +37,11 @@ SHIPPED: list[Policy] = [
     Breakeven(Risk.simple_regret(0.02), 3, sigma=None, bound=1.0),
     Breakeven(Risk.misidentification(0.03), 8, sigma=None),
     Breakeven(Risk.misidentification((0.4, 0.6)), 2),
+    *(BreakevenRounds(Risk.misidentification(0.1 / arms), arms, first_blocks=2) for arms in ARMS),
+    *(BreakevenRounds(Risk.simple_regret(0.1 / arms), arms, pool=7, first_blocks=3) for arms in ARMS),
+    BreakevenRounds(Risk.simple_regret((0.01, 0.02, 0.05)), 3, bound=1.0),
+    BreakevenRounds(Risk.simple_regret(0.01), 4, pool=12, only_these_blocks=True, not_before=20),
+    BreakevenRounds(Risk.misidentification(0.02), 3, pool=20),
     BreakevenGuarded(Risk.simple_regret(0.02), 3, sigma=0.5),
     BreakevenGuarded(Risk.misidentification(0.03), 8, sigma=None),
     *(Racing(arms, 0.1, sigma=0.5, max_pulls=3 * arms + 1) for arms in ARMS),

@@ -11,5 +11,7 @@ elimination          the rule shared by DBCARE (dbcare), Racing and TwoArmConfid
 schedule             the rule shared by SequentialHalving and SuccessiveRejects (halving), Uniform, KnownGapOracle and
                      Guess (fixed)
 keep                 Keep, for plans: always the same arm, such as what is in use today
+breakeven_rounds     BreakevenRounds, for arms that share blocks, with its state and losses (rounds_state) and its rules
+                     for moments (timed_rounds) and for lists of blocks (pooled_rounds)
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

@@ -15,14 +15,21 @@ from dbcare.policies.rule import Rule
 from dbcare.validation import show
 
 # Parameters that a problem fills, and those of them that an option may replace.
-FACTS = ("risk", "arms", "sigma", "sigma_pulls", "largest_sigma", "bound", "gap", "family", "max_pulls", "not_before")
-OVERRIDABLE = ("sigma", "sigma_pulls", "largest_sigma", "bound", "max_pulls", "not_before")
+OVERRIDABLE = (
+    "sigma", "sigma_pulls", "largest_sigma", "bound", "max_pulls", "not_before", "pool", "only_these_blocks",
+)  # fmt: skip
+FACTS = ("risk", "arms", "gap", "family", *OVERRIDABLE)
 PARAMETERS = {
     "init": ("state", "tables", "tie"),
     "ask": ("state", "tables"),
     "tell": ("state", "tables", "arm", "reward"),
     "recommend": ("state", "tables"),
     "send": ("state", "tables", "arm"),
+    "block": ("state", "tables", "arm"),
+    "tell_block": ("state", "tables", "arm", "block", "reward", "cost"),
+    "miss": ("state", "tables", "arm", "block"),
+    "send_block": ("state", "tables", "arm", "block"),
+    "end_round": ("state", "tables"),
 }
 
 
@@ -105,9 +112,9 @@ def check_policy(name: str, policy: Any) -> None:
 
 def check_rule(name: str, rule: Rule) -> None:
     """Refuse a rule one of whose functions takes the wrong number of arguments."""
-    for field in fields(Rule):
+    for field in fields(rule):
         function = getattr(rule, field.name)
-        if function is None and field.name == "send":
+        if field.name not in PARAMETERS or (function is None and field.default is None):
             continue
         expected = PARAMETERS[field.name]
         wanted = f"`{field.name}` of {name} must be a function of ({', '.join(expected)})"

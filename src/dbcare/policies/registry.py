@@ -202,6 +202,8 @@ POLICIES = PolicyRegistry(
                  PolicyKind.OURS, Look((VIOLET,), "D", hollow=True), live=True, closed=True),
         _shipped("breakeven-racing", "policies.breakeven_racing:BreakevenRacing", "BreakevenRacing", PolicyKind.OURS,
                  Look((VIOLET,), "s", hollow=True), live=True),
+        _shipped("breakeven-rounds", "policies.breakeven_rounds:BreakevenRounds", "BreakevenRounds", PolicyKind.OURS,
+                 Look((VIOLET,), "^", hollow=True), live=True),
         _shipped("dbcare", "policies.dbcare:DBCARE", "DBCARE", PolicyKind.PAPER,
                  Look((BLUE,)), live=True, planned=True),
         _shipped("racing", "policies.racing:Racing", "racing", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),

@@ -76,13 +76,14 @@ class BlockRule(Rule):
         block(state, tables, arm) returns the block of the arm's next pull, or STOP if it has none left; only reads.
     tell_block : callable
         tell_block(state, tables, arm, block, reward, cost) counts a reward in a block, and what the pull cost.
-    send_block : callable
-        send_block(state, tables, arm, block) counts a pull whose reward is pending, as `Rule.send` does.
     miss : callable
         miss(state, tables, arm, block) notes that a pull gave no reward; the arm is not pulled in that block again.
+    send_block : callable, optional
+        send_block(state, tables, arm, block) counts a pull whose reward is pending, as `Rule.send` does: for rules
+        that decide after every reward.
     end_round : callable, optional
-        end_round(state, tables) ends the current block and decides, for rules that work round by round: all arms of
-        the round are told or missed first. Rules without it decide after every reward.
+        end_round(state, tables) ends the current block and decides: for rules that work round by round. All arms of
+        the round are told or missed first.
 
     Examples
     --------
@@ -94,8 +95,8 @@ class BlockRule(Rule):
 
     block: Callable[[State, Any, int], int] = field(kw_only=True)
     tell_block: Callable[[State, Any, int, int, float, float], None] = field(kw_only=True)
-    send_block: Callable[[State, Any, int, int], None] = field(kw_only=True)
     miss: Callable[[State, Any, int, int], None] = field(kw_only=True)
+    send_block: Callable[[State, Any, int, int], None] | None = field(default=None, kw_only=True)
     end_round: Callable[[State, Any], None] | None = field(default=None, kw_only=True)
 
 

@@ -1,0 +1,173 @@
+"""The state of a BreakevenRounds run, and what both modes do with it: compare each arm with the leader, and weigh.
+
+The notation is that of `policies.breakeven_rounds`. The header and the first sections stand where those of
+`policies.breakeven_state` do, so that sentences and recommendations are shared. A column holds the comparisons of the
+leader with each arm on the blocks that both answered: SHARED, DIFFERENCE and SQUARES.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.policies.breakeven_losses import LEAST, student_loss
+from dbcare.policies.breakeven_state import (
+    COUNT,
+    DEVIATION,
+    LEADER,
+    LOSS,
+    MEAN,
+    PRICE,
+    PULLS,
+    RIVAL,
+    ROUNDING,
+    SEEN,
+    SPENT,
+    SQUARES,
+    STOPPED,
+    SUM,
+    is_ahead,
+    largest_loss,
+    section,
+)
+from dbcare.policies.breakeven_state import recommend as recommend_by_means
+from dbcare.policies.rule import State
+
+ROUND = 6  # complete rounds; in a pool, blocks that all arms are through with, counted up to `first_blocks`
+SIZE = 8  # sum of squares of the rewards, to tell a spread from rounding errors
+PAID = PRICE  # what an arm's pulls have cost
+LEAST_PRICE = 1e-6  # of the stated cost: a pull that turns out to be free still has a price to divide by
+SHARED, DIFFERENCE = 8, 9  # sections: blocks shared with the leader, and by how much it leads there, summed
+
+
+class RoundsTables(NamedTuple):
+    """The numbers that define a BreakevenRounds policy."""
+
+    cost: npt.NDArray[np.float64]
+    first_blocks: int  # blocks that every arm answers
+    pool: int  # number of blocks; 0 if there is no end of them
+    share_seen: float  # 1/N where the decision is about these N blocks, else 0
+    patience: float  # a: stop once the largest loss is no more than a times the spend
+    weight: float  # nu0: differences that the pooled variance counts as
+    counts_errors: bool  # True for misidentification, False for simple regret
+    largest_loss: float
+    guess: bool  # whether to choose without any pulls
+    not_before: int  # pulls before which a run does not stop
+    series: npt.NDArray[np.float64]  # of the Gaussian loss
+    ratios: npt.NDArray[np.float64]  # of the Student-t loss to the Gaussian one
+
+
+def has_started(state: State, tables: RoundsTables) -> bool:
+    """Return whether every arm is through with its first blocks, so that arms are compared."""
+    return bool(state[ROUND] >= tables.first_blocks)
+
+
+def count_answer(state: State, tables: RoundsTables, arm: int, reward: float, cost: float) -> None:
+    """Count a reward of an arm and what it cost."""
+    count, total = section(tables, COUNT), section(tables, SUM)
+    state[PULLS] += 1
+    state[SPENT] += cost
+    state[SIZE] += reward * reward
+    state[count + arm] += 1
+    if state[count + arm] == 1:
+        state[SEEN] += 1
+    state[total + arm] += reward
+    state[section(tables, MEAN) + arm] = state[total + arm] / state[count + arm]
+    state[section(tables, PAID) + arm] += cost
+
+
+def price_of(state: State, tables: RoundsTables, arm: int) -> float:
+    """Return what a pull of an arm costs: the mean of what its pulls have cost, or the stated cost before any."""
+    pulls = state[section(tables, COUNT) + arm]
+    if pulls == 0:
+        return float(tables.cost[arm])
+    return float(max(state[section(tables, PAID) + arm] / pulls, LEAST_PRICE * tables.cost[arm]))
+
+
+def first_leader(state: State, tables: RoundsTables) -> int:
+    """Return the arm with the largest mean, with ties broken by PRIORITY."""
+    count = section(tables, COUNT)
+    leading = 0
+    for arm in range(1, len(tables.cost)):
+        if state[count + arm] > 0 and (state[count + leading] == 0 or is_ahead(state, tables, arm, leading)):
+            leading = arm
+    return leading
+
+
+def recommend(state: State, tables: RoundsTables) -> int:
+    """Return the leader, or the arm with the largest mean before arms are compared."""
+    return int(state[LEADER]) if has_started(state, tables) else recommend_by_means(state, tables)
+
+
+def find_better(state: State, tables: RoundsTables) -> int:
+    """Return the arm that is ahead of the leader by the most standard errors, or the leader if none is ahead."""
+    shared, difference, leader = section(tables, SHARED), section(tables, DIFFERENCE), int(state[LEADER])
+    better = leader
+    most = 0.0
+    for arm in range(len(tables.cost)):
+        if state[difference + arm] < 0.0:
+            lead = -state[difference + arm] / math.sqrt(state[shared + arm])
+            if lead > most:
+                most = lead
+                better = arm
+    return better
+
+
+def compare(state: State, tables: RoundsTables, arm: int, difference: float) -> None:
+    """Add a block to the comparison of an arm with the leader, whose reward in it is larger by `difference`."""
+    shared, total = section(tables, SHARED) + arm, section(tables, DIFFERENCE) + arm
+    blocks = state[shared] + 1
+    deviation = difference if blocks == 1 else difference - state[total] / state[shared]
+    state[shared] = blocks
+    state[total] += difference
+    if blocks > 1:
+        state[section(tables, SQUARES) + arm] += deviation * (difference - state[total] / blocks)
+
+
+def weigh(state: State, tables: RoundsTables) -> None:
+    """Update all losses, and RIVAL, from the leader's column."""
+    shared, squares, loss = section(tables, SHARED), section(tables, SQUARES), section(tables, LOSS)
+    leader = int(state[LEADER])
+    freedom = 0.0
+    within = 0.0
+    for arm in range(len(tables.cost)):
+        if arm != leader and state[shared + arm] > 1:
+            freedom += state[shared + arm] - 1
+            within += state[squares + arm]
+    pooled = 0.0
+    if within > ROUNDING * ROUNDING * state[SIZE]:
+        pooled = within / freedom
+    state[DEVIATION] = math.sqrt(pooled)
+    for arm in range(len(tables.cost)):
+        state[loss + arm] = 0.0
+        if arm != leader:
+            state[loss + arm] = loss_to(state, tables, arm, pooled, freedom)
+    largest_loss(state, tables)
+
+
+def loss_to(state: State, tables: RoundsTables, arm: int, pooled: float, freedom: float) -> float:
+    """Return what choosing the leader is expected to lose to an arm."""
+    blocks = state[section(tables, SHARED) + arm]
+    if blocks < tables.first_blocks or pooled == 0.0:
+        return float(tables.largest_loss)
+    own_freedom = blocks - 1 + tables.weight
+    own = (state[section(tables, SQUARES) + arm] + tables.weight * pooled) / own_freedom
+    error = math.sqrt(max(pooled, own) * max(0.0, 1.0 / blocks - tables.share_seen))
+    if error == 0.0:
+        return 0.0
+    t = max(0.0, state[section(tables, DIFFERENCE) + arm]) / (blocks * error)
+    scaled = student_loss(tables.series, tables.ratios, t, max(LEAST, int(min(own_freedom, freedom))))
+    return float(min(scaled if tables.counts_errors else scaled * error, tables.largest_loss))
+
+
+def is_open(state: State, tables: RoundsTables, arm: int) -> bool:
+    """Return whether an arm may still be worth more than what has been spent."""
+    return bool(state[section(tables, LOSS) + arm] > tables.patience * state[SPENT])
+
+
+def stop_if_even(state: State, tables: RoundsTables) -> None:
+    """Stop if the largest loss is no more than what the spend allows, and it is not too early."""
+    rival = int(state[RIVAL])
+    if not is_open(state, tables, rival) and state[PULLS] >= tables.not_before:
+        state[STOPPED] = 1
