@@ -23,7 +23,7 @@ def measure(policy: Policy, amplitude: float, runs: int) -> Estimate:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
-    parser.add_argument("--runs", type=int, default=8_000)
+    parser.add_argument("--runs", type=int, default=100_000)
     options = parser.parse_args()
     risk, rows, still = Risk.simple_regret(COST), {}, {}
     for policy in (Breakeven(risk, ARMS, 1.0), BreakevenRacing(risk, ARMS, 1.0)):
