@@ -11,8 +11,17 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_losses, pooled_rounds, timed_rounds
 from dbcare.policies.breakeven import MAX_NOT_BEFORE
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
-from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL
-from dbcare.policies.rounds_state import ROUND, RoundsTables, has_started, is_open
+from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL, section
+from dbcare.policies.comparisons import Comparisons
+from dbcare.policies.rounds_state import (
+    DIFFERENCE,
+    ROUND,
+    SHARED,
+    RoundsTables,
+    has_started,
+    is_open,
+    variance_of,
+)
 from dbcare.policies.rule import BlockRule, State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Loss, Risk, check_risk
@@ -180,6 +189,23 @@ class BreakevenRounds(BreakevenPolicy):
 
     def knows_losses(self, state: State) -> bool:
         return has_started(state, self.tables) and bool(state[DEVIATION] > 0.0)
+
+    def comparisons(self, state: State) -> Comparisons | None:
+        if not self.knows_losses(state):
+            return None
+        leader, pooled = int(state[LEADER]), float(state[DEVIATION]) ** 2
+        shared, difference = section(self.tables, SHARED), section(self.tables, DIFFERENCE)
+        blocks = [int(state[shared + arm]) for arm in range(self.arms)]
+        blocks[leader] = max(blocks)
+        return Comparisons(
+            leader,
+            tuple(blocks),
+            tuple(float(state[difference + arm]) / max(1, blocks[arm]) for arm in range(self.arms)),
+            tuple(
+                pooled if arm == leader else variance_of(state, self.tables, arm, pooled) for arm in range(self.arms)
+            ),
+            self.tables.share_seen,
+        )
 
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if not self.guesses:
