@@ -147,6 +147,10 @@ CALLS = {
         dbcare.Breakeven,
         {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0, "not_before": 3},
     ),
+    "BreakevenRounds": Call(
+        dbcare.BreakevenRounds,
+        {"risk": SR, "arms": 2, "bound": 1.0, "pool": 9, "only_these_blocks": True, "first_blocks": 3, "not_before": 4},
+    ),
     "BreakevenRacing": Call(dbcare.BreakevenRacing, {"risk": SR, "arms": 2, "sigma": 1.0}),
     "DBCARE": Call(dbcare.DBCARE, {"risk": SR, "arms": 2, "sigma": 1.0, "bound": 1.0, "confidence": "paper"}),
     "Guess": Call(dbcare.Guess, {"arms": 2}),
