@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dbcare.bandit import Bandit as Bandit
+    from dbcare.block_bandits import GaussianBlocks as GaussianBlocks
+    from dbcare.block_bandits import ScoreTable as ScoreTable
     from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
     from dbcare.engines.best_sprt import best_sprt as best_sprt
@@ -89,6 +91,8 @@ if TYPE_CHECKING:
 # Where each public name lives.
 _HOME = {
     "Bandit": "bandit",
+    "GaussianBlocks": "block_bandits",
+    "ScoreTable": "block_bandits",
     "Client": "client.connect",
     "connect": "client.connect",
     "best_sprt": "engines.best_sprt",

@@ -13,6 +13,6 @@ direct              the direct engine: draws every pull
 skip                the skip engine: draws many pulls at once
 exact               the exact engine: no Monte Carlo
 control_variate     the control variate for DBCARE on more than two Gaussian arms
-draws               rewards inside compiled loops; `rng` has the random numbers
+draws               rewards inside compiled loops, `block_draws` those of blocks; `rng` has the random numbers
 compile             plain Python rules and loops compiled to kernels that are cached on disk
 """

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.control_variate import Watch
-from dbcare.engines.draws import Drawing
+from dbcare.engines.draws import Arms, Drawing, PullDrawing
 from dbcare.engines.rng import begun
 from dbcare.policies.epochs import (
     ALIVE,
@@ -26,35 +27,57 @@ from dbcare.policies.epochs import (
     arms_offset,
     end_epochs,
 )
-from dbcare.policies.rule import STOP, Rule
+from dbcare.policies.rule import STOP, BlockRule, Rule
 
-ILLEGAL = -2  # stored as the recommendation if a policy asks for or recommends a nonexistent arm
+ILLEGAL = -2  # stored as the recommendation if a policy asks for or recommends a nonexistent arm or block
 
 
-def any_loop(rule: Rule, drawing: Drawing) -> Callable[..., None]:
+def make_block_finder(rule: Rule, arms: Arms) -> Callable[..., int]:
+    """Return a function for the block of a pull: the rule's choice if arms share blocks, else one for each pull."""
+    if not isinstance(rule, BlockRule) or not isinstance(arms, BlockArms):
+        return number_of_pull
+    block = rule.block
+
+    def block_of_rule(state, tables, arm, made):
+        return block(state, tables, arm)
+
+    return block_of_rule
+
+
+def number_of_pull(state, tables, arm, made):
+    """Return the number of pulls made before."""
+    return made
+
+
+def any_loop(rule: Rule, drawing: PullDrawing, block_of: Callable[..., int]) -> Callable[..., None]:
     """Return the loop for any policy; it ends a run after `max_pulls` and records pulls unless `pulled` is empty."""
     init, ask, tell, recommend = rule.init, rule.ask, rule.tell, rule.recommend
-    settle, draw = drawing
+    start, draw = drawing
 
     def simulate_any(
-        first, seed, arms, costs, tables, state, work, max_pulls, recommended, pulls, undecided, spent, pulled, rewards
-    ):
+        first, seed, arms, costs, tables, state, work, max_pulls,
+        recommended, pulls, undecided, spent, pulled, blocks, rewards,
+    ):  # fmt: skip
         count = len(costs)
         charged = len(spent) > 0
         recorded = len(pulled) > 0
-        for arm in range(count):
-            settle(arms, work, arm, arm)
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
+            s0, s1, s2, s3 = start(arms, work, s0, s1, s2, s3)
             init(state, tables, tie)
             made = 0
             total = 0.0
             arm = ask(state, tables)
             while made < max_pulls and 0 <= arm < count:
-                reward, s0, s1, s2, s3 = draw(arms, work, arm, s0, s1, s2, s3)
+                block = block_of(state, tables, arm, made)
+                if block < 0:
+                    arm = ILLEGAL
+                    break
+                reward, s0, s1, s2, s3 = draw(arms, work, arm, block, made, s0, s1, s2, s3)
                 tell(state, tables, arm, reward)
                 if recorded:
                     pulled[made] = arm
+                    blocks[made] = block
                     rewards[made] = reward
                 made += 1
                 total += costs[arm]

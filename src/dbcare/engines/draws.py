@@ -2,7 +2,8 @@
 
 Two kinds cover every family: Gaussian arms, and arms with finitely many outcomes, drawn from one uniform number by
 Walker's alias method. A loop first *settles* an arm in a slot, which stores the numbers a draw needs side by side in
-the scratch array `work`; it then draws by slot.
+the scratch array `work`; it then draws by slot. The loop that steps a policy pull by pull knows the block and number
+of each pull as well, and draws from bandits with blocks too (`block_draws`).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,6 +14,17 @@ import numpy.typing as npt
 from numba import njit
 
 from dbcare.bandit import Bandit
+from dbcare.block_bandits import BlockBandit
+from dbcare.engines.block_draws import (
+    BlockArms,
+    GaussianBlockArms,
+    ScoreArms,
+    draw_gaussian_block,
+    draw_score,
+    make_block_arms,
+    start_gaussian_blocks,
+    start_scores,
+)
 from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.errors import EngineError
 from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
@@ -41,11 +53,13 @@ class FiniteArms(NamedTuple):
     alias: Ints
 
 
-Arms = GaussianArms | FiniteArms
+Arms = GaussianArms | FiniteArms | BlockArms
 
 
 def make_arms(bandit: Bandit) -> Arms:
     """Convert a bandit's arms to arrays; all must be Gaussian, or all must have finitely many outcomes."""
+    if isinstance(bandit, BlockBandit):
+        return make_block_arms(bandit)
     if all(isinstance(arm, Gaussian) for arm in bandit.arms):
         return GaussianArms(np.array(bandit.means), np.array([arm.sigma for arm in bandit.arms]))
     laws = [arm.outcomes for arm in bandit.arms if isinstance(arm, Bernoulli | Categorical | Empirical)]
@@ -122,15 +136,68 @@ def draw_finite(arms, work, slot, s0, s1, s2, s3):
     return arms.value[index], s0, s1, s2, s3
 
 
+@njit(**INLINE)
+def start_gaussian(arms, work, s0, s1, s2, s3):
+    """Settle each arm in its own slot."""
+    for arm in range(len(arms.mean)):
+        settle_gaussian(arms, work, arm, arm)
+    return s0, s1, s2, s3
+
+
+@njit(**INLINE)
+def pull_gaussian(arms, work, arm, block, made, s0, s1, s2, s3):
+    """Draw a reward of a Gaussian arm, whatever its block."""
+    return draw_gaussian(arms, work, arm, s0, s1, s2, s3)
+
+
+@njit(**INLINE)
+def start_finite(arms, work, s0, s1, s2, s3):
+    """Settle each arm in its own slot."""
+    for arm in range(len(arms.first) - 1):
+        settle_finite(arms, work, arm, arm)
+    return s0, s1, s2, s3
+
+
+@njit(**INLINE)
+def pull_finite(arms, work, arm, block, made, s0, s1, s2, s3):
+    """Draw a reward of an arm with finitely many outcomes, whatever its block."""
+    return draw_finite(arms, work, arm, s0, s1, s2, s3)
+
+
 class Drawing(NamedTuple):
-    """The functions that draw from one kind of arm."""
+    """The functions that draw from one kind of arm by slot; no reward depends on another."""
 
     settle: Callable[..., Any]
     draw: Callable[..., Any]
 
 
+class PullDrawing(NamedTuple):
+    """The functions that start a run and draw its pulls, given the block and number of each."""
+
+    start: Callable[..., Any]
+    draw: Callable[..., Any]
+
+
 def make_drawing(arms: Arms) -> Drawing:
-    """Return the functions that draw from `arms`."""
+    """Return the functions that draw from `arms` by slot."""
+    if isinstance(arms, BlockArms):
+        raise EngineError("Arms that share blocks can only be drawn pull by pull; use the direct engine.")
     if isinstance(arms, GaussianArms):
         return Drawing(settle_gaussian, draw_gaussian)
     return Drawing(settle_finite, draw_finite)
+
+
+def make_pull_drawing(arms: Arms) -> PullDrawing:
+    """Return the functions that draw from `arms` pull by pull."""
+    if isinstance(arms, GaussianBlockArms):
+        return PullDrawing(start_gaussian_blocks, draw_gaussian_block)
+    if isinstance(arms, ScoreArms):
+        return PullDrawing(start_scores, draw_score)
+    if isinstance(arms, GaussianArms):
+        return PullDrawing(start_gaussian, pull_gaussian)
+    return PullDrawing(start_finite, pull_finite)
+
+
+def scratch_size(arms: Arms, count: int) -> int:
+    """Return how many numbers a run of `count` arms keeps in `work` to draw pull by pull."""
+    return len(arms.score) if isinstance(arms, ScoreArms) else 2 * count

@@ -12,6 +12,7 @@ import numpy as np
 
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
+from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.build_evaluation import build_from_law, build_from_runs
 from dbcare.engines.draws import Arms, make_arms
 from dbcare.engines.estimates import Moments
@@ -138,6 +139,8 @@ def _equal_except_cap(one: Any, other: Any) -> bool:
 
 def _capped_simulator(policy: Policy, arms: Arms, seed: int, caps: list[int], engine: str) -> Simulator:
     assert isinstance(policy, EliminationPolicy)
+    if isinstance(arms, BlockArms):
+        raise EngineError("Policies with different caps cannot share runs on arms that share blocks; use `evaluate`.")
     smaller_caps = np.array(caps[:-1], np.int64)
     if engine != "direct":
         try:

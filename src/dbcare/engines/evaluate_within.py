@@ -13,6 +13,7 @@ import numpy as np
 
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
+from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.build_evaluation import build_from_law, build_from_runs
 from dbcare.engines.draws import make_arms
 from dbcare.engines.estimates import Moments
@@ -103,7 +104,8 @@ class CountedRuns:
         self.runs, self.seed, self.threads = check_settings(runs, seed, "auto", threads)
         self.risk = risk
         self.arms = make_arms(bandit)
-        self.draws_every_pull = risk.costs_differ or not isinstance(policy, EpochPolicy)
+        in_epochs = isinstance(policy, EpochPolicy) and not isinstance(self.arms, BlockArms)
+        self.draws_every_pull = risk.costs_differ or not in_epochs
         self.longest_run = run_work
         self.pull_work, self.run_work = 1.0 + PULL_ARM * policy.arms, math.inf
         if not self.draws_every_pull:

@@ -114,3 +114,16 @@ def normal(s0, s1, s2, s3):
     if x * x >= TABLE[2 * layer + 1]:
         x, s0, s1, s2, s3 = beyond_layer(layer, x, s0, s1, s2, s3)
     return x, s0, s1, s2, s3
+
+
+@njit(**INLINE)
+def normal_at(key, place):
+    """Return the standard normal number at a place of a sequence; `key`, a whole number below 2^53, selects that."""
+    step = uint64(0x9E3779B97F4A7C15)
+    word = mixed((uint64(np.int64(key)) << uint64(11)) + uint64(place + 1) * step)
+    layer = np.int64(word & uint64(LAYERS - 1))
+    x = np.float64(np.int64(word)) * TABLE[2 * layer]
+    if x * x >= TABLE[2 * layer + 1]:
+        s0, s1, s2, s3 = stream(word, place)
+        x, s0, s1, s2, s3 = beyond_layer(layer, x, s0, s1, s2, s3)
+    return x

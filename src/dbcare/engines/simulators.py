@@ -3,16 +3,27 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.core.errors import NumbaError
 
 from dbcare.engines import direct
+from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.compile import kernel as compile_kernel
 from dbcare.engines.control_variate import NO_WATCH, WATCH, Watch, leader_law
-from dbcare.engines.draws import Arms, Drawing, Floats, GaussianArms, Ints, make_drawing
+from dbcare.engines.draws import (
+    Arms,
+    Drawing,
+    Floats,
+    GaussianArms,
+    Ints,
+    PullDrawing,
+    make_drawing,
+    make_pull_drawing,
+    scratch_size,
+)
 from dbcare.engines.estimates import Control
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
@@ -43,17 +54,18 @@ def have_equal_sigmas(arms: Arms) -> bool:
 
 def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     """Build a simulator that draws every pull; works for any policy."""
-    drawing = make_drawing(arms)
-    if isinstance(policy, EpochPolicy):
+    if isinstance(policy, EpochPolicy) and not isinstance(arms, BlockArms):
         checkpoint = find_checkpoint(policy, arms)
-        kernel = _epoch_kernel(policy.rule, drawing, WATCH if checkpoint else NO_WATCH)
+        kernel = _epoch_kernel(policy.rule, make_drawing(arms), WATCH if checkpoint else NO_WATCH)
         run = _bind_epoch_kernel(kernel, policy, arms, seed, checkpoint)
         return Simulator("direct", partial(KernelBlock, policy, 4 * policy.arms, run), "every pull drawn", checkpoint)
-    return _any_simulator(policy, arms, drawing, seed, np.ones(policy.arms))
+    return _any_simulator(policy, arms, seed, np.ones(policy.arms))
 
 
 def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     """Build a simulator that draws many pulls at once; raises EngineError if the policy or the arms do not allow it."""
+    if isinstance(arms, BlockArms):
+        raise EngineError("The skip engine cannot simulate arms that share blocks; use the direct engine.")
     if isinstance(policy, SchedulePolicy):
         return _planned_simulator(policy, arms, seed)
     if not isinstance(policy, EliminationPolicy):
@@ -95,15 +107,13 @@ def _planned_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulat
 
 def charging_simulator(policy: Policy, arms: Arms, seed: int, costs: tuple[float, ...]) -> Simulator:
     """Build a simulator that draws every pull and charges its arm's cost; works for any policy."""
-    return replace(_any_simulator(policy, arms, make_drawing(arms), seed, np.array(costs)), charged=True)
+    return replace(_any_simulator(policy, arms, seed, np.array(costs)), charged=True)
 
 
-def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int, costs: Floats) -> Simulator:
-    no_record = np.empty(0, np.int64), np.empty(0)
+def _any_simulator(policy: Policy, arms: Arms, seed: int, costs: Floats) -> Simulator:
     try:
-        kernel = _any_kernel(policy, drawing)
-        run = _bind_any_kernel(kernel, policy, arms, seed, costs, *no_record)
-        block = partial(KernelBlock, policy, 2 * policy.arms, run)
+        run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, costs, PullRecord.empty(0))
+        block = partial(KernelBlock, policy, scratch_size(arms, policy.arms), run)
         block()(Outcomes.empty(0), 0)
     except (NumbaError, IndexError, TypeError) as failure:
         return Simulator(
@@ -116,13 +126,26 @@ def _any_simulator(policy: Policy, arms: Arms, drawing: Drawing, seed: int, cost
     return Simulator("direct", block, "every pull drawn")
 
 
+class PullRecord(NamedTuple):
+    """The arm, block and reward of each pull of a run."""
+
+    arms: Ints
+    blocks: Ints
+    rewards: Floats
+
+    @classmethod
+    def empty(cls, pulls: int) -> "PullRecord":
+        """Allocate a record of `pulls` pulls; with 0, runs are not recorded."""
+        return cls(np.empty(pulls, np.int64), np.empty(pulls, np.int64), np.empty(pulls))
+
+
 def _bind_any_kernel(
-    kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, pulled: Ints, rewards: Floats
+    kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, record: PullRecord
 ) -> Callable[..., None]:
     """Bind the kernel for any policy."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
-        results = (out.recommended, out.pulls, out.undecided, out.spent, pulled, rewards)
+        results = (out.recommended, out.pulls, out.undecided, out.spent, *record)
         kernel(first, seed, arms, costs, policy.tables, state, work, policy.max_pulls, *results)
         if np.any(out.recommended == direct.ILLEGAL):
             raise _illegal_arm_error(policy)
@@ -132,24 +155,26 @@ def _bind_any_kernel(
 
 def _illegal_arm_error(policy: Policy) -> InvalidValueError:
     return InvalidValueError(
-        f"A policy must ask for and recommend arms 0 to {policy.arms - 1} but this one chose another."
+        f"A policy must ask for and recommend arms 0 to {policy.arms - 1} but this one chose another, "
+        "or an arm without a block left."
     )
 
 
 def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcomes, first: int) -> None:
     """Simulate the same runs with the policy's functions in plain Python; only the rewards come from compiled code."""
-    begin, reward_of = _reward_kernels(make_drawing(arms))
+    begin, reward_of = _reward_kernels(make_pull_drawing(arms))
     rule, tables = policy.rule, policy.tables
-    words, work = np.zeros(4, np.uint64), np.zeros(2 * policy.arms)
+    block_of = direct.make_block_finder(rule, arms)
+    words, work = np.zeros(4, np.uint64), np.zeros(scratch_size(arms, policy.arms))
     legal = range(policy.arms)
     for place in range(len(out.pulls)):
         state: list[Any] = [0.0] * policy.state_size
         rule.init(state, tables, begin(seed, first + place, arms, work, words))
         pulls, spent = 0, 0.0
         while (arm := rule.ask(state, tables)) != STOP and pulls < policy.max_pulls:
-            if arm not in legal:
+            if arm not in legal or (block := block_of(state, tables, arm, pulls)) < 0:
                 raise _illegal_arm_error(policy)
-            rule.tell(state, tables, arm, reward_of(arms, work, arm, words))
+            rule.tell(state, tables, arm, reward_of(arms, work, arm, block, pulls, words))
             pulls += 1
             spent += costs[arm]
         choice = rule.recommend(state, tables)
@@ -165,10 +190,11 @@ def _epoch_kernel(rule: EpochRule, drawing: Drawing, watch: Watch) -> Any:
     return compile_kernel(direct.epoch_loop(rule, drawing, watch), "a simulator of policies in epochs")
 
 
-def _any_kernel(policy: Policy, drawing: Drawing) -> Any:
+def _any_kernel(policy: Policy, arms: Arms) -> Any:
     # A class defined in the main script has a new identity in every process, so a cached kernel would never be found.
     keep = type(policy.tables).__module__ != "__main__"
-    return compile_kernel(direct.any_loop(policy.rule, drawing), "a simulator of your policy", keep=keep)
+    loop = direct.any_loop(policy.rule, make_pull_drawing(arms), direct.make_block_finder(policy.rule, arms))
+    return compile_kernel(loop, "a simulator of your policy", keep=keep)
 
 
 @cache
@@ -182,18 +208,19 @@ def _skip_kernel(rule: EpochRule, is_pair: bool) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _reward_kernels(drawing: Drawing) -> Any:
+def _reward_kernels(drawing: PullDrawing) -> Any:
     """Compile functions that start a run's stream and draw its next reward, for interpreted callers."""
-    settle, draw = drawing
+    start, draw = drawing
 
     def begin(seed, run, arms, work, words):
-        for arm in range(len(work) // 2):
-            settle(arms, work, arm, arm)
-        tie, words[0], words[1], words[2], words[3] = begun(seed, run)
+        tie, s0, s1, s2, s3 = begun(seed, run)
+        words[0], words[1], words[2], words[3] = start(arms, work, s0, s1, s2, s3)
         return tie
 
-    def reward_of(arms, work, arm, words):
-        reward, words[0], words[1], words[2], words[3] = draw(arms, work, arm, words[0], words[1], words[2], words[3])
+    def reward_of(arms, work, arm, block, made, words):
+        reward, words[0], words[1], words[2], words[3] = draw(
+            arms, work, arm, block, made, words[0], words[1], words[2], words[3]
+        )
         return reward
 
     return njit(error_model="numpy")(begin), njit(error_model="numpy")(reward_of)
@@ -201,26 +228,24 @@ def _reward_kernels(drawing: Drawing) -> Any:
 
 @dataclass(frozen=True)
 class Trace:
-    """One compiled run: its tie-breaking seed, the arm and reward of each pull, and its recommendation."""
+    """One compiled run: its tie-breaking seed, the arm and reward of each pull, its recommendation, and the blocks."""
 
     tie: int
     pulls: list[tuple[int, float]]
     recommended: int
+    blocks: list[int]
 
 
 def trace(policy: Policy, arms: Arms, seed: int, number: int) -> Trace:
-    """Record run `number` of the direct engine."""
-    drawing = make_drawing(arms)
-    pulled, rewards = np.empty(policy.max_pulls, np.int64), np.empty(policy.max_pulls)
-    kernel = _any_kernel(policy, drawing)
-    run = _bind_any_kernel(kernel, policy, arms, seed, np.ones(policy.arms), pulled, rewards)
-    block = KernelBlock(policy, 2 * policy.arms, run)
+    """PullRecord run `number` of the direct engine."""
+    record = PullRecord.empty(policy.max_pulls)
+    run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, np.ones(policy.arms), record)
+    block = KernelBlock(policy, scratch_size(arms, policy.arms), run)
     out = Outcomes.empty(1)
     block(out, number)
-    tie = _reward_kernels(drawing)[0](seed, number, arms, block.work, np.zeros(4, np.uint64))
-    count = int(out.pulls[0])
-    pulls = list(zip(pulled[:count].tolist(), rewards[:count].tolist(), strict=True))
-    return Trace(tie, pulls, int(out.recommended[0]))
+    tie = _reward_kernels(make_pull_drawing(arms))[0](seed, number, arms, block.work, np.zeros(4, np.uint64))
+    pulled, blocks, rewards = (column[: int(out.pulls[0])].tolist() for column in record)
+    return Trace(tie, list(zip(pulled, rewards, strict=True)), int(out.recommended[0]), blocks)
 
 
 def make_control(arms: Arms, checkpoint: int) -> Control | None:

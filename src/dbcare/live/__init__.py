@@ -11,7 +11,8 @@ operations      changes of studies, carried out together in one commit
 stores          where events are kept: in memory or a database, or wherever your own store keeps them
 status          a study's state, as users hold it; `recommendation`, its arms and its choice; `standing`, it in one row;
                 `report` and `arm_report` make them, and `verdicts` puts them into words
-beliefs         what the rewards say about the arms; `variety`, whether they are enough; `loss_curve`, over time
+beliefs         what the rewards say about the arms; `paired_beliefs`, about arms that share blocks; `variety`, whether
+                they are enough; `loss_curve`, over time
 diagnostics     which assumptions the data contradict
 arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files

@@ -29,7 +29,8 @@ def find_rival(ledger: Ledger, arm: int) -> int | None:
     if control in ledger.decision.active and control != arm:
         return control
     others = [other for other in ledger.decision.active if other != arm and ledger.statistics[other].trials]
-    return max(others, key=lambda other: ledger.settings.sign * ledger.statistics[other].mean, default=None)
+    means = ledger.beliefs.rewards
+    return max(others, key=lambda other: ledger.settings.sign * means[other].mean, default=None)
 
 
 def list_arms(ledger: Ledger, chosen: int | None) -> tuple[ArmStatus, ...]:

@@ -14,6 +14,7 @@ import math
 from typing import Any
 
 from dbcare.live.settings import Settings
+from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.rule import STOP, State
 from dbcare.policies.run import RunEvent
 from dbcare.policies.wording import Wording
@@ -142,6 +143,10 @@ class Decision:
         if losses is None or not all(map(math.isfinite, losses)):  # infinite before anything is known of the spread
             return None
         return dict(zip(self.active, losses, strict=True))
+
+    def comparisons(self) -> Comparisons | None:
+        """Return how the leader compares with the active arms on shared blocks, if the policy compares arms there."""
+        return None if self.run is None or self.policy is None else self.policy.comparisons(self.run.state)
 
     def dropped(self) -> list[RunEvent]:
         """List the eliminations so far, with the arms numbered as in the settings."""

@@ -16,6 +16,7 @@ from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.block_decision import make_decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.loss_curve import Compute, LossCurve
+from dbcare.live.paired_beliefs import PairedBeliefs
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
 
@@ -256,7 +257,11 @@ class Ledger:
         if self._beliefs is None:
             active = self.decision.active
             rewards = [ArmRewards.of(self.statistics[arm]) for arm in active]
-            self._beliefs = Beliefs(self.settings, active, rewards)
+            compared = self.decision.comparisons()
+            if compared is None:
+                self._beliefs = Beliefs(self.settings, active, rewards)
+            else:
+                self._beliefs = PairedBeliefs(self.settings, active, rewards, compared)
         return self._beliefs
 
     @property

@@ -138,9 +138,10 @@ def _explain_stop(ledger: Ledger) -> str:
     if ledger.ended is not None:
         return f"The study was stopped: {ledger.ended}."
     spent, weighed = ledger.standing()[1:]
-    if ledger.decision.has_stopped and ledger.settings.built_policy.breaks_even and None not in (spent, weighed):
+    breaks_even = ledger.decision.has_stopped and ledger.settings.built_policy.breaks_even
+    if breaks_even and spent is not None and weighed is not None and weighed <= spent:
         return (
-            f"More trials are not worth their price: {ledger.settings.money(spent or 0.0)} has been spent, at least as "
+            f"More trials are not worth their price: {ledger.settings.money(spent)} has been spent, at least as "
             "much as the choice can be expected to lose to its strongest rival."
         )
     return f"The study has stopped: {ledger.stopped}."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbcare.bandit import Bandit
+from dbcare.block_bandits import ScoreTable
 from dbcare.rewards import Bernoulli
 from dbcare.risk import Risk
 from dbcare.spread import Spread
@@ -20,7 +21,8 @@ class PolicyFacts:
     `bound` is the largest possible difference of two means, by default the width of the rewards' range; `gap` that
     between the two best arms, and `family` the rewards' distribution; None where nobody knows. Only yardsticks and
     simulations know the gap. `not_before` is the number of pulls before which a run must not stop, if there is one.
-    `pool` is the number of blocks, where there are finitely many, and `only_these_blocks` whether only those matter.
+    `pool` is the number of blocks that arms share, if that is limited, and `only_these_blocks` whether the decision is
+    about these very blocks rather than about more like them.
     """
 
     risk: Risk
@@ -36,6 +38,7 @@ class PolicyFacts:
     @classmethod
     def from_bandit(cls, bandit: Bandit, risk: Risk, bound: float | None = None) -> PolicyFacts:
         """Return what a simulation of `bandit` knows; `bound` defaults to the spread of its means, at least 1."""
+        pool = bandit.blocks if isinstance(bandit, ScoreTable) else None
         return cls(
             risk,
             len(bandit.arms),
@@ -43,6 +46,8 @@ class PolicyFacts:
             max(bandit.spread, 1.0) if bound is None else bound,
             bandit.smallest_gap,
             "bernoulli" if isinstance(bandit.arms[0], Bernoulli) else "gaussian",
+            pool=pool,
+            only_these_blocks=None if pool is None else True,
         )
 
     @property
@@ -64,9 +69,9 @@ class PolicyFacts:
             "gap": self.gap,
             "family": self.family,
             "not_before": self.not_before,
+            "max_pulls": self.max_pulls,
             "pool": self.pool,
             "only_these_blocks": self.only_these_blocks,
-            "max_pulls": self.max_pulls,
         }
         sigma = self.spread.guess if learns else self.spread.certain
         return {name: value for name, value in values.items() if value is not None} | {"sigma": sigma}

@@ -12,6 +12,7 @@ import numpy as np
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies import epochs
+from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
@@ -114,6 +115,10 @@ class Policy(ABC):
 
         In units of the loss; None where the policy has no such figures, or not yet.
         """
+        return None
+
+    def comparisons(self, state: State) -> Comparisons | None:
+        """Return how the leader compares with each arm on shared blocks; None without blocks, or too early."""
         return None
 
     def upcoming(self, state: State) -> list[int] | None:

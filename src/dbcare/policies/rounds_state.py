@@ -22,7 +22,6 @@ from dbcare.policies.breakeven_state import (
     PULLS,
     RIVAL,
     ROUNDING,
-    SEEN,
     SPENT,
     SQUARES,
     STOPPED,
@@ -70,8 +69,6 @@ def count_answer(state: State, tables: RoundsTables, arm: int, reward: float, co
     state[SPENT] += cost
     state[SIZE] += reward * reward
     state[count + arm] += 1
-    if state[count + arm] == 1:
-        state[SEEN] += 1
     state[total + arm] += reward
     state[section(tables, MEAN) + arm] = state[total + arm] / state[count + arm]
     state[section(tables, PAID) + arm] += cost
@@ -152,13 +149,18 @@ def loss_to(state: State, tables: RoundsTables, arm: int, pooled: float, freedom
     if blocks < tables.first_blocks or pooled == 0.0:
         return float(tables.largest_loss)
     own_freedom = blocks - 1 + tables.weight
-    own = (state[section(tables, SQUARES) + arm] + tables.weight * pooled) / own_freedom
-    error = math.sqrt(max(pooled, own) * max(0.0, 1.0 / blocks - tables.share_seen))
+    error = math.sqrt(variance_of(state, tables, arm, pooled) * max(0.0, 1.0 / blocks - tables.share_seen))
     if error == 0.0:
         return 0.0
     t = max(0.0, state[section(tables, DIFFERENCE) + arm]) / (blocks * error)
     scaled = student_loss(tables.series, tables.ratios, t, max(LEAST, int(min(own_freedom, freedom))))
     return float(min(scaled if tables.counts_errors else scaled * error, tables.largest_loss))
+
+
+def variance_of(state: State, tables: RoundsTables, arm: int, pooled: float) -> float:
+    """Return the variance of a difference between the leader and an arm: the pooled one, or a larger one of its own."""
+    freedom = max(0.0, state[section(tables, SHARED) + arm] - 1.0) + tables.weight
+    return float(max(pooled, (state[section(tables, SQUARES) + arm] + tables.weight * pooled) / freedom))
 
 
 def is_open(state: State, tables: RoundsTables, arm: int) -> bool:

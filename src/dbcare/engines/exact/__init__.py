@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.bandit import Bandit
+from dbcare.block_bandits import BlockBandit
 from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
 from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
@@ -143,6 +144,8 @@ def _obstacle(policy: Policy, bandit: Bandit) -> str | None:
         return f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}"
     if isinstance(policy, Keep) or (isinstance(policy, SchedulePolicy) and policy.max_pulls == 0):
         return None
+    if isinstance(bandit, BlockBandit):
+        return "The exact engine cannot evaluate arms that share blocks"
     for family in (Gaussian, Bernoulli):
         if all(isinstance(arm, family) for arm in bandit.arms):
             return _policy_obstacle(policy)
