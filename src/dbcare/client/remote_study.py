@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.study import Study
-from dbcare.live.trial import AskRequest, Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -54,17 +55,27 @@ class RemoteStudy(Study):
         response = self._post("ask", body, key=_make_key(request))
         return [build(Trial, plain) for plain in require_part(response, "trials")]
 
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+        cost = (
+            {} if price is None else {"price": self._check(trial, InvalidValueError, self.settings.check_price, price)}
+        )
         if reward is None:
-            self._post("fail", {"trial": get_trial_number(trial), "charged": charged})
+            self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost})
         else:
-            self._post("tell", self._outcome(trial, reward))
+            self._post("tell", {**self._outcome(trial, reward), **cost})
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         self._post("tell-many", {"answers": [self._outcome(trial, reward) for trial, reward in outcomes]})
 
-    def _add(self, observations: list[tuple[int, float]]) -> None:
-        rows = [{"arm": self.settings.arms[arm], "reward": reward} for arm, reward in observations]
+    def _add(self, observations: list[Observation]) -> None:
+        rows = [
+            {
+                "arm": self.settings.arms[each.arm],
+                "reward": each.reward,
+                **({} if each.block is None else {"block": self.settings.name_block(each.block)}),
+            }
+            for each in observations
+        ]
         self._post("add", {"observations": rows}, once=True)
 
     def should_stop(self) -> bool:
@@ -110,12 +121,19 @@ class RemoteStudy(Study):
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
     def _outcome(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
+        check = partial(self.settings.check_reward, "reward")
+        return {"trial": get_trial_number(trial), "reward": self._check(trial, InvalidRewardError, check, reward)}
+
+    def _check(
+        self, trial: Trial | int, error: type[InvalidValueError], check: Callable[[Any], float], value: Any
+    ) -> float:
+        """Return a number, if `check` accepts it; an error names the trial."""
         number = get_trial_number(trial)
         try:
-            return {"trial": number, "reward": self.settings.check_reward("reward", reward)}
+            return check(value)
         except InvalidValueError as refused:
             arm = f", of {trial.arm}" if isinstance(trial, Trial) else ""
-            raise InvalidRewardError(f"Trial {number}{arm}: {refused}") from None
+            raise error(f"Trial {number}{arm}: {refused}") from None
 
     def _get(self, what: str) -> Any:
         return self._transport.call("GET", f"{make_study_path(self.name)}/{what}")

@@ -49,7 +49,8 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
     trials: list[Trial] = []
     while len(trials) < request.wanted and (arm := ledger.next_arm()) is not None:
         number = ledger.asked + 1
-        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note)
+        block = ledger.decision.next_block(arm)
+        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note, block)
         transaction.record(event)
         trials.append(_make_trial(settings, event))
     return trials
@@ -67,4 +68,11 @@ def _hand_to_unit(transaction: Transaction, request: AskRequest, last: Event | N
 
 
 def _make_trial(settings: Settings, event: Event, *, told: bool = False) -> Trial:
-    return Trial(event.trial, settings.arms[event.arm], event.expires, read_unit(event.note), told)
+    return Trial(
+        event.trial,
+        settings.arms[event.arm],
+        event.expires,
+        read_unit(event.note),
+        told,
+        settings.name_block(event.block),
+    )

@@ -14,7 +14,7 @@ from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings, check_description
 from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.trial import AskRequest, Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
 from dbcare.validation import show
 
 MAX_REASON_LENGTH = 1000
@@ -135,7 +135,13 @@ class Study(ABC):
         """Hand out the trials of a request, which has been checked."""
 
     def tell(
-        self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True
+        self,
+        trial: Trial | int,
+        reward: float | None = None,
+        *,
+        failed: bool = False,
+        charged: bool = True,
+        price: float | None = None,
     ) -> None:
         """Record the outcome of a trial: its reward, or that it failed.
 
@@ -149,6 +155,8 @@ class Study(ABC):
             Whether the trial gave no reward; it is then replaced.
         charged : bool
             Whether a failed trial cost its price anyway.
+        price : float, optional
+            What this trial cost: in money, or in units of the loss without a `value`. Default: the arm's price.
 
         Raises
         ------
@@ -156,17 +164,21 @@ class Study(ABC):
             If a different outcome was recorded before. Repeating the same outcome is harmless.
         InvalidRewardError
             If the study does not accept the reward; the trial still waits for one.
+        InvalidValueError
+            If another argument is invalid, such as a negative price; the trial still waits for its outcome.
         StudyNotFoundError
             If no such trial was asked.
         """
         if failed is not (reward is None):
             raise InvalidValueError(f"Pass either `reward` or failed=True but got {show(reward)} and {show(failed)}.")
+        if price is not None and not validation.flag("charged", charged):
+            raise InvalidValueError(f"`price` requires charged=True but got {show(price)} and charged=False.")
         validation.flag("charged", charged)
-        self._tell(trial, reward, charged)
+        self._tell(trial, reward, charged, price)
 
     @abstractmethod
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        """Record a reward, or a failure where it is None."""
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+        """Record a reward, or a failure where it is None, and what the trial cost, if that is reported."""
 
     def tell_many(self, outcomes: Iterable[tuple[Trial | int, float]]) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward."""
@@ -182,17 +194,29 @@ class Study(ABC):
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         """Record rewards, all or none."""
 
-    def add(self, observations: Iterable[tuple[str, float]]) -> None:
+    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]]) -> None:
         """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
 
-        Like rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
+        In a study with `blocks`, each also has the name of its block, which the arm must not have answered. Like
+        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
         """
-        listed = validation.pairs("observations", observations, "pairs of an arm's name and a reward")
-        self._add([(self._arm_index(name), self.settings.check_reward("reward", reward)) for name, reward in listed])
+        if self.settings.rounds:
+            raise InvalidValueError(
+                f"Study {self.name!r} compares arms within rounds, which observations made elsewhere have no part in; "
+                "create a study with `blocks` instead."
+            )
+        has_blocks = self.settings.blocks is not None
+        what = "triples of an arm's name, a reward and a block" if has_blocks else "pairs of an arm's name and a reward"
+        listed = validation.tuples("observations", observations, what, 3 if has_blocks else 2)
+        self._add([self._check_observation(*observation) for observation in listed])
+
+    def _check_observation(self, arm: Any, reward: Any, block: Any = None) -> Observation:
+        number = None if block is None else self.settings.block_names.find(block)
+        return Observation(self._arm_index(arm), self.settings.check_reward("reward", reward), number)
 
     @abstractmethod
-    def _add(self, observations: list[tuple[int, float]]) -> None:
-        """Add observations, each an arm's index and a reward."""
+    def _add(self, observations: list[Observation]) -> None:
+        """Add observations, which have been checked."""
 
     @abstractmethod
     def should_stop(self) -> bool:

@@ -82,7 +82,7 @@ class StudyRoutes:
         @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
-            study.tell(answer.trial, answer.reward)
+            study.tell(answer.trial, answer.reward, price=answer.price)
             metrics.told.inc()
 
         @self._post("tell-many")
@@ -94,13 +94,16 @@ class StudyRoutes:
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place."""
-            study.tell(failure.trial, failed=True, charged=failure.charged)
+            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price)
             metrics.failed.inc()
 
         @self._post("add")
         def add(study: Worked, many: schemas.Observations) -> None:
             """Add observations made elsewhere."""
-            study.add((observation.arm, observation.reward) for observation in many.observations)
+            study.add(
+                (each.arm, each.reward) if each.block is None else (each.arm, each.reward, each.block)
+                for each in many.observations
+            )
 
     def _add_collection_routes(self) -> None:
         router, studies = self.router, self.studies
