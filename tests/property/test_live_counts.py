@@ -1,6 +1,7 @@
 """Whatever happens in a study, what it has spent is the sum of what its counts cost."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from dbcare.errors import AlreadyToldError
 from dbcare.live.ask import hand_out
 from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
+from dbcare.live.ledger import Ledger, OpenTrial
 from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.report import make_status
 from dbcare.live.settings import Settings
@@ -21,12 +22,15 @@ from dbcare.live.trial import AskRequest
 
 ARMS = ("A", "B", "C")
 PRICES = (0.5, 2.0, 8.0)  # sums of these are exact
+REPORTED = st.sampled_from([None, None, 0.25, 4.0])  # what a trial cost, if it is not the arm's price
 LEASE = 2.0
 
 STEPS = st.one_of(
     st.tuples(st.just("ask"), st.integers(1, 4), st.sampled_from([None, 0.0])),
-    st.tuples(st.just("tell"), st.integers(0, 39), st.sampled_from([0.0, 1.0, 5.0])),
-    st.tuples(st.just("fail"), st.integers(0, 39), st.booleans()),
+    st.tuples(st.just("tell"), st.integers(0, 39), st.tuples(st.sampled_from([0.0, 1.0, 5.0]), REPORTED)),
+    st.tuples(
+        st.just("fail"), st.integers(0, 39), st.one_of(st.just((False, None)), st.tuples(st.just(True), REPORTED))
+    ),
     st.tuples(st.just("add"), st.integers(0, 2), st.sampled_from([0.0, 5.0])),
     st.tuples(st.just("wait"), st.integers(1, 8), st.none()),
     st.tuples(st.sampled_from(["stop", "retire"]), st.integers(0, 2), st.integers(0, 9)),
@@ -48,9 +52,10 @@ class Scene:
         if what == "ask":
             hand_out(self.transaction, AskRequest(one, LEASE, timeout_reward=other), self.now)
         elif what in ("tell", "fail") and ledger.asked:
-            reward, charged = (other, True) if what == "tell" else (None, other)
+            value, price = other
+            reward, charged = (value, True) if what == "tell" else (None, value)
             try:
-                record_outcome(self.transaction, one % ledger.asked + 1, reward, charged, self.now)
+                record_outcome(self.transaction, one % ledger.asked + 1, reward, charged, self.now, price)
             except AlreadyToldError:
                 return
         elif what == "add":
@@ -65,9 +70,9 @@ class Scene:
             self.transaction.record(Event(EventKind.RETIRED, self.now, arm=one, note="sold out"))
 
 
-def total_of(numbers: Counter[int]) -> float:
-    """Return what so many trials of each arm cost."""
-    return sum(PRICES[arm] * count for arm, count in numbers.items())
+def total_of(charged: Iterable[Event | OpenTrial]) -> float:
+    """Return what trials cost, in money."""
+    return sum(PRICES[each.arm] if each.price is None else 16.0 * each.price for each in charged)
 
 
 SEEN: Counter[str] = Counter()
@@ -85,19 +90,23 @@ def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
         for step in steps:
             scene.take(step)
     ledger, events = scene.transaction.ledger, scene.transaction.recorded
-    rewarded = Counter(e.arm for e in events if e.kind in (EventKind.TOLD, EventKind.EXPIRED) and e.reward is not None)
-    failed = Counter(e.arm for e in events if e.kind is EventKind.FAILED and e.charged)
-    surplus = Counter(e.arm for e in events if e.kind is EventKind.SURPLUS and e.charged)
-    held = Counter(t.arm for t in ledger.open.values() if t.status is not EventKind.ASKED and t.reward is not None)
+    rewarding = [e for e in events if e.kind in (EventKind.TOLD, EventKind.EXPIRED) and e.reward is not None]
+    rewarded = Counter(event.arm for event in rewarding)
+    failed = [event for event in events if event.kind is EventKind.FAILED and event.charged]
+    surplus = [event for event in events if event.kind is EventKind.SURPLUS and event.charged]
+    open_trials = [t for t in ledger.open.values() if t.status is not EventKind.ASKED and t.reward is not None]
+    held = Counter(trial.arm for trial in open_trials)
 
     status = make_status(store.record("s"), ledger, scene.now)
     for arm, line in enumerate(status.arms):
         assert line.trials + line.late + held[arm] == rewarded[arm]
-    counted = sum(line.trials * PRICES[arm] for arm, line in enumerate(status.arms))
-    assert status.spent == counted + status.late_cost + status.failed_cost + status.surplus_cost + total_of(held)
+    counted = 16.0 * (ledger.standing()[1] or 0.0)
+    assert counted >= sum(line.trials * min(PRICES[arm], 0.25) for arm, line in enumerate(status.arms))
+    assert status.spent == counted + status.late_cost + status.failed_cost + status.surplus_cost + total_of(open_trials)
+    assert status.spent == total_of([*failed, *surplus, *rewarding])
     assert status.late == sum(line.late for line in status.arms)
-    assert (status.failed, status.failed_cost) == (failed.total(), total_of(failed))
-    assert (status.surplus, status.surplus_cost) == (surplus.total(), total_of(surplus))
+    assert (status.failed, status.failed_cost) == (len(failed), total_of(failed))
+    assert (status.surplus, status.surplus_cost) == (len(surplus), total_of(surplus))
     assert status.rewards == sum(point.trials for point in ledger.statistics)
     if ledger.stopped is None:
         assert status.late == 0 or ledger.retired

@@ -15,9 +15,9 @@ from dbcare.testing import StudySuite
 
 
 class AcceptsAnything(StoredStudy):
-    def tell(self, trial: Any, reward: Any = None, *, failed: bool = False, charged: bool = True) -> None:
+    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
         try:
-            super().tell(trial, reward, failed=failed, charged=charged)
+            super().tell(trial, reward, **options)
         except DbcareError:
             return
 

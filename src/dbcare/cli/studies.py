@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbcare.live.trial import Trial
 
 EXIT_WAIT, EXIT_STOPPED = 3, 4
-TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told")
+TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block")
 
 
 def print_done(study: "Study", shape: Format, sentence: str) -> None:
@@ -66,7 +66,7 @@ def ask(
     ] = None,
     shape: Shape = Format.TABLE,
 ) -> None:
-    """Print the next trials, one per line: number and arm.
+    """Print the next trials, one per line: number and arm, and the block if the study has blocks.
 
     Exits 3 if no trial is available yet, 4 if the study has stopped.
     """
@@ -81,7 +81,7 @@ def ask(
         rows := [asdict(trial) for trial in trials],
         rows,
         columns=TRIAL_COLUMNS,
-        lines=[f"{trial.id}\t{trial.arm}" for trial in trials],
+        lines=["\t".join(filter(None, (str(trial.id), trial.arm, trial.block))) for trial in trials],
         show=lambda console: console.print(
             "".join(f"{format_trial(trial)}\n" for trial in trials), end="", markup=False
         ),
@@ -95,10 +95,11 @@ def ask(
 
 def format_trial(trial: "Trial") -> str:
     """Return a trial in words; its lease ends by the clock of this machine."""
+    arm = trial.arm if trial.block is None else f"{trial.arm} on {trial.block}"
     if trial.told:
-        return f"trial {trial.id}: {trial.arm} (already told)"
+        return f"trial {trial.id}: {arm} (already told)"
     until = "" if trial.expires is None else f" (until {datetime.fromtimestamp(trial.expires):%Y-%m-%d %H:%M:%S})"
-    return f"trial {trial.id}: {trial.arm}{until}"
+    return f"trial {trial.id}: {arm}{until}"
 
 
 def explain_wait(status: "Status") -> str:
@@ -116,6 +117,7 @@ def tell(
     reward: Annotated[float | None, typer.Argument(help="The trial's reward.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Mark the trial as failed.")] = False,
     free: Annotated[bool, typer.Option("--free", help="The failed trial cost nothing.")] = False,
+    price: Annotated[float | None, typer.Option(help="What the trial cost. Default: the arm's price.")] = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Report a trial's reward."""
@@ -125,10 +127,12 @@ def tell(
     with friendly_errors():
         if free and not failed:
             raise InvalidValueError("`--free` requires --failed.")
+        if free and price is not None:
+            raise InvalidValueError(f"Pass `--free` or `--price`, not both, but got a price of {price:g}.")
         if (reward is None) != failed:
             raise InvalidValueError("Pass either `reward` or `failed`.")
         study = dbcare.load_study(name, storage)
-        study.tell(trial, reward, failed=failed, charged=not free)
+        study.tell(trial, reward, failed=failed, charged=not free, price=price)
         choice = study.recommendation()
     outcome = "failed" if reward is None else f"{reward:g}"
     verdict = "Nothing has been counted yet." if choice.mean is None else f"{choice.arm} leads so far."

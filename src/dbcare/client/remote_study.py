@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -54,11 +55,14 @@ class RemoteStudy(Study):
         response = self._post("ask", body, key=_make_key(request))
         return [build(Trial, plain) for plain in require_part(response, "trials")]
 
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+        cost = (
+            {} if price is None else {"price": self._check(trial, InvalidValueError, self.settings.check_price, price)}
+        )
         if reward is None:
-            self._post("fail", {"trial": get_trial_number(trial), "charged": charged})
+            self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost})
         else:
-            self._post("tell", self._outcome(trial, reward))
+            self._post("tell", {**self._outcome(trial, reward), **cost})
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         self._post("tell-many", {"answers": [self._outcome(trial, reward) for trial, reward in outcomes]})
@@ -110,12 +114,19 @@ class RemoteStudy(Study):
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
     def _outcome(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
+        check = partial(self.settings.check_reward, "reward")
+        return {"trial": get_trial_number(trial), "reward": self._check(trial, InvalidRewardError, check, reward)}
+
+    def _check(
+        self, trial: Trial | int, error: type[InvalidValueError], check: Callable[[Any], float], value: Any
+    ) -> float:
+        """Return a number, if `check` accepts it; an error names the trial."""
         number = get_trial_number(trial)
         try:
-            return {"trial": number, "reward": self.settings.check_reward("reward", reward)}
+            return check(value)
         except InvalidValueError as refused:
             arm = f", of {trial.arm}" if isinstance(trial, Trial) else ""
-            raise InvalidRewardError(f"Trial {number}{arm}: {refused}") from None
+            raise error(f"Trial {number}{arm}: {refused}") from None
 
     def _get(self, what: str) -> Any:
         return self._transport.call("GET", f"{make_study_path(self.name)}/{what}")

@@ -84,6 +84,18 @@ class TrialCounts:
 
 
 @dataclass
+class Charges:
+    """What an arm's trials cost beyond its stated price, as reported: in all, and by what became of them."""
+
+    trials: int = 0  # charged
+    excess: float = 0.0
+    counted: float = 0.0
+    late: float = 0.0
+    failed: float = 0.0
+    surplus: float = 0.0
+
+
+@dataclass
 class History:
     """Points of a curve, thinned out evenly as it grows."""
 

@@ -67,4 +67,11 @@ def _hand_to_unit(transaction: Transaction, request: AskRequest, last: Event | N
 
 
 def _make_trial(settings: Settings, event: Event, *, told: bool = False) -> Trial:
-    return Trial(event.trial, settings.arms[event.arm], event.expires, read_unit(event.note), told)
+    return Trial(
+        event.trial,
+        settings.arms[event.arm],
+        event.expires,
+        read_unit(event.note),
+        told,
+        settings.name_block(event.block),
+    )

@@ -28,7 +28,7 @@ class EventKind(StrEnum):
     DESCRIBED = "described"  # `note` is the new description, if any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # thousands are in memory at a time
 class Event:
     """One thing that happened; `trial` is 0 where it concerns the study as a whole.
 
@@ -44,6 +44,10 @@ class Event:
         The arm's index in the settings, or -1.
     reward, charged, expires, worker, note
         As `EventKind` says.
+    block : int or None
+        The policy's number of the block that a trial was asked for, from 0; None where trials have no blocks.
+    price : float or None
+        What the trial cost, in units of the loss, as reported with its outcome; None for its arm's stated price.
 
     Examples
     --------
@@ -61,3 +65,5 @@ class Event:
     expires: float | None = None
     worker: str | None = None
     note: str | None = None
+    block: int | None = None
+    price: float | None = None

@@ -29,7 +29,7 @@ TextFormat = Literal["csv", "json", "jsonl"]
 FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
-FREE_TEXTS = ("arm", "worker", "unit")  # which people choose
+FREE_TEXTS = ("arm", "worker", "unit", "block")  # which people choose
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
@@ -57,6 +57,10 @@ class TrialRow:
         When it was asked, when its lease ends, and when its outcome was told.
     unit : str or None
         Who or what it was asked for.
+    block : str or None
+        The block that it belongs to, if the study has blocks.
+    price : float or None
+        What it cost as reported, in money, or in units of the loss without a value; None for its arm's price.
 
     Examples
     --------
@@ -79,6 +83,8 @@ class TrialRow:
     expires: str | None
     answered: str | None
     unit: str | None = None
+    block: str | None = None
+    price: float | None = None
 
 
 COLUMNS = tuple(TrialRow.__dataclass_fields__)
@@ -105,9 +111,13 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iter
                 expires=None if event.expires is None else format_time(event.expires),
                 answered=None,
                 unit=read_unit(event.note),
+                block=settings.name_block(event.block),
             )
         elif row is not None:
             row.answered = format_time(event.at)
+            if event.price is not None:
+                # Without the last digit, so that the price that was reported comes back.
+                row.price = float(f"{event.price * (settings.value or 1.0):.15g}")
             if event.kind is EventKind.SURPLUS:
                 row.late = event.reward
             else:
@@ -216,7 +226,8 @@ def _write_parquet(rows: Iterable[TrialRow], path: Path) -> None:
             raise InvalidValueError("Parquet files require pyarrow or polars; install either one.") from None
         polars.DataFrame(_make_columns(rows)).write_parquet(path)
         return
-    types = {"trial": arrow.int64(), "reward": arrow.float64(), "late": arrow.float64(), "counted": arrow.bool_()}
+    numbers = dict.fromkeys(("reward", "late", "price"), arrow.float64())
+    types = {"trial": arrow.int64(), "counted": arrow.bool_(), **numbers}
     schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])
     with path.open("wb") as file, parquet.ParquetWriter(file, schema) as writer:
         for batch in _batches(rows, ROWS_PER_GROUP):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
+from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.decision import Decision
 from dbcare.live.events import Event, EventKind
@@ -38,6 +38,8 @@ class OpenTrial:
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out by the time it was resolved
     was_added: bool = False  # an observation made elsewhere
+    block: int | None = None
+    price: float | None = None  # as reported, in units of the loss
 
     @property
     def may_count(self) -> bool:
@@ -58,6 +60,7 @@ class Ledger:
         self.waiting = [0] * len(settings.arms)  # trials without an outcome, by arm
         self.statistics = [ArmStatistics() for _ in settings.arms]
         self.counts = [TrialCounts() for _ in settings.arms]
+        self.charges = [Charges() for _ in settings.arms]
         self.history = History()  # of `standing`
         self.losses = LossCurve()
         self.spent = 0.0
@@ -93,8 +96,9 @@ class Ledger:
         elif event.kind in RESOLVED:
             self._resolve(event)
         elif event.kind is EventKind.SURPLUS:
-            self.spent += self.settings.costs[event.arm] if event.charged else 0.0
             self.counts[event.arm].surplus += event.charged
+            if event.charged:
+                self.charges[event.arm].surplus += self._charge(event)
         elif event.kind is EventKind.STOPPED:
             self.ended = self.ended or event.note
         elif event.kind is EventKind.DESCRIBED:
@@ -113,7 +117,9 @@ class Ledger:
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
         self.began = event.at if self.began is None else self.began
-        self.open[event.trial] = OpenTrial(event.arm, event.at, event.expires, event.worker, event.reward)
+        self.open[event.trial] = OpenTrial(
+            event.arm, event.at, event.expires, event.worker, event.reward, block=event.block
+        )
         self.waiting[event.arm] += 1
         self.decision.add_pending(event.arm)
         self.soonest = min(self.soonest, math.inf if event.expires is None else event.expires)
@@ -133,17 +139,28 @@ class Ledger:
         could_count = trial.may_count
         self.waiting[trial.arm] -= trial.status is EventKind.ASKED
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
+        trial.price = event.price
         if trial.may_count != could_count:  # given up, or told after all
             (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
         trial.was_added = event.at == trial.asked  # only those are told the moment they are asked
         has_cost = event.kind is EventKind.FAILED and event.charged
         self.counts[trial.arm].failed += has_cost
         if event.reward is not None or has_cost:
-            self.spent += self.settings.costs[trial.arm]
+            excess = self._charge(event)
+            self.charges[trial.arm].failed += excess if has_cost else 0.0
         if event.trial <= self.counted:  # of a retired arm, for which the study did not wait
             del self.open[event.trial]
             self._count(trial)
         self._advance()
+
+    def _charge(self, event: Event) -> float:
+        """Charge a trial; return by how much the reported price exceeds that of its arm."""
+        cost, charges = self.settings.costs[event.arm], self.charges[event.arm]
+        excess = 0.0 if event.price is None else event.price - cost
+        self.spent += cost if event.price is None else event.price
+        charges.trials += 1
+        charges.excess += excess
+        return excess
 
     def _advance(self) -> None:
         """Count what is next in order, without waiting for trials of retired arms."""
@@ -169,8 +186,11 @@ class Ledger:
         self.decision.remove_pending(trial.arm)
         # From before an arm was retired, the others may have more rewards than they would have asked for alone.
         final = len(self.withdrawn) == len(self.retired)
+        excess = 0.0 if trial.price is None else trial.price - self.settings.costs[trial.arm]
         if self.ended is not None or (final and self.decision.has_stopped):
+            self.charges[trial.arm].late += excess
             return  # what comes after the stop is recorded, and changes nothing
+        self.charges[trial.arm].counted += excess
         reward = self.settings.count_as(trial.reward)
         statistics.add(reward)
         statistics.tail.capped += reward < trial.reward
@@ -183,7 +203,8 @@ class Ledger:
     def standing(self) -> list[float | None]:
         """Return how many rewards have been counted, what those cost, and the loss that the policy weighs."""
         rewards = [statistics.trials for statistics in self.statistics]
-        spent = sum(trials * cost for trials, cost in zip(rewards, self.settings.costs, strict=True))
+        costs = zip(rewards, self.settings.costs, self.charges, strict=True)
+        spent = sum(trials * cost + charges.counted for trials, cost, charges in costs)
         return [sum(rewards), spent, self.policy_loss]
 
     @property
@@ -263,9 +284,14 @@ class Ledger:
         arm = self.decision.next_arm()
         if arm is None or self.settings.max_spend is None:
             return arm
-        pending = sum(trials * cost for trials, cost in zip(self.waiting, self.settings.costs, strict=True))
-        total = self.spent + pending + self.settings.costs[arm]
+        pending = sum(trials * self._expect_cost(place) for place, trials in enumerate(self.waiting) if trials)
+        total = self.spent + pending + self._expect_cost(arm)
         return arm if total <= self.settings.max_spend * (1.0 + 1e-12) else None
+
+    def _expect_cost(self, arm: int) -> float:
+        """Return the mean cost of an arm's trials so far; its stated price before there are any."""
+        charges = self.charges[arm]
+        return self.settings.costs[arm] + (charges.excess / charges.trials if charges.trials else 0.0)
 
     @property
     def max_ahead(self) -> int:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from dbcare.live.arm_statistics import ArmStatistics, History, TrialCounts
+from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger, OpenTrial
 from dbcare.live.loss_curve import LossCurve
@@ -28,16 +28,22 @@ def summarize(ledger: Ledger) -> dict[str, Any]:
         "retired": sorted(ledger.retired),
         "withdrawn": {str(arm): reason for arm, reason in ledger.withdrawn.items()},
         "decision": ledger.decision.to_dict(),
-        "open": {str(number): asdict(trial) for number, trial in ledger.open.items()},
+        "open": {str(number): _summarize_trial(trial) for number, trial in ledger.open.items()},
         "tallies": [statistics.to_dict() for statistics in ledger.statistics],
         "tails": [asdict(statistics.tail) for statistics in ledger.statistics],
         "varieties": [asdict(statistics.variety) for statistics in ledger.statistics],
         "counts": [asdict(counts) for counts in ledger.counts],
+        "charges": [asdict(charges) for charges in ledger.charges],
         "history": ledger.history.to_dict(),
         "times": ledger.history.times,
         "losses": {"points": ledger.losses.compute(), "seen": ledger.losses.seen},
         "activities": [asdict(activity) for activity in ledger.activities],
     }
+
+
+def _summarize_trial(trial: OpenTrial) -> dict[str, Any]:
+    """Return a trial as summaries have it, without a block or a price unless it has them: older ones know neither."""
+    return {name: value for name, value in asdict(trial).items() if name not in ("block", "price") or value is not None}
 
 
 def restore(settings: Settings, plain: dict[str, Any]) -> Ledger:
@@ -54,6 +60,7 @@ def restore(settings: Settings, plain: dict[str, Any]) -> Ledger:
         for entry, tail, variety in zip(plain["tallies"], plain["tails"], plain["varieties"], strict=True)
     ]
     ledger.counts = [TrialCounts(**entry) for entry in plain["counts"]]
+    ledger.charges = [Charges(**entry) for entry in plain["charges"]]
     ledger.history = History(**plain["history"], times=plain["times"])
     ledger.losses = LossCurve(**plain["losses"])
     ledger.activities = [Activity(**activity) for activity in plain["activities"]]

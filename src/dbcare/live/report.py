@@ -108,18 +108,18 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         activities=tuple(ledger.activities),
         cap=ledger.settings.cap,
         late=sum(late),
-        late_cost=_price(ledger, late),
+        late_cost=_price(ledger, late, sum(charges.late for charges in ledger.charges)),
         failed=sum(failed),
-        failed_cost=_price(ledger, failed),
+        failed_cost=_price(ledger, failed, sum(charges.failed for charges in ledger.charges)),
         surplus=sum(surplus),
-        surplus_cost=_price(ledger, surplus),
+        surplus_cost=_price(ledger, surplus, sum(charges.surplus for charges in ledger.charges)),
     )
 
 
-def _price(ledger: Ledger, trials: list[int]) -> float:
-    """Return what so many trials of each arm cost, as `Status.spent` has it."""
+def _price(ledger: Ledger, trials: list[int], excess: float) -> float:
+    """Return what so many trials of each arm cost, with the excess that was reported, as `Status.spent` has it."""
     cost = sum(count * cost for count, cost in zip(trials, ledger.settings.costs, strict=True))
-    return cost * (ledger.settings.value or 1.0)
+    return (cost + excess) * (ledger.settings.value or 1.0)
 
 
 def list_pending(ledger: Ledger, now: float) -> list[Pending]:
@@ -132,6 +132,7 @@ def list_pending(ledger: Ledger, now: float) -> list[Pending]:
             now - trial.asked,
             None if trial.expires is None else trial.expires - now,
             trial.status is not EventKind.ASKED,
+            ledger.settings.name_block(trial.block),
         )
         for number, trial in sorted(ledger.open.items())
     ]

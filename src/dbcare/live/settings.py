@@ -205,6 +205,14 @@ class Settings:
         Spread(self.sigma, self.baseline, self.bounds, self.binary).check_reward(name, number)
         return number
 
+    def check_price(self, price: Any) -> float:
+        """Return what a trial cost in money, or in units of the loss without a `value`, if it is valid."""
+        return validation.non_negative("price", price)
+
+    def name_block(self, block: int | None) -> str | None:
+        """Return the name of a block, given by the policy's number for it; None for none."""
+        return None if block is None else str(block + 1)
+
     def count_as(self, reward: float) -> float:
         """Return what a reward counts as: itself, or the `cap` if it is above that."""
         return reward if self.cap is None else min(reward, self.cap)

@@ -147,6 +147,8 @@ class Pending:
         Seconds until its lease expires, negative once it has; None if it never does.
     told : bool
         Whether its reward is known.
+    block : str or None
+        The block that it belongs to, if the study has blocks.
 
     Examples
     --------
@@ -163,6 +165,7 @@ class Pending:
     age: float
     left: float | None
     told: bool
+    block: str | None = None
 
 
 @dataclass(frozen=True)

@@ -85,14 +85,16 @@ class StoredStudy(Study):
     def _ask(self, request: AskRequest) -> list[Trial]:
         return self.run(self.ask_later(request)).trials
 
-    def tell_later(self, trial: Trial | int, reward: float | None, charged: bool = True) -> StudyOperation[None]:
+    def tell_later(
+        self, trial: Trial | int, reward: float | None, charged: bool = True, price: float | None = None
+    ) -> StudyOperation[None]:
         """Return the operation that records an outcome, as `tell` does."""
         return StudyOperation(
-            self._ledger, lambda transaction: record_outcome(transaction, trial, reward, charged, time.time())
+            self._ledger, lambda transaction: record_outcome(transaction, trial, reward, charged, time.time(), price)
         )
 
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        self.run(self.tell_later(trial, reward, charged))
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+        self.run(self.tell_later(trial, reward, charged, price))
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         def tell(transaction: Transaction) -> None:

@@ -135,7 +135,13 @@ class Study(ABC):
         """Hand out the trials of a request, which has been checked."""
 
     def tell(
-        self, trial: Trial | int, reward: float | None = None, *, failed: bool = False, charged: bool = True
+        self,
+        trial: Trial | int,
+        reward: float | None = None,
+        *,
+        failed: bool = False,
+        charged: bool = True,
+        price: float | None = None,
     ) -> None:
         """Record the outcome of a trial: its reward, or that it failed.
 
@@ -149,6 +155,8 @@ class Study(ABC):
             Whether the trial gave no reward; it is then replaced.
         charged : bool
             Whether a failed trial cost its price anyway.
+        price : float, optional
+            What this trial cost: in money, or in units of the loss without a `value`. Default: the arm's price.
 
         Raises
         ------
@@ -156,17 +164,21 @@ class Study(ABC):
             If a different outcome was recorded before. Repeating the same outcome is harmless.
         InvalidRewardError
             If the study does not accept the reward; the trial still waits for one.
+        InvalidValueError
+            If another argument is invalid, such as a negative price; the trial still waits for its outcome.
         StudyNotFoundError
             If no such trial was asked.
         """
         if failed is not (reward is None):
             raise InvalidValueError(f"Pass either `reward` or failed=True but got {show(reward)} and {show(failed)}.")
+        if price is not None and not validation.flag("charged", charged):
+            raise InvalidValueError(f"`price` requires charged=True but got {show(price)} and charged=False.")
         validation.flag("charged", charged)
-        self._tell(trial, reward, charged)
+        self._tell(trial, reward, charged, price)
 
     @abstractmethod
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool) -> None:
-        """Record a reward, or a failure where it is None."""
+    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+        """Record a reward, or a failure where it is None, and what the trial cost, if that is reported."""
 
     def tell_many(self, outcomes: Iterable[tuple[Trial | int, float]]) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward."""

@@ -12,8 +12,10 @@ from dbcare.live.transaction import Transaction
 from dbcare.live.trial import Trial, get_trial_number, read_unit
 
 
-def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, charged: bool, now: float) -> None:
-    """Record the reward of a trial, or its failure where `reward` is None."""
+def record_outcome(
+    transaction: Transaction, trial: Trial | int, reward: Any, charged: bool, now: float, price: Any = None
+) -> None:
+    """Record the reward of a trial, or its failure where `reward` is None; `price` is as in `Study.tell`."""
     ledger, number = transaction.ledger, get_trial_number(trial)
     if number > ledger.asked:
         raise TrialNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
@@ -26,19 +28,21 @@ def record_outcome(transaction: Transaction, trial: Trial | int, reward: Any, ch
             )
     if pending is not None and pending.status is EventKind.ASKED:
         value = _check_reward(ledger.settings, number, pending.arm, reward)
+        cost = _check_price(ledger.settings, number, pending.arm, price)
         kind = EventKind.FAILED if value is None else EventKind.TOLD
-        transaction.record(Event(kind, now, number, pending.arm, value, charged))
+        transaction.record(Event(kind, now, number, pending.arm, value, charged, price=cost))
     else:
-        _record_again(transaction, number, pending, reward, charged, now)
+        _record_again(transaction, number, pending, reward, charged, now, price)
 
 
 def _record_again(
-    transaction: Transaction, number: int, pending: OpenTrial | None, reward: Any, charged: bool, now: float
+    transaction: Transaction, number: int, pending: OpenTrial | None, reward: Any, charged: bool, now: float, price: Any
 ) -> None:
     """Record an outcome for a trial that was told, failed or expired before."""
     history = transaction.events_of_trial(number)
     arm, outcome = history[0].arm, history[-1]
-    value = _check_reward(transaction.ledger.settings, number, arm, reward)
+    settings = transaction.ledger.settings
+    value, cost = _check_reward(settings, number, arm, reward), _check_price(settings, number, arm, price)
     if outcome.kind is EventKind.EXPIRED:
         if value is None:
             return  # it had been given up anyway
@@ -46,20 +50,21 @@ def _record_again(
         in_time = pending is not None and outcome.reward is None and pending.asked_by_then == transaction.ledger.asked
         kind = EventKind.TOLD if in_time else EventKind.SURPLUS
         # A trial that counted as something when it expired was charged then.
-        transaction.record(Event(kind, now, number, arm, value, outcome.reward is None))
-    elif outcome.reward != value or (value is None and outcome.charged != charged):
+        transaction.record(Event(kind, now, number, arm, value, outcome.reward is None, price=cost))
+    elif (outcome.reward, outcome.price) != (value, cost) or (value is None and outcome.charged != charged):
         unit = read_unit(history[0].note)
         once = "" if unit is None or outcome.reward is None else f" Unit {unit!r} was counted already."
         raise AlreadyToldError(
-            f"Trial {number} is already recorded as {_describe(outcome.reward, outcome.charged)} "
-            f"but got {_describe(value, charged)}.{once}"
+            f"Trial {number} is already recorded as {_describe(settings, outcome)} "
+            f"but got {_describe(settings, Event(outcome.kind, now, number, arm, value, charged, price=cost))}.{once}"
         )
 
 
-def _describe(reward: float | None, charged: bool) -> str:
-    if reward is not None:
-        return f"{reward!r}"
-    return "failed" if charged else "failed and free"
+def _describe(settings: Settings, outcome: Event) -> str:
+    cost = "" if outcome.price is None else f" at {settings.money(outcome.price)}"
+    if outcome.reward is not None:
+        return f"{outcome.reward!r}{cost}"
+    return f"failed{cost}" if outcome.charged else "failed and free"
 
 
 def _check_reward(settings: Settings, number: int, arm: int, reward: Any) -> float | None:
@@ -67,3 +72,11 @@ def _check_reward(settings: Settings, number: int, arm: int, reward: Any) -> flo
         return None if reward is None else settings.check_reward("reward", reward)
     except InvalidValueError as refused:
         raise InvalidRewardError(f"Trial {number}, of {settings.arms[arm]}: {refused}") from None
+
+
+def _check_price(settings: Settings, number: int, arm: int, price: Any) -> float | None:
+    """Return a reported price in units of the loss; None if there is none."""
+    try:
+        return None if price is None else settings.check_price(price) / (settings.value or 1.0)
+    except InvalidValueError as refused:
+        raise InvalidValueError(f"Trial {number}, of {settings.arms[arm]}: {refused}") from None

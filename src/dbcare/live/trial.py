@@ -25,6 +25,8 @@ class Trial:
         Who or what it was asked for, as passed to `Study.ask`.
     told : bool
         Whether the unit came back after the trial's outcome had been recorded: show it the arm, and tell nothing.
+    block : str or None
+        The block that the trial belongs to, such as a question that all arms answer; None in a study without blocks.
 
     Examples
     --------
@@ -32,7 +34,7 @@ class Trial:
     >>> study = dbcare.create_study("trial example", arms=["A", "B"], cost=0.01, sigma=1.0)
     >>> trial = study.ask(lease=None)
     >>> trial
-    Trial(id=1, arm='A', expires=None, unit=None, told=False)
+    Trial(id=1, arm='A', expires=None, unit=None, told=False, block=None)
     >>> study.tell(trial, 0.7)
     """
 
@@ -41,6 +43,7 @@ class Trial:
     expires: float | None
     unit: str | None = None
     told: bool = False
+    block: str | None = None
 
 
 @dataclass(frozen=True)

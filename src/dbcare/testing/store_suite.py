@@ -41,6 +41,8 @@ EVENTS = [
     Event(EventKind.TOLD, 1.75, 1, 0, 0.1 + 0.2),
     Event(EventKind.ASKED, 2.0, 2, 1),
     Event(EventKind.FAILED, 3.0, 2, 1, None, charged=False),
+    Event(EventKind.ASKED, 3.5, 3, 0, block=7),
+    Event(EventKind.TOLD, 3.75, 3, 0, 1.0, price=0.1 + 0.2),
     Event(EventKind.STOPPED, 4.0, note="enough"),
 ]
 EXTREMES = [5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 1 / 3, 123456789.12345679, 2.0**53]

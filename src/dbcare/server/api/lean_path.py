@@ -122,7 +122,7 @@ class LeanPath:
             raise InvalidValueError("`Content-Type` must be application/json here.")
         if action == "tell":
             answer = schemas.Answer.model_validate_json(body)
-            return study.tell_later(answer.trial, answer.reward)
+            return study.tell_later(answer.trial, answer.reward, price=answer.price)
         wanted = schemas.Ask.model_validate_json(body)
         key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), None)
         if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:

@@ -21,6 +21,7 @@ STUDIES_PER_PAGE, MAX_STUDIES_PER_PAGE = 100, 1_000
 MAX_KEY_LENGTH = 200  # of an idempotency key
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON_LENGTH)]
 TrialNumber = Annotated[int, Field(ge=1, lt=2**53)]
@@ -119,15 +120,17 @@ class TrialOut(BaseModel):
     expires: float | None
     unit: str | None
     told: bool
+    block: str | None
 
 
 class Answer(BaseModel):
-    """A trial's reward."""
+    """A trial's reward, and what the trial cost, if that is not its arm's price."""
 
     model_config = strict(trial=1, reward=0.7)
 
     trial: TrialNumber
     reward: Number
+    price: Number | None = None
 
 
 class Answers(BaseModel):
@@ -139,12 +142,13 @@ class Answers(BaseModel):
 
 
 class Failure(BaseModel):
-    """A trial that gave no reward; `charged` says whether it cost its price anyway."""
+    """A trial that gave no reward; `charged` says whether it cost anything: `price`, or else its arm's price."""
 
     model_config = strict(trial=1, charged=False)
 
     trial: TrialNumber
     charged: bool = True
+    price: Number | None = None
 
 
 class Observation(BaseModel):

@@ -82,7 +82,7 @@ class StudyRoutes:
         @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
-            study.tell(answer.trial, answer.reward)
+            study.tell(answer.trial, answer.reward, price=answer.price)
             metrics.told.inc()
 
         @self._post("tell-many")
@@ -94,7 +94,7 @@ class StudyRoutes:
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place."""
-            study.tell(failure.trial, failed=True, charged=failure.charged)
+            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price)
             metrics.failed.inc()
 
         @self._post("add")

@@ -75,6 +75,56 @@ class Telling(Checks):
         study.add([("C", 0.0)])
         assert is_close(study.status().spent, 10.5)
 
+    def test_a_trial_may_report_its_price(self) -> None:
+        """What it cost takes the place of the arm's price, also if it failed; a repeated outcome has the same one."""
+        study = self.make_study(cost=None, price=[0.5, 2.0, 8.0], value=1000.0)
+        one, other, third = study.ask(3)
+        study.tell(one, 0.0, price=0.013)
+        study.tell(one, 0.0, price=0.013)
+        study.tell(other, failed=True, price=0.25)
+        study.tell(third, 0.0)
+        status = study.status()
+        assert is_close(status.spent, 8.263)
+        assert is_close(status.failed_cost, 0.25)
+        assert [row.price for row in study.trials()] == [0.013, 0.25, None]
+        assert is_close(study.history()[-1].spent, 8.013)
+        message = catch_error(AlreadyToldError, lambda: study.tell(one, 0.0, price=0.02))
+        assert message == "Trial 1 is already recorded as 0.0 at 0.013 USD but got 0.0 at 0.02 USD."
+        message = catch_error(AlreadyToldError, lambda: study.tell(third, 0.0, price=8.0))
+        assert message == "Trial 3 is already recorded as 0.0 but got 0.0 at 8.00 USD."
+        without_value = self.make_study()
+        without_value.tell(ask_one(without_value), 0.0, price=0.25)
+        assert is_close(without_value.status().spent, 0.25)
+
+    def test_invalid_prices(self) -> None:
+        """The message names trial and arm, and the trial still waits for its outcome."""
+        study = self.make_study()
+        trial = ask_one(study)
+        for price, reason in (
+            (-0.5, "`price` must not be negative but got -0.5."),
+            (math.nan, "`price` must be finite but got nan."),
+            (math.inf, "`price` must be finite but got inf."),
+        ):
+            for outcome in ({"reward": 1.0}, {"failed": True}):
+                message = catch_error(
+                    InvalidValueError,
+                    lambda price=price, outcome=outcome: study.tell(trial, price=price, **outcome),  # type: ignore[misc]  # a lambda with defaults
+                )
+                assert message == f"Trial 1, of A: {reason}"
+        message = catch_error(InvalidValueError, lambda: study.tell(trial, failed=True, charged=False, price=0.5))
+        assert message == "`price` requires charged=True but got 0.5 and charged=False."
+        assert (study.status().waiting, study.status().spent) == (1, 0.0)
+
+    def test_the_budget_expects_trials_to_cost_what_they_did(self) -> None:
+        """Trials that cost a quarter of the stated price leave room for four times as many."""
+        study = self.make_study(arms=["A", "B"], max_spend=8 * COST, max_ahead=1)
+        count = 0
+        while (trial := study.ask()) is not None:
+            study.tell(trial, 0.5, price=COST / 4)
+            count += 1
+        assert count == 32
+        assert study.should_stop()
+
     def test_rewards_keep_every_digit(self) -> None:
         """The means keep every digit too."""
         study = self.make_study()

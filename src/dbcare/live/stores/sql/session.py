@@ -132,8 +132,8 @@ class SqlSession(StoreSession):
         rows = self._connection.execute(statement, (self._study, *conditions)).fetchall()
         try:
             return [
-                (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), expires, worker, note))
-                for position, kind, at, trial, arm, reward, charged, expires, worker, note in rows
+                (position, Event(EventKind(kind), at, trial, arm, reward, bool(charged), *others))
+                for position, kind, at, trial, arm, reward, charged, *others in rows
             ]
         except ValueError as failure:
             raise corruption_error(self._url, failure) from failure

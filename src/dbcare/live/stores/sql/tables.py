@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-VERSION = 2
+VERSION = 3
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 TABLES = sa.MetaData()
@@ -35,6 +37,8 @@ events = sa.Table(
     sa.Column("expires", sa.Double),
     sa.Column("worker", sa.String),
     sa.Column("note", sa.String),
+    sa.Column("block", sa.Integer),
+    sa.Column("price", sa.Double),
     sa.Index("events_of_trials", "study", "trial"),
     sa.Index(
         "events_with_notes",
@@ -84,7 +88,7 @@ def find_version(connection: sa.Connection, shown: str) -> int | None:
             )
         return None
     version = connection.execute(sa.select(about.c.version)).scalar()
-    if version not in (1, VERSION):
+    if version is None or version not in range(1, VERSION + 1):
         raise StorageError(
             f"{shown} has version {version} of the tables, and this dbcare reads versions 1 to {VERSION}; "
             "open it with the dbcare that created it."
@@ -111,9 +115,18 @@ def upgrade(connection: sa.Connection, shown: str) -> bool:
     """Bring tables of an earlier version up to date; return False if there are none."""
     lock_creation(connection)
     version = find_version(connection, shown)
-    if version == 1:  # did not record who created a study, and how studies stand
-        kind = studies.c.created_by.type.compile(connection.dialect)
-        connection.exec_driver_sql(f"ALTER TABLE {studies.name} ADD COLUMN {studies.c.created_by.name} {kind}")
-        standings.create(connection)
+    if version is None:
+        return False
+    if version < VERSION:
+        if version == 1:  # did not record who created a study, and how studies stand
+            _add_column(connection, studies.c.created_by)
+            standings.create(connection)
+        _add_column(connection, events.c.block)
+        _add_column(connection, events.c.price)
         connection.execute(sa.update(about).values(version=VERSION))
-    return version is not None
+    return True
+
+
+def _add_column(connection: sa.Connection, column: sa.Column[Any]) -> None:
+    kind = column.type.compile(connection.dialect)
+    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}")
