@@ -27,6 +27,7 @@ class OptionKind(Enum):
     INTERVAL = auto()  # two numbers, the lower one first
     NUMBERS = auto()  # one or more numbers
     NAMES = auto()  # one or more texts
+    BLOCKS = auto()  # a whole number, or names
     TRIALS = auto()  # a whole number of trials, or a duration such as 14d
 
 

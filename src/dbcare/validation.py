@@ -127,15 +127,20 @@ def items(name: str, value: Any, what: str) -> list[Any]:
 
 def pairs(name: str, value: Any, what: str) -> list[tuple[Any, Any]]:
     """Return the items of an iterable, each of which must be a pair."""
+    return [(first, second) for first, second in tuples(name, value, what, 2)]
+
+
+def tuples(name: str, value: Any, what: str, length: int) -> list[tuple[Any, ...]]:
+    """Return the items of an iterable, each of which must have so many parts."""
     checked = []
     for place, item in enumerate(items(name, value, what)):
         try:
-            if isinstance(item, str | bytes):
-                raise TypeError
-            first, second = item
-        except (TypeError, ValueError):
-            raise InvalidValueError(f"`{name}` must be {what} but got {show(item)} at position {place}.") from None
-        checked.append((first, second))
+            parts = () if isinstance(item, str | bytes) else tuple(item)
+        except TypeError:
+            parts = ()
+        if len(parts) != length:
+            raise InvalidValueError(f"`{name}` must be {what} but got {show(item)} at position {place}.")
+        checked.append(parts)
     return checked
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from dbcare.cli.shared import friendly_errors, parse_amounts, parse_numbers, parse_whole
-from dbcare.live.option_text import parse_number
+from dbcare.live.option_text import parse_blocks, parse_number
 from dbcare.options import Option, OptionKind, read_options
 
 METAVARS = {
@@ -19,6 +19,7 @@ METAVARS = {
     OptionKind.NUMBERS: "NUMBER[,NUMBER...]",
     OptionKind.NAMES: "NAME[,NAME...]",
     OptionKind.TRIALS: "INTEGER|DURATION",
+    OptionKind.BLOCKS: "INTEGER|NAME,NAME[,NAME...]",
 }
 PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.WHOLE: parse_whole,
@@ -30,6 +31,7 @@ PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
     OptionKind.NUMBERS: parse_numbers,
     OptionKind.TRIALS: lambda name, text: text if text[-1:].isalpha() else parse_whole(name, text),
     OptionKind.NAMES: lambda _name, text: [part.strip() for part in text.split(",")],
+    OptionKind.BLOCKS: parse_blocks,
 }
 
 

@@ -23,7 +23,7 @@ from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.study import Study
-from dbcare.live.trial import AskRequest, Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -67,8 +67,15 @@ class RemoteStudy(Study):
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         self._post("tell-many", {"answers": [self._outcome(trial, reward) for trial, reward in outcomes]})
 
-    def _add(self, observations: list[tuple[int, float]]) -> None:
-        rows = [{"arm": self.settings.arms[arm], "reward": reward} for arm, reward in observations]
+    def _add(self, observations: list[Observation]) -> None:
+        rows = [
+            {
+                "arm": self.settings.arms[each.arm],
+                "reward": each.reward,
+                **({} if each.block is None else {"block": self.settings.name_block(each.block)}),
+            }
+            for each in observations
+        ]
         self._post("add", {"observations": rows}, once=True)
 
     def should_stop(self) -> bool:

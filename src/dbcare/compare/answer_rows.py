@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbcare.compare.questions import QuestionPool
+from dbcare.live.events import EventKind
 from dbcare.live.study import Study
 
 
@@ -23,8 +24,6 @@ class ComparedAnswer:
         Its score, or the mean over repeats and over the questions of a cluster; None if a call failed.
     price : float
         What all calls for it cost, the judge's and failed ones included.
-    counted : bool
-        Whether the decision counts it: not if it came in after the stop.
 
     Examples
     --------
@@ -40,7 +39,6 @@ class ComparedAnswer:
     arm: str
     score: float | None
     price: float
-    counted: bool
 
 
 def list_answers(study: Study, pool: QuestionPool) -> Iterator[ComparedAnswer]:
@@ -48,7 +46,7 @@ def list_answers(study: Study, pool: QuestionPool) -> Iterator[ComparedAnswer]:
     value = study.settings.value or 1.0
     stated = dict(zip(study.settings.arms, study.settings.costs, strict=True))
     for row in study.trials():
-        if row.block is None or row.state == "pending":
+        if row.block is None or row.status == EventKind.ASKED:
             continue
         size = len(pool.blocks[row.block]) * pool.weight
         yield ComparedAnswer(
@@ -56,5 +54,4 @@ def list_answers(study: Study, pool: QuestionPool) -> Iterator[ComparedAnswer]:
             arm=row.arm,
             score=None if row.reward is None else row.reward / size,
             price=stated[row.arm] * value if row.price is None else row.price,
-            counted=bool(row.counted),
         )

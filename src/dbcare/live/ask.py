@@ -49,7 +49,8 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
     trials: list[Trial] = []
     while len(trials) < request.wanted and (arm := ledger.next_arm()) is not None:
         number = ledger.asked + 1
-        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note)
+        block = ledger.decision.next_block(arm)
+        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note, block)
         transaction.record(event)
         trials.append(_make_trial(settings, event))
     return trials

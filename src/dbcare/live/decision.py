@@ -45,6 +45,10 @@ class Decision:
         """The arm to choose as things stand."""
         return self.active[0 if self.run is None else self.run.recommendation()]
 
+    def send(self, arm: int, block: int | None) -> None:
+        """Note that a trial was handed out, in the block that `next_block` returned."""
+        self.add_pending(arm)
+
     def add_pending(self, arm: int) -> None:
         """Note that one more trial of an arm is pending."""
         if arm not in self._place:
@@ -59,10 +63,20 @@ class Decision:
             self.pending[arm] -= 1
             self._planned = None
 
-    def count(self, arm: int, reward: float, *, final: bool = True, waits: bool = False) -> None:
+    def count(
+        self,
+        arm: int,
+        reward: float,
+        block: int | None = None,
+        price: float | None = None,
+        *,
+        final: bool = True,
+        waits: bool = False,
+    ) -> None:
         """Hand the policy a reward once it asks for it; a stop that is not `final` does not keep it from deciding.
 
-        While the study `waits`, the policy does not stop.
+        While the study `waits`, the policy does not stop. Without blocks, the policy goes by the stated costs; with
+        them, by the reported `price`, in units of the loss.
         """
         place = self._place.get(arm)
         if place is None or self.run is None or self.policy is None:
@@ -80,10 +94,24 @@ class Decision:
         while (wanted := self.run.ask()) is not None and self.queues[wanted]:
             self.run.count(wanted, self.queues[wanted].pop(0))
 
+    def miss(self, arm: int, block: int | None, *, final: bool = True, waits: bool = False) -> None:
+        """Note that a trial gave no reward. Without blocks, another trial of its arm takes its place."""
+
+    def end_rounds(self, *, waits: bool) -> None:
+        """Hand out no more trials of rounds that were begun before an arm was retired."""
+
     def next_arm(self) -> int | None:
         """Return the arm that the policy would observe next; None if it has to wait, or has stopped."""
         place = self._next_place()
         return None if place is None else self.active[place]
+
+    def next_block(self, arm: int) -> int | None:
+        """Return the block of the next trial, which is of this arm; None where there are no blocks."""
+        return None
+
+    def arms_with(self, arm: int) -> list[int]:
+        """Return the arms that have to follow if the next one is handed out, itself included."""
+        return [arm]
 
     def _next_place(self) -> int | None:
         if self.run is None or self.policy is None or self.has_stopped:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.decision import Decision
+from dbcare.live.block_decision import make_decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.paired_beliefs import PairedBeliefs
@@ -53,7 +53,7 @@ class Ledger:
     def __init__(self, settings: Settings, retired: frozenset[int] = frozenset()) -> None:
         self.settings = settings
         self.retired = retired
-        self.decision = Decision(settings, retired)
+        self.decision = make_decision(settings, retired)
         self.asked = 0  # trials handed out; their numbers are 1, 2, ...
         self.counted = 0  # all trials up to this one are told, failed or expired, and have been processed
         self.open: dict[int, OpenTrial] = {}
@@ -106,6 +106,8 @@ class Ledger:
         elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
             self._advance()
+            if self._is_final:
+                self.decision.end_rounds(waits=self._waits)
         else:
             self.paused = event.kind is EventKind.PAUSED
 
@@ -121,7 +123,7 @@ class Ledger:
             event.arm, event.at, event.expires, event.worker, event.reward, block=event.block
         )
         self.waiting[event.arm] += 1
-        self.decision.add_pending(event.arm)
+        self.decision.send(event.arm, event.block)
         self.soonest = min(self.soonest, math.inf if event.expires is None else event.expires)
         if event.worker is not None:
             self._see(event.worker)
@@ -179,26 +181,39 @@ class Ledger:
             # Failed trials are replaced by others of the same arm: an outage must not look like that arm's fault.
             statistics.interruptions += not self.interrupted
             self.interrupted = True
+            if not self._ignores_outcomes:
+                self.decision.miss(trial.arm, trial.block, final=self._is_final, waits=self._waits)
             return
         self.interrupted = False
         statistics.answered += 1
         counts.added += trial.was_added
         self.decision.remove_pending(trial.arm)
-        # From before an arm was retired, the others may have more rewards than they would have asked for alone.
-        final = len(self.withdrawn) == len(self.retired)
         excess = 0.0 if trial.price is None else trial.price - self.settings.costs[trial.arm]
-        if self.ended is not None or (final and self.decision.has_stopped):
+        if self._ignores_outcomes:
             self.charges[trial.arm].late += excess
             return  # what comes after the stop is recorded, and changes nothing
         self.charges[trial.arm].counted += excess
         reward = self.settings.count_as(trial.reward)
         statistics.add(reward)
         statistics.tail.capped += reward < trial.reward
-        self.decision.count(trial.arm, reward, final=final, waits=self.waits_until > self._now)
+        self.decision.count(trial.arm, reward, trial.block, trial.price, final=self._is_final, waits=self._waits)
         self._beliefs = None
         self.last_counted = self._now
         self.history.add(self.standing, self._now)
         self.losses.add(self.rewards, self._prepare_loss)
+
+    @property
+    def _is_final(self) -> bool:
+        """Whether a stop counts: before an arm was retired, others may have more rewards than they asked for alone."""
+        return len(self.withdrawn) == len(self.retired)
+
+    @property
+    def _waits(self) -> bool:
+        return self.waits_until > self._now
+
+    @property
+    def _ignores_outcomes(self) -> bool:
+        return self.ended is not None or (self._is_final and self.decision.has_stopped)
 
     def standing(self) -> list[float | None]:
         """Return how many rewards have been counted, what those cost, and the loss that the policy weighs."""
@@ -285,7 +300,7 @@ class Ledger:
         if arm is None or self.settings.max_spend is None:
             return arm
         pending = sum(trials * self._expect_cost(place) for place, trials in enumerate(self.waiting) if trials)
-        total = self.spent + pending + self._expect_cost(arm)
+        total = self.spent + pending + sum(map(self._expect_cost, self.decision.arms_with(arm)))
         return arm if total <= self.settings.max_spend * (1.0 + 1e-12) else None
 
     def _expect_cost(self, arm: int) -> float:

@@ -53,6 +53,13 @@ def parse_number(name: str, text: str) -> float:
         raise InvalidValueError(f"`{name}` must be a number but got {text!r}.") from None
 
 
+def parse_blocks(name: str, text: str) -> float | list[str]:
+    """Return the number of blocks that was typed, or their names, separated by commas."""
+    if "," in text:
+        return [part.strip() for part in text.split(",")]
+    return parse_number(name, text)
+
+
 def parse_per_arm(name: str, text: str, parts: Sequence[str]) -> float | list[float] | dict[str, float]:
     """Return amounts that were typed: by the names of the arms, such as A=0.4, B=2, or the numbers in `parts`."""
     if "=" in text:

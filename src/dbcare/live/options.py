@@ -15,6 +15,7 @@ from dbcare.risk import Loss
 from dbcare.validation import MAX_WHOLE
 
 DIRECTIONS = ("maximize", "minimize")
+MAX_BLOCKS = 100_000
 MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
 MAX_PENDING = 1_000_000
 MAX_NOT_BEFORE = 2**53  # trials
@@ -140,6 +141,36 @@ class ReplayOptions(TypedDict, total=False):
 
 class StudyOptions(ReplayOptions, total=False):
     """All options of a study."""
+
+    rounds: Annotated[
+        bool,
+        Option(
+            OptionKind.FLAG,
+            "Compare arms only within rounds of trials that run at the same time, so that drift cancels.",
+            label="Rounds",
+            hint="Compare arms within rounds that run at the same time.",
+        ),
+    ]
+    blocks: Annotated[
+        int | Sequence[str] | None,
+        Option(
+            OptionKind.BLOCKS,
+            "Blocks that all arms share, such as questions: their number, or their names separated by commas.",
+            minimum=2,
+            maximum=MAX_BLOCKS,
+            longest=MAX_BLOCKS,
+            label="Blocks",
+            hint="Questions or folds that all arms share: their number or names.",
+        ),
+    ]
+    only_these_blocks: Annotated[
+        bool,
+        Option(
+            OptionKind.FLAG,
+            "The decision is about these blocks alone, not about more like them.",
+            label="Only these blocks matter",
+        ),
+    ]
 
     description: Annotated[
         str | None,

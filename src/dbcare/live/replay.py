@@ -253,7 +253,7 @@ def _replay_own_order(
     used = [0] * len(log)
     while (arm := ledger.next_arm()) is not None and used[arm] < len(log[arm]):
         number = ledger.asked + 1
-        ledger.apply(Event(EventKind.ASKED, 0.0, number, arm))
+        ledger.apply(Event(EventKind.ASKED, 0.0, number, arm, block=ledger.decision.next_block(arm)))
         ledger.apply(Event(EventKind.TOLD, 0.0, number, arm, log[arm][used[arm]]))
         used[arm] += 1
     recommendation = make_recommendation(ledger)

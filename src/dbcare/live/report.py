@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from dbcare.durations import format_minute, spell_duration
 from dbcare.live.arm_report import describe_arm, find_rival, has_chance, in_money, list_arms
+from dbcare.live.block_decision import BlockDecision
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
@@ -112,6 +113,8 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         failed=sum(failed),
         failed_cost=_price(ledger, failed, sum(charges.failed for charges in ledger.charges)),
         surplus=sum(surplus),
+        blocks_used=ledger.decision.blocks_used if isinstance(ledger.decision, BlockDecision) else None,
+        blocks=ledger.settings.pool,
         surplus_cost=_price(ledger, surplus, sum(charges.surplus for charges in ledger.charges)),
     )
 

@@ -14,6 +14,7 @@ from dbcare import validation
 from dbcare.arm_names import check_arm_names, order_by_arm
 from dbcare.durations import parse_duration
 from dbcare.errors import InvalidValueError
+from dbcare.live.block_names import BlockNames, check_blocks
 from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
 from dbcare.money import Money
@@ -21,9 +22,12 @@ from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
+from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
+from dbcare.policies.rule import BlockRule
+from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss, Risk
 from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, MIN_WIDTH, Spread
+from dbcare.validation import show
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Settings:
     ----------
     arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy
         As in `create_study`.
-    not_before, max_ahead, timeout_reward, seed, description
+    not_before, max_ahead, timeout_reward, seed, description, rounds, blocks, only_these_blocks
         As in `create_study`.
     cost : float or tuple of float
         Cost of a trial in units of the loss, or one per arm.
@@ -72,6 +76,9 @@ class Settings:
     timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
     seed: int = 0
     description: str | None = field(default=None, compare=False)  # the first one: it may be edited since
+    rounds: bool = False  # whether arms are compared within rounds of trials that are run at the same time
+    blocks: int | tuple[str, ...] | None = None  # of a pool: their number or names
+    only_these_blocks: bool = False  # whether the decision is about the blocks of the pool alone
 
     def __post_init__(self) -> None:
         POLICIES.entry(self.policy, live=True)
@@ -94,13 +101,18 @@ class Settings:
             not_before=self._check_not_before(),
             max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
+            blocks=None if self.blocks is None else check_blocks(self.blocks, len(self.arms)),
         )
+        if validation.flag("rounds", self.rounds) and self.blocks is not None:
+            raise InvalidValueError(f"Pass `rounds` or `blocks`, not both, but got blocks={show(self.blocks)}.")
+        if validation.flag("only_these_blocks", self.only_these_blocks) and self.blocks is None:
+            raise InvalidValueError("`only_these_blocks` requires `blocks`.")
         if self.control is not None:
             validation.one_of("control", self.control, self.arms)
         _ = self.costs  # raises if there is not one per arm
         if self.timeout_reward is not None:
             validation.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
-        _ = self.built_policy  # raises what the policy raises
+        self._check_policy()
 
     @classmethod
     def from_options(cls, arms: Any, **options: Unpack[StudyOptions]) -> Settings:
@@ -112,7 +124,9 @@ class Settings:
         cost, price = (order_by_arm(name, values.pop(name, None), arms) for name in ("cost", "price"))
         risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
-        validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
+        policy = validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
+        if policy == DEFAULT_POLICY and (values.get("rounds") or values.get("blocks") is not None):
+            values["policy"] = BLOCK_POLICY
         if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:
             raise InvalidValueError(f"`arms` must be at most {MAX_ARMS:,} names but got {len(arms):,}.")
         return cls(
@@ -123,6 +137,34 @@ class Settings:
             max_spend=None if limit is None else validation.positive("max_spend", limit) / (risk.value or 1.0),
             **values,
         )
+
+    def _check_policy(self) -> None:
+        """Build the policy, which raises what it raises; arms share blocks if its rule compares them within blocks."""
+        rule = self.built_policy.rule
+        if not isinstance(rule, BlockRule):
+            if self.rounds or self.blocks is not None:
+                option = "blocks" if self.blocks is not None else "rounds"
+                raise InvalidValueError(
+                    f"`{option}` requires a policy that compares arms within blocks, such as {BLOCK_POLICY}, "
+                    f"but got {self.policy!r}."
+                )
+        elif self.blocks is None:
+            validation.set_fields(self, rounds=True)
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether arms are compared within blocks."""
+        return self.rounds or self.blocks is not None
+
+    @property
+    def pool(self) -> int | None:
+        """The number of blocks; None where they do not come from a pool."""
+        return self.blocks if self.blocks is None or isinstance(self.blocks, int) else len(self.blocks)
+
+    @ComputedOnce
+    def block_names(self) -> BlockNames:
+        """What blocks are called."""
+        return BlockNames(self.blocks, self.seed)
 
     @property
     def _risk(self) -> Risk:
@@ -154,7 +196,15 @@ class Settings:
         # A study that waits for a date needs at least one reward, so it does not guess.
         least = 1 if isinstance(self.not_before, str) else self.not_before or None
         risk = Risk(Loss(self.risk), cost, self.value)
-        return self.policy_entry.build(PolicyFacts(risk, len(arms), self.spread, not_before=least))
+        facts = PolicyFacts(
+            risk,
+            len(arms),
+            self.spread,
+            not_before=least,
+            pool=self.pool,
+            only_these_blocks=self.only_these_blocks or None,
+        )
+        return self.policy_entry.build(facts)
 
     @cached_property
     def wait_seconds(self) -> float:
@@ -211,7 +261,7 @@ class Settings:
 
     def name_block(self, block: int | None) -> str | None:
         """Return the name of a block, given by the policy's number for it; None for none."""
-        return None if block is None else str(block + 1)
+        return None if block is None else self.block_names.name(block)
 
     def count_as(self, reward: float) -> float:
         """Return what a reward counts as: itself, or the `cap` if it is above that."""

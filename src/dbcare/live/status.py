@@ -54,6 +54,10 @@ class Status:
         Trials that failed and were charged anyway.
     surplus, surplus_cost : int, float
         Rewards that came after their trial had expired and been replaced: recorded and charged, without effect.
+    blocks_used : int or None
+        Blocks in which some arm has had a trial: rounds begun, or blocks of the pool; None in a study without blocks.
+    blocks : int or None
+        Number of blocks in the pool; None without one.
 
     Examples
     --------
@@ -89,6 +93,8 @@ class Status:
     failed_cost: float = 0.0
     surplus: int = 0
     surplus_cost: float = 0.0
+    blocks_used: int | None = None
+    blocks: int | None = None
 
     @property
     def rewards(self) -> int:

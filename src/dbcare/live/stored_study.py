@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
 from dbcare.live.ask import AskOutcome, hand_out
+from dbcare.live.block_decision import PoolDecision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.operations import StudyOperation
@@ -30,7 +31,7 @@ from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
 from dbcare.live.tell import record_outcome
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import AskRequest, Trial
+from dbcare.live.trial import AskRequest, Observation, Trial
 from dbcare.policies.registry import POLICIES
 
 TRIALS_PER_PAGE = 2_000  # read in one transaction
@@ -104,15 +105,24 @@ class StoredStudy(Study):
 
         self._write(tell, len(outcomes))
 
-    def _add(self, observations: list[tuple[int, float]]) -> None:
+    def _add(self, observations: list[Observation]) -> None:
         def add(transaction: Transaction) -> None:
             now = time.time()
-            for arm, reward in observations:
+            for each in observations:
+                self._check_block(transaction, each)
                 number = transaction.ledger.asked + 1
-                transaction.record(Event(EventKind.ASKED, now, number, arm, worker=self._person))
-                transaction.record(Event(EventKind.TOLD, now, number, arm, reward))
+                transaction.record(Event(EventKind.ASKED, now, number, each.arm, worker=self._person, block=each.block))
+                transaction.record(Event(EventKind.TOLD, now, number, each.arm, each.reward))
 
         self._write(add, 2 * len(observations))
+
+    def _check_block(self, transaction: Transaction, observation: Observation) -> None:
+        decision, block = transaction.ledger.decision, observation.block
+        if block is not None and isinstance(decision, PoolDecision) and decision.has_trial(observation.arm, block):
+            arm, name = self.settings.arms[observation.arm], self.settings.name_block(block)
+            raise InvalidValueError(
+                f"`observations` must have each arm at most once in a block but got {arm!r} again in {name!r}."
+            )
 
     def store_standing(self) -> Standing:
         """Store how the study stands, for a database that was written before standings were."""

@@ -51,6 +51,9 @@ def create_study(
     not_before: int | str | None = None,
     max_ahead: int | None = None,
     timeout_reward: float | None = None,
+    rounds: bool = Settings.rounds,
+    blocks: int | Sequence[str] | None = None,
+    only_these_blocks: bool = Settings.only_these_blocks,
     unit: str = Settings.unit,
     seed: int = Settings.seed,
 ) -> Study:
@@ -107,10 +110,19 @@ def create_study(
         Maximum number of pending trials. Default: twice the number of workers, but at least one per arm.
     timeout_reward : float, optional
         Reward to record when a trial's lease expires. Default: the trial is replaced.
+    rounds : bool
+        Whether arms are compared only within rounds: trials of all arms that matter, run at the same time, so that what
+        changes over time cancels. `Trial.block` is the number of the round. Implies the policy "breakeven-rounds".
+    blocks : int or sequence of str, optional
+        Blocks that all arms share, such as questions or folds: their number, or 2 to 100,000 names. Arms are compared
+        only on blocks that both have answered, and each takes them in one random order by `seed`; `Trial.block` is the
+        block's name. Implies the policy "breakeven-rounds".
+    only_these_blocks : bool
+        Whether the decision is about these blocks alone, rather than about more like them.
     unit : str
         Currency of all amounts.
     seed : int
-        Random seed for breaking ties.
+        Random seed for breaking ties, and for the order of the blocks.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings, check_description
 from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.trial import AskRequest, Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
 from dbcare.validation import show
 
 MAX_REASON_LENGTH = 1000
@@ -194,17 +194,29 @@ class Study(ABC):
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         """Record rewards, all or none."""
 
-    def add(self, observations: Iterable[tuple[str, float]]) -> None:
+    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]]) -> None:
         """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
 
-        Like rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
+        In a study with `blocks`, each also has the name of its block, which the arm must not have answered. Like
+        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
         """
-        listed = validation.pairs("observations", observations, "pairs of an arm's name and a reward")
-        self._add([(self._arm_index(name), self.settings.check_reward("reward", reward)) for name, reward in listed])
+        if self.settings.rounds:
+            raise InvalidValueError(
+                f"Study {self.name!r} compares arms within rounds, which observations made elsewhere have no part in; "
+                "create a study with `blocks` instead."
+            )
+        has_blocks = self.settings.blocks is not None
+        what = "triples of an arm's name, a reward and a block" if has_blocks else "pairs of an arm's name and a reward"
+        listed = validation.tuples("observations", observations, what, 3 if has_blocks else 2)
+        self._add([self._check_observation(*observation) for observation in listed])
+
+    def _check_observation(self, arm: Any, reward: Any, block: Any = None) -> Observation:
+        number = None if block is None else self.settings.block_names.find(block)
+        return Observation(self._arm_index(arm), self.settings.check_reward("reward", reward), number)
 
     @abstractmethod
-    def _add(self, observations: list[tuple[int, float]]) -> None:
-        """Add observations, each an arm's index and a reward."""
+    def _add(self, observations: list[Observation]) -> None:
+        """Add observations, which have been checked."""
 
     @abstractmethod
     def should_stop(self) -> bool:

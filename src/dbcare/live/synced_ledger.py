@@ -17,6 +17,7 @@ from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Transaction, find_retired, iterate_events
+from dbcare.policies.run import unpack_state
 
 DAMAGE = (ArithmeticError, AttributeError, InvalidValueError, LookupError, TypeError, ValueError)  # of what is stored
 LOG = logging.getLogger("dbcare")
@@ -207,9 +208,10 @@ def list_differences(ledger: Ledger, stored: dict[str, Any]) -> list[str]:
 
 
 def _without_texts(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary without the sentences in it, which another version may word differently."""
+    """Return a summary without what another version may store differently: its sentences, and how it packs states."""
     run = (plain.get("decision") or {}).get("run")
     if not run:
         return plain
     events = [{**event, "text": ""} for event in run["events"]]
-    return {**plain, "decision": {**plain["decision"], "run": {**run, "events": events}}}
+    same = {**run, "events": events, "state": unpack_state(run["state"])}
+    return {**plain, "decision": {**plain["decision"], "run": same}}

@@ -65,6 +65,15 @@ class AskRequest:
         return None if self.key is None else f"key: {self.key}"
 
 
+@dataclass(frozen=True)
+class Observation:
+    """A reward that was observed elsewhere: of an arm by its index, in a block by the policy's number for it."""
+
+    arm: int
+    reward: float
+    block: int | None = None
+
+
 def read_unit(note: str | None) -> str | None:
     """Return the unit that a trial was asked for, from the note of its event."""
     return None if note is None or not note.startswith(UNIT_NOTE) else note[len(UNIT_NOTE) :]

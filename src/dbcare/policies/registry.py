@@ -25,6 +25,7 @@ from dbcare.risk import Risk, check_risk
 from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
+BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
 GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" meant before studies had `sigma_pulls`
 GROUP = "dbcare.policies"  # of entry points
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -8,6 +8,7 @@ print(run.recommendation(), run.why())
 
 from __future__ import annotations
 
+import base64
 import math
 import numbers
 from dataclasses import asdict, dataclass
@@ -17,12 +18,16 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
-from dbcare.policies.rule import STOP
+from dbcare.policies.rule import STOP, BlockRule
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.validation import show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dbcare.policies.policy import Policy
+
+MAX_LISTED_NUMBERS = 1000  # of a state in a snapshot; longer ones are packed
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Run:
         """Restore a run of the same policy from its `snapshot`."""
         try:
             policy_text = snapshot["policy"]
-            state = [number if isinstance(number, int) else float(number) for number in snapshot["state"]]
+            state = unpack_state(snapshot["state"])
             pulls, events = int(snapshot["pulls"]), [RunEvent(**event) for event in snapshot["events"]]
             usable = isinstance(policy_text, str) and all(map(math.isfinite, state))
         except (LookupError, TypeError, ValueError, OverflowError) as problem:
@@ -109,7 +114,7 @@ class Run:
         """Return the whole run, ready for JSON; `Policy.resume` restores it."""
         return {
             "policy": self.policy.identity,
-            "state": list(self.state),
+            "state": pack_state(self.state),
             "pulls": self.pulls,
             "events": [asdict(event) for event in self.events],
         }
@@ -130,9 +135,34 @@ class Run:
 
     def count(self, arm: int, reward: float) -> None:
         """Count a finite reward of any arm; for live studies, whose rewards may arrive out of order."""
-        before = list(self.state)
-        self.policy.rule.tell(self.state, self.policy.tables, arm, reward)
+        self._change(lambda: self.policy.rule.tell(self.state, self.policy.tables, arm, reward))
         self.pulls += 1
+
+    def count_block(self, arm: int, block: int, reward: float, cost: float) -> None:
+        """Count a reward of any arm in a block, and what it cost; for rules with blocks."""
+        rule, tables = self._block_rule, self.policy.tables
+        self._change(lambda: rule.tell_block(self.state, tables, arm, block, reward, cost))
+        self.pulls += 1
+
+    def miss_block(self, arm: int, block: int) -> None:
+        """Let a block do without an arm; for rules with blocks."""
+        rule, tables = self._block_rule, self.policy.tables
+        self._change(lambda: rule.miss(self.state, tables, arm, block))
+
+    def end_round(self) -> None:
+        """Let a rule that works round by round decide."""
+        end, tables = self._block_rule.end_round, self.policy.tables
+        if end is not None:
+            self._change(lambda: end(self.state, tables))
+
+    @property
+    def _block_rule(self) -> BlockRule:
+        assert isinstance(self.policy.rule, BlockRule)
+        return self.policy.rule
+
+    def _change(self, change: Callable[[], None]) -> None:
+        before = list(self.state)
+        change()
         self.events += self.policy.events(before, self.state)
 
     def recommendation(self) -> int:
@@ -157,6 +187,21 @@ class Run:
             return validation.real("reward", reward)
         except InvalidValueError as refused:
             raise InvalidRewardError(f"Pull {self.pulls + 1}, of arm {arm}: {refused}") from None
+
+
+def pack_state(state: list[Any]) -> list[Any] | str:
+    """Return a state ready for JSON: a list of its numbers, or their bytes in base64 if they are many."""
+    if len(state) <= MAX_LISTED_NUMBERS:
+        return list(state)
+    return base64.b64encode(np.asarray(state, dtype="<f8").tobytes()).decode("ascii")
+
+
+def unpack_state(packed: list[Any] | str) -> list[Any]:
+    """Return the state that `pack_state` packed, or that was listed."""
+    if isinstance(packed, str):
+        numbers_packed: list[Any] = np.frombuffer(base64.b64decode(packed, validate=True), dtype="<f8").tolist()
+        return numbers_packed
+    return [number if isinstance(number, int) else float(number) for number in packed]
 
 
 def _is_same(arm: Any, asked: int) -> bool:

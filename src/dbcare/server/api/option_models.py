@@ -58,6 +58,8 @@ def _base_type(option: Option) -> Any:
         OptionKind.NUMBERS: Annotated[list[Number], Field(min_length=1, max_length=option.longest)],
         OptionKind.TRIALS: Annotated[int, Field(ge=option.minimum, **_upper_bound(option.maximum))]
         | Annotated[str, Field(min_length=1, max_length=option.longest)],
+        OptionKind.BLOCKS: Annotated[int, Field(ge=option.minimum, **_upper_bound(option.maximum))]
+        | Annotated[list[Name], Field(min_length=option.minimum, max_length=option.longest)],
         OptionKind.NAMES: Annotated[list[Name], Field(min_length=1, max_length=option.longest)],
     }
     return types[option.kind]

@@ -151,11 +151,12 @@ class Failure(BaseModel):
     price: Number | None = None
 
 
-class Observation(BaseModel):
-    """A reward of `arm` that was observed elsewhere."""
+class Observed(BaseModel):
+    """A reward of `arm` that was observed elsewhere, in a `block` if the study has blocks."""
 
     arm: Name
     reward: Number
+    block: Name | None = None
 
 
 class Observations(BaseModel):
@@ -163,7 +164,7 @@ class Observations(BaseModel):
 
     model_config = strict(observations=[{"arm": "A", "reward": 0.7}])
 
-    observations: Annotated[list[Observation], Field(max_length=MAX_OUTCOMES_PER_REQUEST)]
+    observations: Annotated[list[Observed], Field(max_length=MAX_OUTCOMES_PER_REQUEST)]
 
 
 class Stop(BaseModel):

@@ -100,7 +100,10 @@ class StudyRoutes:
         @self._post("add")
         def add(study: Worked, many: schemas.Observations) -> None:
             """Add observations made elsewhere."""
-            study.add((observation.arm, observation.reward) for observation in many.observations)
+            study.add(
+                (each.arm, each.reward) if each.block is None else (each.arm, each.reward, each.block)
+                for each in many.observations
+            )
 
     def _add_collection_routes(self) -> None:
         router, studies = self.router, self.studies
