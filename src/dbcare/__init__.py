@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from dbcare.block_bandits import ScoreTable as ScoreTable
     from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
-    from dbcare.compare.answer_rows import ComparedAnswer as ComparedAnswer
-    from dbcare.compare.compare import compare as compare
-    from dbcare.compare.comparison import Comparison as Comparison
-    from dbcare.compare.priced import Priced as Priced
-    from dbcare.compare.table import ArmLine as ArmLine
-    from dbcare.compare.trial_calls import CallFailure as CallFailure
+    from dbcare.comparing.answer_rows import ComparedAnswer as ComparedAnswer
+    from dbcare.comparing.compare import compare as compare
+    from dbcare.comparing.comparison import Comparison as Comparison
+    from dbcare.comparing.priced import Priced as Priced
+    from dbcare.comparing.table import ComparedArm as ComparedArm
+    from dbcare.comparing.trial_calls import CallFailure as CallFailure
     from dbcare.engines.best_sprt import best_sprt as best_sprt
     from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
@@ -101,12 +101,12 @@ _HOME = {
     "ScoreTable": "block_bandits",
     "Client": "client.connect",
     "connect": "client.connect",
-    "ArmLine": "compare.table",
-    "CallFailure": "compare.trial_calls",
-    "ComparedAnswer": "compare.answer_rows",
-    "Comparison": "compare.comparison",
-    "Priced": "compare.priced",
-    "compare": "compare.compare",
+    "ComparedArm": "comparing.table",
+    "CallFailure": "comparing.trial_calls",
+    "ComparedAnswer": "comparing.answer_rows",
+    "Comparison": "comparing.comparison",
+    "Priced": "comparing.priced",
+    "compare": "comparing.compare",
     "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.evaluate_grid",

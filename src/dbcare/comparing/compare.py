@@ -11,23 +11,23 @@ from rich.console import Console
 
 from dbcare import validation
 from dbcare.arm_names import check_arm_names, order_by_arm
-from dbcare.compare.attempts import Attempts
-from dbcare.compare.comparison import Comparison
-from dbcare.compare.meter import Meter
-from dbcare.compare.own_thread import run_in_own_thread
-from dbcare.compare.progress import ComparisonProgress
-from dbcare.compare.questions import Cluster, QuestionPool, read_questions
-from dbcare.compare.rate_limits import make_rate_limits
-from dbcare.compare.runner import Runner
-from dbcare.compare.scoring import ScoreCheck
-from dbcare.compare.trial_calls import TrialCalls
+from dbcare.comparing.attempts import Attempts
+from dbcare.comparing.comparison import Comparison
+from dbcare.comparing.meter import Meter
+from dbcare.comparing.own_thread import run_in_own_thread
+from dbcare.comparing.progress import ComparisonProgress
+from dbcare.comparing.questions import Cluster, QuestionPool, read_questions
+from dbcare.comparing.rate_limits import make_rate_limits
+from dbcare.comparing.runner import Runner
+from dbcare.comparing.scoring import ScoreCheck
+from dbcare.comparing.trial_calls import TrialCalls
 from dbcare.errors import InvalidValueError
 from dbcare.live.settings import Settings
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.open import STORAGE_VARIABLE
-from dbcare.live.studies import create_study
-from dbcare.live.study import Study
+from dbcare.live.stores.open import STORAGE_VARIABLE, open_store
+from dbcare.live.studies import create_in
 from dbcare.money import Money
 from dbcare.validation import show
 
@@ -176,8 +176,7 @@ def compare(
     validation.flag("progress", progress)
     many = pool.has_clusters or repeats > 1
     score_bounds = BINARY_BOUNDS if binary and many else bounds
-    study = create_study(
-        name,
+    settings = Settings.from_options(
         list(functions),
         price=[each * repeats / pool.weight for each in prices.values()],
         value=value,
@@ -191,9 +190,10 @@ def compare(
         control=control,
         unit=unit,
         seed=seed,
-        storage=MemoryStore() if storage is None and STORAGE_VARIABLE not in os.environ else storage,
-        load_if_exists=True,
     )
+    in_memory = storage is None and STORAGE_VARIABLE not in os.environ
+    store = MemoryStore() if in_memory else open_store(storage, create=True)
+    study = create_in(store, name, settings, load_if_exists=True)
     calls = TrialCalls(
         arms=functions,
         score=score,
@@ -211,7 +211,7 @@ def compare(
     return Comparison(study, pool, per_question, runner.failures)
 
 
-def _run(study: Study, calls: TrialCalls, at_once: int, *, progress: bool) -> Runner:
+def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool) -> Runner:
     shown = ComparisonProgress(study, Console(stderr=True, highlight=False)) if progress else None
     runner = Runner(study, calls, at_once, (lambda: None) if shown is None else shown.update)
     with nullcontext() if shown is None else shown:
@@ -249,7 +249,7 @@ def _check_budget(max_spend: Any, price: Any, once: float, unit: str) -> None:
     """Refuse a budget that cannot be kept, or does not cover one question for every arm."""
     budget = validation.positive("max_spend", max_spend)
     if price is None:
-        raise InvalidValueError("`max_spend` requires `price`: what a call is expected to cost before any has reported.")
+        raise InvalidValueError("`max_spend` requires `price`, the expected price of a call before any has reported.")
     if budget < once:
         raise InvalidValueError(
             f"`max_spend` must cover one question for every arm, {Money(once, unit)}, but got {Money(budget, unit)}."

@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dbcare.compare.answer_rows import ComparedAnswer, list_answers
-from dbcare.compare.questions import QuestionPool
-from dbcare.compare.report import make_page
-from dbcare.compare.savings import find_mean_prices
-from dbcare.compare.table import ArmLine, format_lines
-from dbcare.compare.trial_calls import CallFailure
+from dbcare.comparing.answer_rows import ComparedAnswer, list_answers
+from dbcare.comparing.questions import QuestionPool
+from dbcare.comparing.report import make_page
+from dbcare.comparing.savings import find_mean_prices
+from dbcare.comparing.table import ComparedArm, format_lines
+from dbcare.comparing.trial_calls import CallFailure
 from dbcare.errors import InvalidValueError
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
@@ -90,9 +90,9 @@ class Comparison:
         return sum(len(self._pool.blocks[block]) for block in {answer.question for answer in self.answers()})
 
     @property
-    def arms(self) -> list[ArmLine]:
+    def arms(self) -> list[ComparedArm]:
         """The arms, each with what its answers say, and the mean price of a question."""
-        return [ArmLine(arm, self._mean_prices[arm.name]) for arm in self._status.arms]
+        return [ComparedArm(arm, self._mean_prices[arm.name]) for arm in self._status.arms]
 
     def to_dataframe(self) -> Any:
         """Return the answers as a data frame of pandas or polars, whichever is installed."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 ROUNDING = 1.0 + 1e-9  # sums of prices may exceed the budget by this much
 
 
-@dataclass
+@dataclass(eq=False)
 class TrialMeter:
     """What one trial under way is expected to cost, and what it has cost so far."""
 
@@ -56,6 +56,13 @@ class Meter:
         self._open.remove(trial)
         total, before = self._totals.get(arm, (0.0, 0))
         self._totals[arm] = total + trial.spent, before + questions
+
+    def reserve_retry(self, trial: TrialMeter, price: float) -> bool:
+        """Reserve the price of another attempt; return whether the budget allows it."""
+        if not self.can_afford(price):
+            return False
+        trial.expected += price
+        return True
 
     def can_afford(self, price: float) -> bool:
         """Return whether another call stays within the budget, if all trials under way cost what is expected."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbcare.compare.questions import QuestionPool
+from dbcare.comparing.questions import QuestionPool
 from dbcare.live.events import EventKind
 from dbcare.live.study import Study
 

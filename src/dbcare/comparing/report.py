@@ -8,11 +8,11 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from dbcare.compare.answer_rows import ComparedAnswer
-from dbcare.compare.table import HEADINGS
+from dbcare.comparing.answer_rows import ComparedAnswer
+from dbcare.comparing.table import HEADINGS
 
 if TYPE_CHECKING:
-    from dbcare.compare.comparison import Comparison
+    from dbcare.comparing.comparison import Comparison
 
 CELL, ROW = 6, 18  # pixels of the picture: the width of a question, the height of an arm
 MAX_PICTURED = 1_000  # questions; more would be too wide to see anything

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare.compare.attempts import Attempts, FailedCallError
-from dbcare.compare.meter import Meter
-from dbcare.compare.questions import QuestionPool
-from dbcare.compare.rate_limits import RateLimit
-from dbcare.compare.scoring import ScoreCheck
+from dbcare.comparing.attempts import Attempts, FailedCallError
+from dbcare.comparing.meter import Meter, TrialMeter
+from dbcare.comparing.questions import QuestionPool
+from dbcare.comparing.rate_limits import RateLimit
+from dbcare.comparing.scoring import ScoreCheck
 from dbcare.errors import InvalidValueError
 from dbcare.live.trial import Trial
 
@@ -96,15 +96,14 @@ class TrialCalls:
                     try:
                         scores.append(await self._answer(trial.arm, name, metered))
                     except FailedCallError as failed:
-                        assert isinstance(failed.__cause__, Exception)  # it says what went wrong
-                        return TrialOutcome(None, metered.spent, CallFailure(trial.arm, name, failed.__cause__))
+                        return TrialOutcome(None, metered.spent, CallFailure(trial.arm, name, failed.error))
                     except InvalidValueError as refused:
                         raise InvalidValueError(f"Arm {trial.arm!r}, question {name!r}: {refused}.") from refused
         finally:
             self.meter.end(metered, trial.arm, questions)
         return TrialOutcome(math.fsum(scores) / self.repeats * self.pool.weight, metered.spent)
 
-    async def _answer(self, arm: str, name: str, metered: Any) -> float:
+    async def _answer(self, arm: str, name: str, metered: TrialMeter) -> float:
         question = self.pool.questions[name]
         answer = await self.attempts.make(
             self.arms[arm],

@@ -39,10 +39,7 @@ class QuestionPool:
 def read_questions(questions: Any, cluster: Cluster | None) -> QuestionPool:
     """Return the questions with their ids: the keys of a mapping, or else their positions from 1."""
     by_id = _read_mapping(questions) if isinstance(questions, Mapping) else _read_sequence(questions)
-    if cluster is None:
-        blocks = {name: (name,) for name in by_id}
-    else:
-        blocks = _group(by_id, cluster)
+    blocks = _group(by_id, list(by_id) if cluster is None else cluster)
     if len(blocks) < 2:
         what = "questions" if cluster is None else "clusters of questions"
         raise InvalidValueError(f"`questions` must be 2 or more {what} but got {len(blocks)}.")

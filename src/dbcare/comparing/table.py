@@ -14,7 +14,7 @@ UNKNOWN = "-"
 
 
 @dataclass(frozen=True)
-class ArmLine:
+class ComparedArm:
     """An arm of a comparison.
 
     Parameters
@@ -54,7 +54,7 @@ class ArmLine:
         )
 
 
-def format_lines(arms: Sequence[ArmLine], currency: str | None) -> list[str]:
+def format_lines(arms: Sequence[ComparedArm], currency: str | None) -> list[str]:
     """Return the table as lines of text, aligned."""
     rows = [HEADINGS, *(arm.cells(currency) for arm in arms)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

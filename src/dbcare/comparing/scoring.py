@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dbcare import validation
-from dbcare.compare.priced import Priced
+from dbcare.comparing.priced import Priced
 from dbcare.errors import InvalidValueError
 from dbcare.validation import show
 

@@ -7,15 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare.compare.calls import call
-from dbcare.compare.meter import Meter, TrialMeter
-from dbcare.compare.rate_limits import RateLimit
-from dbcare.compare.scoring import MissingScoreError, check_price, split_price
+from dbcare.comparing.calls import call
+from dbcare.comparing.meter import Meter, TrialMeter
+from dbcare.comparing.rate_limits import RateLimit
+from dbcare.comparing.scoring import MissingScoreError, check_price, split_price
 from dbcare.errors import InvalidValueError
 
 
 class FailedCallError(Exception):
-    """The last attempt of a call failed; its cause is that attempt's exception."""
+    """The last attempt of a call failed, with `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -75,10 +79,10 @@ class Attempts:
                     meter.add(trial, cost)
                     return result
             meter.add(trial, cost)
-            if attempt == self.retries or not meter.can_afford(cost):
+            if attempt == self.retries or not meter.reserve_retry(trial, cost):
                 break
             await asyncio.sleep(self.delay * 2.0**attempt)
-        raise FailedCallError from problem
+        raise FailedCallError(problem)
 
     def _describe_timeout(self, failure: Exception) -> Exception:
         if isinstance(failure, TimeoutError) and not str(failure) and self.timeout is not None:
