@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from dbcare.engines.evaluation import Pulls as Pulls
     from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.live.block_log import BlockLog as BlockLog
+    from dbcare.live.block_log import read_block_log as read_block_log
+    from dbcare.live.block_replay import replay_blocks as replay_blocks
     from dbcare.live.events import Event as Event
     from dbcare.live.events import EventKind as EventKind
     from dbcare.live.export import TrialRow as TrialRow
+    from dbcare.live.harness_log import read_harness_samples as read_harness_samples
     from dbcare.live.log_file import read_log as read_log
     from dbcare.live.recommendation import ArmStatus as ArmStatus
     from dbcare.live.recommendation import Lift as Lift
@@ -117,6 +121,10 @@ _HOME = {
     "Event": "live.events",
     "EventKind": "live.events",
     "TrialRow": "live.export",
+    "BlockLog": "live.block_log",
+    "read_block_log": "live.block_log",
+    "read_harness_samples": "live.harness_log",
+    "replay_blocks": "live.block_replay",
     "read_log": "live.log_file",
     "Replay": "live.replay",
     "replay_log": "live.replay",
