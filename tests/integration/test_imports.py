@@ -25,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "engines": {"theory", "policies"},
     "live": {"theory", "policies", "posterior"},
     "comparing": {"live"},
+    "integrations": {"live"},
     "client": {"live", "planner"},  # of the planner its options only
     "planner": {"theory", "policies", "engines"},
     "lab": {"theory", "policies", "engines"},

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.block_log import BlockLog, LogRow, collect_blocks
 from dbcare.live.log_cells import parse_number
@@ -62,6 +63,12 @@ def read_harness_samples(
     >>> log.rewards
     ((1.0, 0.0), (1.0, 1.0))
     """
+    if not isinstance(files, Mapping):
+        raise InvalidValueError(f"`files` must be a mapping of arms to files but got {show(files)}.")
+    for path in files.values():
+        if not isinstance(path, str | PathLike):
+            raise InvalidValueError(f"`files` must have the path of a file for each arm but got {show(path)}.")
+    validation.text("metric", metric)
     hashes: dict[str, tuple[str, Any]] = {}
     rows = [row for arm, path in files.items() for row in _read_samples(arm, Path(path), metric, filter_name, hashes)]
     return collect_blocks(rows, shared_only=shared_only)
