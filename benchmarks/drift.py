@@ -1,7 +1,7 @@
 """Measure what drift that all arms share does to policies: a sine wave of half a standard deviation.
 
 Eight Gaussian arms, one better by half a standard deviation, c = 1e-5, simple regret; the wave has a period of 200
-pulls and a random phase. Runs are stepped one by one, since no engine draws rewards that change over time.
+pulls and a random phase.
 """
 
 import argparse
@@ -9,31 +9,21 @@ import json
 import math
 from pathlib import Path
 
-import numpy as np
-
-from dbcare import Breakeven, BreakevenRacing, Policy, Risk
+from dbcare import Breakeven, BreakevenRacing, Estimate, GaussianBlocks, Loss, Policy, Risk, evaluate
 
 ARMS, GAP, COST, PERIOD = 8, 0.5, 1e-5, 200
 
 
-def measure(policy: Policy, amplitude: float, runs: int) -> tuple[float, float]:
-    """Return the risk of a policy and its standard error."""
-    totals = []
-    for seed in range(runs):
-        generator = np.random.default_rng([seed, int(100 * amplitude)])
-        best, phase = generator.integers(ARMS), generator.uniform(0.0, 2.0 * math.pi)
-        run = policy.start(seed=seed)
-        while (arm := run.ask()) is not None:
-            wave = amplitude * math.sin(2.0 * math.pi * run.pulls / PERIOD + phase)
-            run.tell(GAP * (arm == best) + wave + generator.standard_normal())
-        totals.append(GAP * (run.recommendation() != best) + COST * run.pulls)
-    return float(np.mean(totals)), float(np.std(totals)) / math.sqrt(runs)
+def measure(policy: Policy, amplitude: float, runs: int) -> Estimate:
+    """Return the risk of a policy, with its standard error."""
+    bandit = GaussianBlocks.of([GAP] + [0.0] * (ARMS - 1), drift=amplitude, period=PERIOD)
+    return evaluate(policy, bandit, runs=runs, seed=int(100 * amplitude)).risks[Loss.SIMPLE_REGRET]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
-    parser.add_argument("--runs", type=int, default=8_000)
+    parser.add_argument("--runs", type=int, default=100_000)
     options = parser.parse_args()
     risk, rows, still = Risk.simple_regret(COST), {}, {}
     for policy in (Breakeven(risk, ARMS, 1.0), BreakevenRacing(risk, ARMS, 1.0)):
@@ -47,10 +37,10 @@ def main() -> None:
     (options.out / "drift.json").write_text(json.dumps(rows, indent=1))
 
 
-def divide(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+def divide(one: Estimate, other: Estimate) -> tuple[float, float]:
     """Return the ratio of two risks and its standard error."""
-    ratio = one[0] / other[0]
-    return ratio, ratio * math.hypot(one[1] / one[0], other[1] / other[0])
+    ratio = one.value / other.value
+    return ratio, ratio * math.hypot(one.standard_error / one.value, other.standard_error / other.value)
 
 
 if __name__ == "__main__":

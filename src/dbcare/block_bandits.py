@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -133,11 +136,12 @@ def _check_scores(scores: Iterable[Sequence[float]]) -> tuple[tuple[float, ...],
             raise InvalidValueError(
                 f"`scores[{row}]` must have {len(checked[0])} scores, as the rows above, but got {len(listed)}."
             )
-        # Answers are often recorded as right or wrong.
-        values_of_row = [float(each) if isinstance(each, bool) else each for each in listed]
-        checked.append(
-            tuple(validation.real(f"scores[{row}][{column}]", each) for column, each in enumerate(values_of_row))
-        )
+        checked.append(tuple(_check_score(f"scores[{row}][{column}]", each) for column, each in enumerate(listed)))
     if not checked:
         raise InvalidValueError(f"`scores` must have at least one row but got {show(scores)}.")
     return tuple(checked)
+
+
+def _check_score(name: str, value: Any) -> float:
+    # Answers are often recorded as right or wrong.
+    return float(value) if isinstance(value, bool | np.bool_) else validation.real(name, value)

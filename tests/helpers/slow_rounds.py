@@ -106,7 +106,8 @@ class SlowRounds:
         return [arm for arm in range(self.policy.arms) if arm != self.leader]
 
     def _limit(self) -> float:
-        return self.spent * (0.5 if self.policy.risk.loss is Loss.SIMPLE_REGRET else 1.0)
+        share = 0.5 if self.policy.risk.loss is Loss.SIMPLE_REGRET else 1.0
+        return self.spent * share / (2.0 if self.policy.only_these_blocks else 1.0)
 
     def differences(self, arm: int) -> list[float]:
         """Return by how much the leader is better on each block that it shares with an arm."""

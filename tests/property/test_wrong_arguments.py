@@ -124,6 +124,14 @@ CALLS = {
     "Bandit.linear_decay": Call(dbcare.Bandit.linear_decay, {"arms": 3, "gap": 0.5, "sigma": 1.0}),
     "Bandit.drug_leveled": Call(dbcare.Bandit.drug_leveled, {"reading": "nested"}),
     "Bandit.require_bound": Call(PAIR.require_bound, {"bound": 1.0}),
+    "GaussianBlocks": Call(
+        dbcare.GaussianBlocks,
+        {"arms": PAIR.arms, "names": ("A", "B"), "bound": 1.0, "correlation": 0.5, "drift": 1.0, "period": 9.0},
+    ),
+    "GaussianBlocks.of": Call(
+        dbcare.GaussianBlocks.of, {"means": [0.5, 0.0], "sigma": 1.0, "correlation": 0.5, "drift": 1.0, "period": 9.0}
+    ),
+    "ScoreTable": Call(dbcare.ScoreTable, {"scores": [[1, 0], [0.5, 0]], "names": ("A", "B"), "bound": 1.0}),
     "Bernoulli": Call(dbcare.Bernoulli, {"mean": 0.5}),
     "Categorical": Call(dbcare.Categorical, {"values": (0, 1), "probabilities": (0.5, 0.5)}),
     "Empirical": Call(dbcare.Empirical, {"data": (0, 1)}),
@@ -138,6 +146,10 @@ CALLS = {
     "Breakeven": Call(
         dbcare.Breakeven,
         {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0, "not_before": 3},
+    ),
+    "BreakevenRounds": Call(
+        dbcare.BreakevenRounds,
+        {"risk": SR, "arms": 2, "bound": 1.0, "pool": 9, "only_these_blocks": True, "first_blocks": 3, "not_before": 4},
     ),
     "BreakevenRacing": Call(dbcare.BreakevenRacing, {"risk": SR, "arms": 2, "sigma": 1.0}),
     "DBCARE": Call(dbcare.DBCARE, {"risk": SR, "arms": 2, "sigma": 1.0, "bound": 1.0, "confidence": "paper"}),

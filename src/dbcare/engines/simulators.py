@@ -112,7 +112,7 @@ def charging_simulator(policy: Policy, arms: Arms, seed: int, costs: tuple[float
 
 def _any_simulator(policy: Policy, arms: Arms, seed: int, costs: Floats) -> Simulator:
     try:
-        run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, costs, Record.empty(0))
+        run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, costs, PullRecord.empty(0))
         block = partial(KernelBlock, policy, scratch_size(arms, policy.arms), run)
         block()(Outcomes.empty(0), 0)
     except (NumbaError, IndexError, TypeError) as failure:
@@ -126,7 +126,7 @@ def _any_simulator(policy: Policy, arms: Arms, seed: int, costs: Floats) -> Simu
     return Simulator("direct", block, "every pull drawn")
 
 
-class Record(NamedTuple):
+class PullRecord(NamedTuple):
     """The arm, block and reward of each pull of a run."""
 
     arms: Ints
@@ -134,13 +134,13 @@ class Record(NamedTuple):
     rewards: Floats
 
     @classmethod
-    def empty(cls, pulls: int) -> "Record":
+    def empty(cls, pulls: int) -> "PullRecord":
         """Allocate a record of `pulls` pulls; with 0, runs are not recorded."""
         return cls(np.empty(pulls, np.int64), np.empty(pulls, np.int64), np.empty(pulls))
 
 
 def _bind_any_kernel(
-    kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, record: Record
+    kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, record: PullRecord
 ) -> Callable[..., None]:
     """Bind the kernel for any policy."""
 
@@ -237,8 +237,8 @@ class Trace:
 
 
 def trace(policy: Policy, arms: Arms, seed: int, number: int) -> Trace:
-    """Record run `number` of the direct engine."""
-    record = Record.empty(policy.max_pulls)
+    """PullRecord run `number` of the direct engine."""
+    record = PullRecord.empty(policy.max_pulls)
     run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, np.ones(policy.arms), record)
     block = KernelBlock(policy, scratch_size(arms, policy.arms), run)
     out = Outcomes.empty(1)

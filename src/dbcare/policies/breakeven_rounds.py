@@ -56,7 +56,7 @@ class BreakevenRounds(BreakevenPolicy):
     it is pulled, and a decision is made after every reward: of the open arms that have answered fewer blocks than L,
     arm k scores l_k/(n_k c_k), and L scores the sum of l_k/n_k over the others, divided by c_L and the costs of those
     that are level with it. The arm with the best score is pulled. If `only_these_blocks` matter, 1/n is replaced by
-    1/n - 1/N.
+    1/n - 1/N, and a is half as large: what is left to spend is limited, so stopping early saves less.
 
     If the first blocks of all arms cost as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
 
@@ -142,6 +142,11 @@ class BreakevenRounds(BreakevenPolicy):
         return self.first_blocks if self.pool is None else min(self.first_blocks, self.pool)
 
     @property
+    def patience(self) -> float:
+        """The share a of the spend at which the largest loss is small enough."""
+        return PATIENCE[self.risk.loss] * (0.5 if self.only_these_blocks else 1.0)
+
+    @property
     def guesses(self) -> bool:
         at_stake = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else self.bound
         if at_stake is None or self.not_before > 0:
@@ -163,7 +168,7 @@ class BreakevenRounds(BreakevenPolicy):
         first = self.blocks_before_stop * sum(costs)
         waiting = self.not_before * max(costs)
         last = sum(costs) if self.pool is None else max(costs)
-        return min(everything, max(self.largest_loss / PATIENCE[self.risk.loss], first, waiting) + last)
+        return min(everything, max(self.largest_loss / self.patience, first, waiting) + last)
 
     @cached_property
     def tables(self) -> RoundsTables:
@@ -173,7 +178,7 @@ class BreakevenRounds(BreakevenPolicy):
             first_blocks=self.blocks_before_stop,
             pool=self.pool or 0,
             share_seen=1.0 / self.pool if self.pool is not None and self.only_these_blocks else 0.0,
-            patience=PATIENCE[self.risk.loss],
+            patience=self.patience,
             weight=POOLED_WEIGHT,
             counts_errors=not regret,
             largest_loss=min(self.largest_loss, UNLIMITED),

@@ -11,6 +11,7 @@ from dbcare.policies.breakeven_state import (
     MADE,
     PRIORITY,
     RIVAL,
+    SEEN,
     SQUARES,
     STOPPED,
     section,
@@ -34,6 +35,7 @@ from dbcare.policies.rounds_state import (
 )
 from dbcare.policies.rule import STOP, BlockRule, State
 
+REACH = SEEN  # blocks up to the last one with a reward
 NEXT = MADE  # section: the first block that an arm has not been pulled in
 SECTIONS = 10
 UNSEEN, MISSED = -1.7e308, -1.6e308  # stand for rewards that are not there; no state holds anything but finite numbers
@@ -135,6 +137,7 @@ def pass_block(state: State, tables: RoundsTables, arm: int, block: int, reward:
 def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward: float, cost: float) -> None:
     """Count a reward, compare the arm with the leader, and decide."""
     count_answer(state, tables, arm, reward, cost)
+    state[REACH] = max(state[REACH], block + 1)
     pass_block(state, tables, arm, block, reward)
     if not has_started(state, tables):
         start_comparing(state, tables)
@@ -201,7 +204,7 @@ def read_column(state: State, tables: RoundsTables) -> None:
     leader = int(state[LEADER])
     for arm in range(len(tables.cost)):
         state[shared + arm] = state[difference + arm] = state[squares + arm] = 0.0
-    for number in range(tables.pool):
+    for number in range(int(state[REACH])):
         if is_answered(state, tables, leader, number):
             reward = state[place_of(tables, leader, number)]
             for arm in range(len(tables.cost)):

@@ -22,7 +22,6 @@ from dbcare.policies.breakeven_state import (
     PULLS,
     RIVAL,
     ROUNDING,
-    SEEN,
     SPENT,
     SQUARES,
     STOPPED,
@@ -70,8 +69,6 @@ def count_answer(state: State, tables: RoundsTables, arm: int, reward: float, co
     state[SPENT] += cost
     state[SIZE] += reward * reward
     state[count + arm] += 1
-    if state[count + arm] == 1:
-        state[SEEN] += 1
     state[total + arm] += reward
     state[section(tables, MEAN) + arm] = state[total + arm] / state[count + arm]
     state[section(tables, PAID) + arm] += cost
