@@ -79,6 +79,7 @@ def replay_study(study: Study, address: str) -> tuple[Ledger, list[int]]:
             if event.kind is EventKind.ASKED:
                 assert event.trial == ledger.asked + 1
                 assert event.arm == ledger.next_arm()
+                assert event.block == ledger.decision.next_block(event.arm)
             if event.kind in WITH_REWARD:
                 assert event.reward == draw_reward(event.trial)
                 rewarded.append(event.trial)

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.announce import announce
@@ -28,9 +29,11 @@ def own_server() -> Iterator[Server]:
         yield running
 
 
-def check_survival(address: str, folder: Path, victims: list[str], running: Server | None = None) -> None:
+def check_survival(
+    address: str, folder: Path, victims: list[str], running: Server | None = None, **options: Any
+) -> None:
     """Kill the victims one by one at random times; nothing acknowledged is lost or doubled, and the study continues."""
-    study = dbcare.create_study("killed", ARMS, cost=1e-9, sigma=1.0, storage=address)
+    study = dbcare.create_study("killed", ARMS, cost=1e-9, sigma=1.0, storage=address, **options)
     chance = random.Random(len(victims))
     numbers = itertools.count()
 
@@ -84,8 +87,9 @@ def shuffle_victims(workers: int, servers: int) -> list[str]:
     return victims
 
 
-def test_sqlite_survives_killed_workers(tmp_path: Path) -> None:
-    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=3, servers=0))
+@pytest.mark.parametrize("options", [{}, {"rounds": True}, {"blocks": 5_000}])
+def test_sqlite_survives_killed_workers(tmp_path: Path, options: dict[str, Any]) -> None:
+    check_survival(f"sqlite:///{tmp_path / 'live.db'}", tmp_path, shuffle_victims(workers=3, servers=0), **options)
 
 
 def test_postgresql_survives_killed_workers_and_servers(tmp_path: Path, own_server: Server) -> None:

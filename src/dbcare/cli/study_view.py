@@ -193,7 +193,15 @@ def format_counts(settings: Settings, status: Status) -> str:
     """Return how many rewards are counted, what else was charged, and how many trials are pending and held."""
     oldest = "" if status.oldest is None or status.oldest < 1.0 else f" (oldest: {format_duration(status.oldest)})"
     uncounted = "".join(f", {phrase}" for phrase in describe_uncounted(status, settings.currency))
-    return f"{status.rewards:,} counted{uncounted}, {status.waiting:,} pending{oldest}, {status.held:,} held"
+    counts = f"{status.rewards:,} counted{uncounted}, {status.waiting:,} pending{oldest}, {status.held:,} held"
+    return counts if status.blocks_used is None else f"{counts}; {format_blocks(status)}"
+
+
+def format_blocks(status: Status) -> str:
+    """Return how many blocks have been used: of a pool, or rounds."""
+    if status.blocks is not None:
+        return f"{status.blocks_used:,} of {status.blocks:,} blocks used"
+    return "1 round" if status.blocks_used == 1 else f"{status.blocks_used:,} rounds"
 
 
 def format_spending(settings: Settings, choice: Recommendation) -> str:

@@ -233,8 +233,8 @@ class RoundDecision(BlockDecision):
         A round from before an arm was retired may have more trials than the others would have asked for: it is complete
         once a later one has begun.
         """
-        assert self.run is not None
-        assert self.policy is not None
+        if self.run is None or self.policy is None:
+            return
         while len(self.rounds) >= least and not (self.rounds[0].waiting or self.rounds[0].members):
             finished = self.rounds.pop(0)
             if reopens:

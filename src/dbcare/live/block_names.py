@@ -36,7 +36,9 @@ class BlockNames:
         return str(number + 1) if self.count is None else self._names[number]
 
     def find(self, name: Any) -> int:
-        """Return the policy's number for a block of a pool."""
+        """Return the policy's number for a block of a pool, or of a round."""
+        if self.count is None:
+            return validation.whole("block", int(name), at_least=1) - 1
         text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         if not isinstance(text, str) or text not in self._numbers:
             raise InvalidValueError(f"`block` must be one of this study's {self.count:,} blocks but got {show(name)}.")

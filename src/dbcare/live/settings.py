@@ -202,7 +202,7 @@ class Settings:
             self.spread,
             not_before=least,
             pool=self.pool,
-            only_these_blocks=self.only_these_blocks or None,
+            only_these_blocks=self.only_these_blocks,
         )
         return self.policy_entry.build(facts)
 

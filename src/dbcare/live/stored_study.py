@@ -190,6 +190,14 @@ class StoredStudy(Study):
             yield from rows  # may take its time: nothing is locked
             read = until
 
+    def recent_trials(self, count: int) -> list[TrialRow]:
+        """Return the last trials asked, at most so many, in order."""
+        with self._ledger.read() as transaction:
+            asked, counted = transaction.ledger.asked, transaction.ledger.counted
+            events = transaction.session.events_of_trials(max(1, asked - count + 1), asked)
+        with self._ledger.reporting_damage():
+            return list(make_rows(self.settings, events, counted))
+
     def pause(self) -> None:
         self._record(EventKind.PAUSED)
 

@@ -16,6 +16,7 @@ To check studies in a store of your own, pass it on: `dbcare.create_study(**sett
 only public methods; `dbcare.testing.studies` has them by subject.
 """
 
+from dbcare.testing.studies.blocks import Blocks
 from dbcare.testing.studies.counting import Counting
 from dbcare.testing.studies.ending import Ending
 from dbcare.testing.studies.leases import Leases
@@ -25,7 +26,7 @@ from dbcare.testing.studies.telling import Telling
 from dbcare.testing.studies.units import Units
 
 
-class StudySuite(Counting, Leases, Units, Telling, Ending, Reporting, Refusals):
+class StudySuite(Counting, Leases, Units, Telling, Blocks, Ending, Reporting, Refusals):
     """Checks what every study promises; subclasses define `make`.
 
     Attributes

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from dbcare import validation
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.live.option_text import find_name, parse_number, parse_per_arm, translate_names
+from dbcare.live.option_text import find_name, parse_blocks, parse_number, parse_per_arm, translate_names
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
 from dbcare.live.studies import create_in, create_study
@@ -113,6 +113,8 @@ def parse_field(named: NamedOption, text: str) -> Any:
         return FLAGS.get(text, text)
     if kind is OptionKind.TRIALS and text[-1:].isalpha():
         return text
+    if kind is OptionKind.BLOCKS:
+        return parse_blocks(named.name, text)
     if kind in (OptionKind.WHOLE, OptionKind.WEIGHT, OptionKind.TRIALS):
         number = _require_number(named.name, text)
         return "inf" if math.isinf(number) and number > 0.0 else number

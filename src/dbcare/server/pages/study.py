@@ -49,6 +49,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
             settings=describe_settings(study.settings),
             breaks_even=study.settings.built_policy.breaks_even,
             cap=study.settings.cap,
+            in_rounds=study.settings.rounds,
         )
 
     @router.get("/studies/{name}/events")

@@ -19,6 +19,7 @@ from dbcare.numbers_in_words import MOST_STATED, format_chance
 from dbcare.risk import Loss
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
+from dbcare.server.pages.block_picture import LEVELS, draw_blocks
 from dbcare.server.pages.drawing import Axis
 from dbcare.server.pages.formatting import format_number
 from dbcare.server.pages.rendering import render_part
@@ -65,44 +66,58 @@ def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
         "spent": Money(status.spent, settings.currency),
         "limit": None if settings.max_spend is None else settings.money(settings.max_spend),
     }
-    return {
-        "state": render_part("state", state=status.state),
-        "description": render_part("description", description=status.description),
-        "announcement": render_part("announcement", choice=choice),
-        "sentence": render_part("sentence", choice=choice),
-        "figures": render_part(
-            "figures", status=status, money=money, uncounted=describe_uncounted(status, settings.currency)
-        ),
-        "notes": render_part("notes", notes=status.notes),
-        "arms": render_part(
-            "arms",
-            lines=lines,
-            more=len(status.arms) - len(lines),
-            axis=Axis.over(ends + [line.arm.mean for line in lines if line.arm.mean is not None]),
-            control=settings.control,
-            is_over=choice.final,
-            lift_axis=Axis.over([0.0, *(end for lift in lifts for end in lift.interval)]),
-            has={  # which columns have anything in them
-                "estimates": any(arm.estimate is not None for arm in status.arms),
-                "chances": any(arm.probability_best is not None for arm in status.arms),
-                "lifts": bool(lifts),
-                "cap": settings.cap is not None,
-                "pending": any(arm.out for arm in status.arms),
-                "losses": any(arm.expected_loss is not None for arm in status.arms),
-            },
-        ),
-        "actions": render_part(
-            "actions",
-            name=study.name,
-            status=status,
-            visitor=visitor,
-            may_change=visitor.role.allows(Role.ADMIN),
-            retirable=_list_retirable(status),
-            max_description=MAX_DESCRIPTION_LENGTH,
-        ),
-        "pending": render_part("pending", pending=pending[:MAX_PENDING], more=max(0, len(pending) - MAX_PENDING)),
-        "log": render_part("log", sentences=_list_decisions(study, status), status=status),
-    }
+    parts = {} if not settings.has_blocks else {"blocks": _render_blocks(study, [line.arm.name for line in lines])}
+    return (
+        parts
+        | {
+            "state": render_part("state", state=status.state),
+            "description": render_part("description", description=status.description),
+            "announcement": render_part("announcement", choice=choice),
+            "sentence": render_part("sentence", choice=choice),
+            "figures": render_part(
+                "figures", status=status, money=money, uncounted=describe_uncounted(status, settings.currency)
+            ),
+            "notes": render_part("notes", notes=status.notes),
+            "arms": render_part(
+                "arms",
+                lines=lines,
+                more=len(status.arms) - len(lines),
+                axis=Axis.over(ends + [line.arm.mean for line in lines if line.arm.mean is not None]),
+                control=settings.control,
+                is_over=choice.final,
+                lift_axis=Axis.over([0.0, *(end for lift in lifts for end in lift.interval)]),
+                has={  # which columns have anything in them
+                    "estimates": any(arm.estimate is not None for arm in status.arms),
+                    "chances": any(arm.probability_best is not None for arm in status.arms),
+                    "lifts": bool(lifts),
+                    "cap": settings.cap is not None,
+                    "pending": any(arm.out for arm in status.arms),
+                    "losses": any(arm.expected_loss is not None for arm in status.arms),
+                },
+            ),
+            "actions": render_part(
+                "actions",
+                name=study.name,
+                status=status,
+                visitor=visitor,
+                may_change=visitor.role.allows(Role.ADMIN),
+                retirable=_list_retirable(status),
+                max_description=MAX_DESCRIPTION_LENGTH,
+            ),
+            "pending": render_part(
+                "pending",
+                pending=pending[:MAX_PENDING],
+                more=max(0, len(pending) - MAX_PENDING),
+                has_blocks=settings.has_blocks,
+            ),
+            "log": render_part("log", sentences=_list_decisions(study, status), status=status),
+        }
+    )
+
+
+def _render_blocks(study: StoredStudy, arms: list[str]) -> str:
+    picture = draw_blocks(study, arms)
+    return render_part("blocks", picture=picture, levels=LEVELS, more=len(study.settings.arms) - len(picture.rows))
 
 
 def make_chart(study: Study) -> dict[str, Any]:
@@ -154,6 +169,19 @@ def _describe_wait(settings: Settings) -> str:
     return f"{settings.not_before:,} rewards"
 
 
+def _describe_expiry(settings: Settings) -> str:
+    if settings.timeout_reward is not None:
+        return f"count as {format_number(settings.timeout_reward)}"
+    return "leave their block without that arm" if settings.has_blocks else "are replaced"
+
+
+def _describe_blocks(settings: Settings) -> str:
+    if settings.pool is None:
+        return "rounds of trials that run at the same time"
+    scope = "only these matter" if settings.only_these_blocks else "more like them matter too"
+    return f"a pool of {settings.pool:,}; {scope}"
+
+
 def describe_settings(settings: Settings) -> list[tuple[str, str]]:
     """Return labels and texts of the settings."""
     prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
@@ -174,10 +202,12 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ),
         (
             "Expired trials",
-            "are replaced" if settings.timeout_reward is None else f"count as {format_number(settings.timeout_reward)}",
+            _describe_expiry(settings),
         ),
         ("Seed", str(settings.seed)),
     ]
+    if settings.has_blocks:
+        rows.insert(-1, ("Blocks", _describe_blocks(settings)))
     if settings.value is not None:
         worth = "One unit of reward is worth" if regret else "A wrong choice costs"
         rows.insert(1, (worth, str(Money(settings.value, settings.unit))))

@@ -44,10 +44,10 @@ class Checks:
         time.sleep(1.2 * self.lease_seconds)
 
 
-def works_in_rounds(study: Study) -> bool:
+def works_in_epochs(study: Study) -> bool:
     """Return whether the study's policy knows its next trials in advance, as those in epochs do."""
     policy = study.settings.built_policy
-    return policy.upcoming(policy.start().state) is not None
+    return not study.settings.has_blocks and policy.upcoming(policy.start().state) is not None
 
 
 def draw_rewards(seed: int, gap: float = 0.4) -> Callable[[str], float]:
