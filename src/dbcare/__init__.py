@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from dbcare.block_bandits import ScoreTable as ScoreTable
     from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
+    from dbcare.comparing.answer_rows import ComparedAnswer as ComparedAnswer
+    from dbcare.comparing.compare import compare as compare
+    from dbcare.comparing.comparison import Comparison as Comparison
+    from dbcare.comparing.priced import Priced as Priced
+    from dbcare.comparing.table import ComparedArm as ComparedArm
+    from dbcare.comparing.trial_calls import CallFailure as CallFailure
     from dbcare.engines.best_sprt import best_sprt as best_sprt
     from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
@@ -23,9 +29,13 @@ if TYPE_CHECKING:
     from dbcare.engines.evaluation import Pulls as Pulls
     from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.live.block_log import BlockLog as BlockLog
+    from dbcare.live.block_log import read_block_log as read_block_log
+    from dbcare.live.block_replay import replay_blocks as replay_blocks
     from dbcare.live.events import Event as Event
     from dbcare.live.events import EventKind as EventKind
     from dbcare.live.export import TrialRow as TrialRow
+    from dbcare.live.harness_log import read_harness_samples as read_harness_samples
     from dbcare.live.log_file import read_log as read_log
     from dbcare.live.recommendation import ArmStatus as ArmStatus
     from dbcare.live.recommendation import Lift as Lift
@@ -95,6 +105,12 @@ _HOME = {
     "ScoreTable": "block_bandits",
     "Client": "client.connect",
     "connect": "client.connect",
+    "ComparedArm": "comparing.table",
+    "CallFailure": "comparing.trial_calls",
+    "ComparedAnswer": "comparing.answer_rows",
+    "Comparison": "comparing.comparison",
+    "Priced": "comparing.priced",
+    "compare": "comparing.compare",
     "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.evaluate_grid",
@@ -105,6 +121,10 @@ _HOME = {
     "Event": "live.events",
     "EventKind": "live.events",
     "TrialRow": "live.export",
+    "BlockLog": "live.block_log",
+    "read_block_log": "live.block_log",
+    "read_harness_samples": "live.harness_log",
+    "replay_blocks": "live.block_replay",
     "read_log": "live.log_file",
     "Replay": "live.replay",
     "replay_log": "live.replay",

@@ -8,6 +8,7 @@ DbcareError
 │   ├── StoppedError                   told after the policy had stopped
 │   └── AlreadyToldError               a trial told again, with a different outcome
 ├── EngineError                        an engine cannot answer the question
+├── ComparisonError                    an arm of a comparison does not work
 └── StudyError                         a study that is unavailable
     ├── StudyExistsError               the name is taken
     ├── StudyNotFoundError             no such study
@@ -104,6 +105,10 @@ class AccessError(StudyError):
 
 class EngineError(DbcareError):
     """The engine cannot answer this question; the message says which one can."""
+
+
+class ComparisonError(DbcareError):
+    """A function that `compare` calls fails on every question; its last exception is the cause."""
 
 
 class DbcareWarning(UserWarning):

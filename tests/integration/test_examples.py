@@ -49,16 +49,16 @@ def test_shop_finds_its_best_page() -> None:
     assert sum(visitors) <= int(counted) <= int(came)
 
 
-def test_pairs_save_money() -> None:
-    """The standard deviations are known: sqrt(0.3^2 + 0.1^2) of a score and 0.1 / sqrt(2) of half a difference."""
-    output = run_example("prompts.py", "DECISIONS = 40")
-    sigma, pair_sigma = (float(number) for number in re.findall(r"(0\.\d+) of", output.splitlines()[0]))
-    assert sigma == pytest.approx(0.316, rel=0.15)
-    assert pair_sigma == pytest.approx(0.0707, rel=0.15)
-    wrong, wrong_in_pairs = (int(count) for count in re.findall(r"(\d+) of 40 choices wrong", output))
-    assert wrong_in_pairs <= wrong < 8
-    (ratio,) = re.findall(r"([\d.]+) times the", output)
-    assert 3.0 < float(ratio) < 15.0  # pairs would save 1 / (1 - r) = 10 at the same precision; the stop adapts to it
+def test_prompts_are_compared_for_a_fraction_of_the_price() -> None:
+    """Asking everything costs 300 times the prices of the three prompts and of three judgments: 6 USD."""
+    output = run_example("prompts.py", "DECISIONS = 12")
+    assert re.match(r"Choose (with examples|step by step)", output)
+    spent, lost = re.findall(r"12 decisions: ([\d.]+) USD spent and ([\d.]+) USD lost", output)[0]
+    (full,) = re.findall(r"Asking everything would have cost ([\d.]+) USD", output)
+    assert float(full) == pytest.approx(300 * (0.002 + 0.006 + 0.009 + 3 * 0.001), rel=0.05)
+    assert 0.0 < float(spent) < 0.3 * float(full)
+    assert float(spent) + float(lost) < 0.5 * float(full)
+    assert "\n0 chose the worst prompt." in output
 
 
 def test_model_choice_needs_fewer_fits_than_cross_validation() -> None:

@@ -24,11 +24,13 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"theory", "policies", "live", "posterior"},
     "engines": {"theory", "policies"},
     "live": {"theory", "policies", "posterior"},
+    "comparing": {"live"},
+    "integrations": {"live"},
     "client": {"live", "planner"},  # of the planner its options only
     "planner": {"theory", "policies", "engines"},
     "lab": {"theory", "policies", "engines"},
     "server": {"theory", "policies", "engines", "live", "planner"},
-    "cli": {"theory", "policies", "engines", "live", "planner", "lab", "server"},
+    "cli": {"theory", "policies", "engines", "live", "planner", "lab", "server", "comparing"},
 }
 
 

@@ -263,6 +263,30 @@ CALLS = {
         {"observations": [("A", 1.0), ("B", 0.0)], "cost": 0.1, "sigma": 1.0, "bounds": None, "sigma_pulls": 6.0}
         | {"orders": 2},
     ),
+    "read_block_log": Call(
+        dbcare.read_block_log,
+        {"source": {"arm": ["A"], "question": ["q"], "score": [1.0], "cost": [0.1]}, "arm_column": "arm"}
+        | {"block_column": "question", "reward_column": "score", "price_column": "cost", "shared_only": False},
+    ),
+    "read_block_log, a file": Call(dbcare.read_block_log, {"source": "log.jsonl"}),
+    "read_harness_samples": Call(
+        dbcare.read_harness_samples,
+        {"files": {"A": "a.jsonl"}, "metric": "acc", "filter_name": None, "shared_only": True},
+    ),
+    "replay_blocks": Call(
+        dbcare.replay_blocks,
+        {"log": dbcare.BlockLog(("A", "B"), ("1", "2"), ((1.0, 0.5), (0.0, 0.2))), "price": 0.1, "value": 2.0}
+        | {"orders": 2, "only_these_blocks": False, "bounds": None},
+    ),
+    "compare": Call(
+        dbcare.compare,
+        {"arms": {"A": float, "B": float}, "questions": [1, 2, 3], "score": None, "value": 9.0, "price": 0.1}
+        | {"judge_price": 0.0, "max_spend": 5.0, "at_once": 2, "retries": 0, "timeout": 5.0, "repeats": 1}
+        | {"cluster": None, "only_these_questions": False, "direction": "maximize", "risk": "simple_regret"}
+        | {"bounds": None, "binary": False, "control": None, "unit": "USD", "seed": 1, "name": "wrong"}
+        | {"storage": None, "progress": False},
+        never=(10**400,),
+    ),
     "connect": Call(dbcare.connect, {"address": "http://127.0.0.1:9", "key": "k", "timeout": 1.0, "patience": 0.0}),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli import logs, planning, reports, research, service, storage, studies
+from dbcare.cli import comparisons, logs, planning, reports, research, service, storage, studies
 from dbcare.cli.command_class import NegativeNumberCommand, OptionNamingCommand
 from dbcare.cli.demo import command as demo
 
@@ -18,6 +18,7 @@ for panel, commands in {
     "Decide": (
         demo.demo,
         planning.plan,
+        comparisons.compare,
         studies.create,
         studies.ask,
         studies.tell,

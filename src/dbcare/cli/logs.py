@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 @with_options(ReplayOptions)
 def import_log(
-    file: Annotated[Path, typer.Argument(help="A CSV file with a header.")],
+    file: Annotated[Path, typer.Argument(help="A CSV file with a header, or a .jsonl or .parquet file.")],
     options: dict[str, Any],
     arm_column: Annotated[str, typer.Option(help="Column with the arm.")] = "arm",
     reward_column: Annotated[str, typer.Option(help="Column with the reward.")] = "reward",
     unit_column: Annotated[
         str | None, typer.Option(help="Column with what was assigned to an arm, such as a user: sum rewards by it.")
+    ] = None,
+    block_column: Annotated[
+        str | None,
+        typer.Option(help="Column with the block that arms share, such as a question: compare arms within blocks."),
     ] = None,
     time_column: Annotated[
         str | None, typer.Option(help="Column with the time: sort by it. Default: the order of the file.")
@@ -46,6 +50,13 @@ def import_log(
     with friendly_errors():
         if into is not None:
             refuse_options(options)
+        if block_column is not None:
+            refuse_with_blocks(unit_column=unit_column, time_column=time_column, into=into)
+            blocks = dbcare.read_block_log(
+                file, arm_column=arm_column, block_column=block_column, reward_column=reward_column
+            )
+            print_replay(dbcare.replay_blocks(blocks, **options), shape)
+            return
         log = dbcare.read_log(
             file,
             arm_column=arm_column,
@@ -57,6 +68,11 @@ def import_log(
             add(log, into, storage, shape)
             return
         replay = dbcare.replay_log(log, **options)
+    print_replay(replay, shape)
+
+
+def print_replay(replay: "Replay", shape: Format) -> None:
+    """Print a replay."""
     print_output(
         shape,
         to_plain(replay),
@@ -74,6 +90,15 @@ def refuse_options(options: dict[str, Any]) -> None:
         raise InvalidValueError(
             f"`{name}` cannot be combined with --into, as the study has its own settings, but got {value}."
         )
+
+
+def refuse_with_blocks(**options: str | None) -> None:
+    """Refuse options that have no meaning for a log by block."""
+    from dbcare.errors import InvalidValueError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidValueError(f"`{name}` cannot be combined with --block-column but got {value}.")
 
 
 def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: Format) -> None:

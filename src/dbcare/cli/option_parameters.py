@@ -1,7 +1,7 @@
 """Command-line options, made from the definitions in typed dictionaries (`dbcare.options`)."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
@@ -35,12 +35,14 @@ PARSERS: dict[OptionKind, Callable[[str, str], Any]] = {
 }
 
 
-def with_options(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of a typed dictionary in place of its parameter `options`.
+def with_options(
+    options: type, *, without: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a typed dictionary, but for some, in place of its parameter `options`.
 
     The command receives the options that were passed, parsed, as a dictionary; for all others the defaults apply.
     """
-    defined = read_options(options)
+    defined = {name: option for name, option in read_options(options).items() if name not in without}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**arguments: Any) -> None:

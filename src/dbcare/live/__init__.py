@@ -18,5 +18,7 @@ arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files
 interrupts      defers Ctrl-C during a commit
 forks           fresh locks and closed files for child processes
+block_log       a log of arms that share blocks; `block_replay`, what a policy would have done with it; `harness_log`,
+                logs of lm-evaluation-harness
 replay          what a policy would have done with data from before, also in other orders; `log_file` reads them
 """

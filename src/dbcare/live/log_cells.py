@@ -44,7 +44,7 @@ def read_rewards(table: LogTable, column: str) -> list[float]:
     """Return the numbers in a column."""
     rewards = []
     for row, cell in enumerate(table.cells[column]):
-        reward = _parse_number(cell)
+        reward = parse_number(cell)
         if not abs(reward) <= validation.MAX_MAGNITUDE:
             limit = "finite number" if not math.isfinite(reward) else f"number of at most {validation.MAX_MAGNITUDE:g}"
             raise InvalidValueError(f"{table.name_row(row)}: column {column!r} must be a {limit} but got {show(cell)}.")
@@ -52,7 +52,7 @@ def read_rewards(table: LogTable, column: str) -> list[float]:
     return rewards
 
 
-def _parse_number(cell: Any) -> float:
+def parse_number(cell: Any) -> float:
     """Return a cell as a number; NaN if it is none."""
     if not isinstance(cell, str | Decimal | numbers.Real | np.bool_):
         return math.nan
@@ -110,7 +110,7 @@ def _parse_time(cell: Any) -> Any:
         return cell
     if isinstance(cell, date):
         return datetime(cell.year, cell.month, cell.day)
-    return cell if math.isfinite(_parse_number(cell)) else None
+    return cell if math.isfinite(parse_number(cell)) else None
 
 
 def _parse_time_text(text: str) -> int | float | datetime | None:

@@ -1,4 +1,4 @@
-"""A log of observations made elsewhere: a CSV file or a data frame."""
+"""A log of observations made elsewhere: a file or a data frame."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def read_log(
     unit_column: str | None = None,
     time_column: str | None = None,
 ) -> list[tuple[str, float]]:
-    """Read observations from a CSV file or a data frame.
+    """Read observations from a file or a data frame.
 
     Parameters
     ----------
     source : str, Path or data frame
-        A CSV file in UTF-8 with a header, a data frame or table (pandas, polars, pyarrow), or a mapping of names to
-        columns. In a file, an apostrophe that marks a text as no formula is removed: `Study.export` puts it there.
+        A .jsonl or .parquet file, any other file as CSV in UTF-8 with a header, a data frame or table (pandas, polars,
+        pyarrow), or a mapping of names to columns. In CSV, an apostrophe that marks a text as no formula is removed:
+        `Study.export` puts it there.
     arm_column, reward_column : str
         The columns with the arm and the reward. Other columns are ignored.
     unit_column : str, optional
@@ -56,7 +57,7 @@ def read_log(
     >>> read_log(visits, arm_column="variant", reward_column="revenue", unit_column="user")
     [('A', 25.0), ('B', 0.0)]
     """
-    columns = _check_options(
+    columns = check_columns(
         arm_column=arm_column, reward_column=reward_column, unit_column=unit_column, time_column=time_column
     )
     table = read_table(source, columns)
@@ -69,7 +70,8 @@ def read_log(
     return _sum_by_unit(table, read_units(table, unit_column), arms, rewards, order)
 
 
-def _check_options(**options: str | None) -> dict[str, str]:
+def check_columns(**options: str | None) -> dict[str, str]:
+    """Return the columns that are named, by their options; each must be named once."""
     columns: dict[str, str] = {}
     for option, column in options.items():
         if column is not None:

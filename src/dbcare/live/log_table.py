@@ -1,12 +1,14 @@
-"""The rows of a log, from a CSV file or a data frame: the cells of the columns that are read."""
+"""The rows of a log, from a file or a data frame: the cells of the columns that are read."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,12 @@ class LogTable:
 
 
 def read_table(source: Any, columns: Mapping[str, str]) -> LogTable:
-    """Return the columns of a CSV file or a data frame; `columns` maps the options that name them to their names."""
-    table = _read_csv(source, columns) if isinstance(source, str | os.PathLike) else _read_frame(source, columns)
+    """Return the columns of a file or a data frame; `columns` maps the options that name them to their names."""
+    if isinstance(source, str | os.PathLike):
+        read = FILE_READERS.get(os.path.splitext(os.fsdecode(source))[1].lower(), _read_csv)
+        table = read(source, columns)
+    else:
+        table = _read_frame(source, columns)
     if not table.numbers:
         raise InvalidValueError(f"{table.source} has no observations.")
     return table
@@ -61,6 +67,44 @@ def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTa
     except csv.Error as problem:
         raise InvalidValueError(f"{path}, line {reader.line_num}, is not valid CSV: {problem}.") from None
     return table
+
+
+def _read_json_table(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTable:
+    rows = list(read_json_lines(path))
+    names = {name: None for _, row in rows for name in row}
+    _check_columns(f"{path}", list(names) if rows else list(columns.values()), columns)
+    cells = {name: [row.get(name) for _, row in rows] for name in columns.values()}
+    return LogTable(str(path), "line", cells, [line for line, _ in rows])
+
+
+def read_json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number of each line that is not blank, and the object in it."""
+    for number, line in enumerate(_read_text(path).splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise InvalidValueError(f"{path}, line {number}, is not valid JSON: {problem}.") from None
+        if not isinstance(row, dict):
+            raise InvalidValueError(f"{path}, line {number}, must be a JSON object but got {show(row)}.")
+        yield number, row
+
+
+def _read_parquet(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTable:
+    if not Path(path).is_file():
+        raise InvalidValueError(f"{path} cannot be read: there is no such file.")
+    try:
+        frame = import_module("pyarrow.parquet").read_table(path)
+    except ModuleNotFoundError:
+        try:
+            frame = import_module("polars").read_parquet(path)
+        except ModuleNotFoundError:
+            raise InvalidValueError("Parquet files require pyarrow or polars; install either one.") from None
+    except (OSError, ValueError) as problem:  # pyarrow's own errors are among these
+        raise InvalidValueError(f"{path} is not a valid Parquet file: {problem}.") from None
+    table = _read_frame(frame, columns)
+    return LogTable(str(path), "row", table.cells, table.numbers)
 
 
 def _read_text(path: str | os.PathLike[str]) -> str:
@@ -102,6 +146,9 @@ def _list_cells(column: Any) -> list[Any]:
     if isinstance(column, str | bytes):
         raise TypeError
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column)  # pyarrow wraps what it iterates over
+
+
+FILE_READERS = {".jsonl": _read_json_table, ".ndjson": _read_json_table, ".parquet": _read_parquet}
 
 
 def _check_columns(where: str, available: list[str], columns: Mapping[str, str]) -> None:

@@ -23,13 +23,19 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
 from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.replay_orders import OrderSummary, ReplayedOrder, add_up, replay_orders, summarize_orders
+from dbcare.live.replay_orders import (
+    OrderSummary,
+    ReplayedOrder,
+    add_up,
+    make_loss_finder,
+    replay_orders,
+    summarize_orders,
+)
 from dbcare.live.replay_sentences import describe_replay
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
-from dbcare.risk import Loss
 
 DEFAULT_ORDERS = 20
 MAX_ORDERS = 10_000
@@ -220,12 +226,7 @@ def replay_log(
 def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int) -> Replay:
     means = [math.fsum(rewards) / len(rewards) for rewards in log]
     best = max(range(len(log)), key=lambda arm: settings.sign * means[arm])
-
-    def find_loss(arm: int) -> float:
-        gap = abs(means[best] - means[arm])
-        loss = gap if settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
-        return loss * (settings.value or 1.0)
-
+    find_loss = make_loss_finder(settings, means)
     recommendation, own = _replay_own_order(settings, log, find_loss)
     replayed = (own, *replay_orders(settings, log, orders, find_loss))
     chosen = Counter(order.arm for order in replayed)

@@ -19,6 +19,7 @@ import numpy as np
 
 from dbcare.live.settings import Settings
 from dbcare.policies.rule import STOP
+from dbcare.risk import Loss
 
 LOW, HIGH = 0.05, 0.95  # quantiles over the orders
 
@@ -114,6 +115,18 @@ def summarize_orders(orders: Sequence[ReplayedOrder], logged_cost: float) -> Ord
         loss_range=find_range(loss),
         saved=float(logged_cost - spent.mean() - loss.mean()),
     )
+
+
+def make_loss_finder(settings: Settings, means: Sequence[float]) -> Callable[[int], float]:
+    """Return the function of an arm that says what choosing it loses, if these means were the truth."""
+    best = max(settings.sign * mean for mean in means)
+
+    def find_loss(arm: int) -> float:
+        gap = best - settings.sign * means[arm]
+        loss = gap if settings.risk == Loss.SIMPLE_REGRET else float(gap > 0.0)
+        return loss * (settings.value or 1.0)
+
+    return find_loss
 
 
 def replay_orders(

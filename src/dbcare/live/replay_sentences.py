@@ -113,6 +113,11 @@ def _describe_assumptions(replay: Replay) -> list[str]:
             f"{replay.capped:,} of the logged rewards are above the cap of {replay.settings.cap:g}. They counted as "
             "that for the policy and in intervals; the means over the whole log are without the cap."
         )
+    if replay.settings.has_blocks:
+        return [
+            *sentences,
+            "This holds if the log's blocks, such as questions, are like those that the choice is for.",
+        ]
     if not replay.settings.spread.is_stated:
         sentences.append("Nothing was stated about the spread of the rewards, so it was learned from them.")
     return [

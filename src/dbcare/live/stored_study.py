@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
@@ -96,6 +96,19 @@ class StoredStudy(Study):
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
         self.run(self.tell_later(trial, reward, charged, price))
+
+    def exchange(
+        self, outcomes: Sequence[tuple[Trial, float | None, float]], requests: Sequence[AskRequest]
+    ) -> list[Trial]:
+        """Record outcomes, each a trial, its reward or None, and its price, then hand out trials, in one commit."""
+
+        def exchange(transaction: Transaction) -> list[Trial]:
+            now = time.time()
+            for trial, reward, price in outcomes:
+                record_outcome(transaction, trial, reward, True, now, price)
+            return [trial for request in requests for trial in hand_out(transaction, request, now).trials]
+
+        return self._write(exchange, len(outcomes) + sum(request.wanted for request in requests))
 
     def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
         def tell(transaction: Transaction) -> None:

@@ -1,0 +1,100 @@
+"""The questions of a comparison as blocks of a study: one question each, or the clusters that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.validation import show
+
+Cluster = Callable[[Any], Any] | Sequence[Any] | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class QuestionPool:
+    """All questions by id, and the ids of each block."""
+
+    questions: dict[str, Any]
+    blocks: dict[str, tuple[str, ...]]
+
+    @property
+    def weight(self) -> float:
+        """What the sum of a block's scores is multiplied by, so that the mean over blocks is that over questions."""
+        return len(self.blocks) / len(self.questions)
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether some block has several questions."""
+        return len(self.blocks) < len(self.questions)
+
+    def find_bounds(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        """Return the range of a block's reward, if that of a score is `bounds`."""
+        sizes = [self.weight * len(block) for block in self.blocks.values()]
+        return min(bounds[0] * size for size in sizes), max(bounds[1] * size for size in sizes)
+
+
+def read_questions(questions: Any, cluster: Cluster | None) -> QuestionPool:
+    """Return the questions with their ids: the keys of a mapping, or else their positions from 1."""
+    by_id = _read_mapping(questions) if isinstance(questions, Mapping) else _read_sequence(questions)
+    blocks = _group(by_id, list(by_id) if cluster is None else cluster)
+    if len(blocks) < 2:
+        what = "questions" if cluster is None else "clusters of questions"
+        raise InvalidValueError(f"`questions` must be 2 or more {what} but got {len(blocks)}.")
+    return QuestionPool(by_id, blocks)
+
+
+def _read_mapping(questions: Mapping[Any, Any]) -> dict[str, Any]:
+    by_id: dict[str, Any] = {}
+    for key, question in questions.items():
+        name = validation.text("questions", str(key))
+        if name in by_id:
+            raise InvalidValueError(f"`questions` must have ids of their own but got {name!r} twice.")
+        by_id[name] = question
+    return by_id
+
+
+def _read_sequence(questions: Any) -> dict[str, Any]:
+    listed = validation.items("questions", questions, "a list of questions, or a mapping of ids to questions,")
+    seen: dict[Any, int] = {}
+    for position, question in enumerate(listed, start=1):
+        key = _make_key(question)
+        if key in seen:
+            raise InvalidValueError(
+                f"`questions` must be distinct but got {show(question)} at positions {seen[key]} and {position}; "
+                "pass a mapping of ids to questions if that is meant."
+            )
+        seen[key] = position
+    return {str(position): question for position, question in enumerate(listed, start=1)}
+
+
+def _make_key(question: Any) -> Any:
+    """Return something that tells questions apart; lists and dictionaries go by what they show."""
+    try:
+        hash(question)
+    except TypeError:
+        return type(question), repr(question)
+    return type(question), question
+
+
+def _group(by_id: Mapping[str, Any], cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    blocks: dict[str, list[str]] = {}
+    for name, group in zip(by_id, _find_groups(by_id, cluster), strict=True):
+        blocks.setdefault(validation.text("cluster", str(group)), []).append(name)
+    return {group: tuple(names) for group, names in blocks.items()}
+
+
+def _find_groups(by_id: Mapping[str, Any], cluster: Cluster) -> list[Any]:
+    if isinstance(cluster, Mapping):
+        missing = next((name for name in by_id if name not in cluster), None)
+        if missing is not None:
+            raise InvalidValueError(f"`cluster` must have a group for every question but has none for {missing!r}.")
+        return [cluster[name] for name in by_id]
+    if callable(cluster):
+        return [cluster(question) for question in by_id.values()]
+    groups = validation.items("cluster", cluster, "a function, a list, or a mapping of ids to groups,")
+    if len(groups) != len(by_id):
+        raise InvalidValueError(f"`cluster` must be as long as `questions` ({len(by_id):,}) but got {len(groups):,}.")
+    return groups

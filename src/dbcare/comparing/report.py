@@ -1,0 +1,140 @@
+"""The report of a comparison: one HTML page in the dashboard's style, without third-party resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from dbcare.comparing.answer_rows import ComparedAnswer
+from dbcare.comparing.table import HEADINGS
+
+if TYPE_CHECKING:
+    from dbcare.comparing.comparison import Comparison
+
+CELL, ROW = 6, 18  # pixels of the picture: the width of a question, the height of an arm
+MAX_PICTURED = 1_000  # questions; more would be too wide to see anything
+
+
+def make_page(comparison: Comparison) -> str:
+    """Return the page."""
+    style = (files("dbcare.server") / "pages" / "static" / "style.css").read_text(encoding="utf-8")
+    name = escape(comparison.study.name)
+    answers = list(comparison.answers())
+    headline, *sentences = comparison.sentences()
+    parts = [
+        f'<section class="card hero"><div class="heading"><h1 class="long">{name}</h1></div>'
+        f'<p class="sentence">{escape(headline)}</p>'
+        + "".join(f'<p class="explanation">{escape(sentence)}</p>' for sentence in sentences)
+        + _format_figures(comparison)
+        + "</section>",
+        _format_notes(comparison),
+        _format_section("Arms", _format_arms(comparison)),
+        _format_section("Scores by question", _draw_scores(comparison.study.settings.arms, answers)),
+        _format_failures(comparison),
+        f'<details class="card"><summary>All answers ({len(answers):,})</summary>{_format_answers(answers)}</details>',
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<main class="wide">\n{"".join(parts)}\n</main>\n'
+        f'<footer class="wide quiet">dbcare {version("dbcare")}</footer>\n</body>\n</html>\n'
+    )
+
+
+def _format_section(title: str, body: str) -> str:
+    return f'<section class="card"><h2>{escape(title)}</h2>{body}</section>'
+
+
+def _format_figures(comparison: Comparison) -> str:
+    figures = [
+        ("Spent", str(comparison.format_money(comparison.spent))),
+        ("Asking everything", str(comparison.format_money(comparison.full_cost))),
+        ("Saved", str(comparison.format_money(comparison.saved))),
+        ("Questions asked", f"{comparison.questions_used:,}"),
+    ]
+    cells = "".join(f"<div><dt>{escape(label)}</dt><dd>{escape(figure)}</dd></div>" for label, figure in figures)
+    return f'<dl class="figures">{cells}</dl>'
+
+
+def _format_notes(comparison: Comparison) -> str:
+    notes = comparison.study.status().notes
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<section class="card warning"><ul>{items}</ul></section>' if notes else ""
+
+
+def _format_arms(comparison: Comparison) -> str:
+    currency = comparison.study.settings.currency
+    rows = (tuple(map(escape, line.cells(currency))) for line in comparison.arms)
+    return _format_grid(HEADINGS, rows)
+
+
+def _format_answers(answers: Iterable[ComparedAnswer]) -> str:
+    rows = (
+        (
+            escape(answer.question),
+            escape(answer.arm),
+            "failed" if answer.score is None else f"{answer.score:.4g}",
+            f"{answer.price:.4g}",
+        )
+        for answer in answers
+    )
+    return _format_grid(("question", "arm", "score", "price"), rows)
+
+
+def _format_failures(comparison: Comparison) -> str:
+    if not comparison.failures:
+        return ""
+    rows = (
+        (escape(failure.question), escape(failure.arm), escape(f"{type(failure.error).__name__}: {failure.error}"))
+        for failure in comparison.failures
+    )
+    return _format_section("Failed calls", _format_grid(("question", "arm", "error"), rows))
+
+
+def _draw_scores(arms: Sequence[str], answers: Sequence[ComparedAnswer]) -> str:
+    """Return a picture with a row for each arm and a column for each question, darker where the score is higher."""
+    places: dict[str, int] = {}
+    for answer in answers:
+        places.setdefault(answer.question, len(places))
+    scores = [answer.score for answer in answers if answer.score is not None]
+    if not scores:
+        return '<p class="quiet">No question has been scored.</p>'
+    low, high = min(scores), max(scores)
+    columns = min(len(places), MAX_PICTURED)
+    cells = "".join(
+        _draw_cell(answer, places[answer.question], arms.index(answer.arm), low, high)
+        for answer in answers
+        if places[answer.question] < columns
+    )
+    names = "".join(f'<text x="0" y="{ROW * (row + 1) - 5}">{escape(arm)}</text>' for row, arm in enumerate(arms))
+    left = 8 * max(map(len, arms)) + 10
+    more = f" Only the first {columns:,} questions are shown." if columns < len(places) else ""
+    return (
+        f'<div class="scroll"><svg width="{left + CELL * columns}" height="{ROW * len(arms)}" role="img" '
+        f'aria-label="Scores by arm and question" fill="var(--text)" font-size="13">{names}'
+        f'<g transform="translate({left} 0)" fill="var(--accent)">{cells}</g></svg></div>'
+        f'<p class="quiet">Questions in the order asked, from {low:.4g} (light) to {high:.4g} (dark); empty where an '
+        f"arm was not asked, or failed.{more}</p>"
+    )
+
+
+def _draw_cell(answer: ComparedAnswer, column: int, row: int, low: float, high: float) -> str:
+    if answer.score is None:
+        return ""
+    share = (answer.score - low) / (high - low) if high > low else 1.0
+    title = f"{answer.arm}, {answer.question}: {answer.score:.4g}"
+    return (
+        f'<rect x="{CELL * column}" y="{ROW * row + 2}" width="{CELL - 1}" height="{ROW - 4}" '
+        f'opacity="{0.15 + 0.85 * share:.2f}"><title>{escape(title)}</title></rect>'
+    )
+
+
+def _format_grid(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are already HTML, in a box that scrolls on narrow screens."""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

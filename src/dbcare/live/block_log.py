@@ -1,0 +1,144 @@
+"""A log of arms that share blocks, such as the scores of several models on the same questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.live.log_cells import read_arms, read_rewards, read_units
+from dbcare.live.log_file import check_columns
+from dbcare.live.log_table import read_table
+from dbcare.validation import show
+
+LogRow = tuple[str, str, float, float | None]  # an arm, a block, a reward, and what it cost if that is known
+
+
+@dataclass(frozen=True)
+class BlockLog:
+    """Rewards of every arm in every block.
+
+    Parameters
+    ----------
+    arms, blocks : tuple of str
+        Their names, in the order in which they first appear.
+    rewards : tuple of tuple of float
+        Rewards by arm and block; the mean where an arm has several in a block.
+    prices : tuple of tuple of float or None
+        What they cost by arm and block, all of a block's rewards together; None if the log does not say.
+    left_out : int
+        Blocks that are not shared by all arms, and were left out.
+
+    Examples
+    --------
+    >>> from dbcare import read_block_log
+    >>> scores = {"arm": ["A", "B", "A", "B"], "question": ["q1", "q1", "q2", "q2"], "score": [1, 0, 1, 1]}
+    >>> log = read_block_log(scores)
+    >>> log.arms, log.blocks, log.rewards
+    (('A', 'B'), ('q1', 'q2'), ((1.0, 1.0), (0.0, 1.0)))
+    """
+
+    arms: tuple[str, ...]
+    blocks: tuple[str, ...]
+    rewards: tuple[tuple[float, ...], ...]
+    prices: tuple[tuple[float, ...], ...] | None = None
+    left_out: int = 0
+
+
+def read_block_log(
+    source: str | PathLike[str] | Any,
+    *,
+    arm_column: str = "arm",
+    block_column: str = "question",
+    reward_column: str = "score",
+    price_column: str | None = None,
+    shared_only: bool = False,
+) -> BlockLog:
+    """Read scores of arms that answered the same questions, from a file or a data frame.
+
+    Parameters
+    ----------
+    source : str, Path or data frame
+        A .jsonl or .parquet file, any other file as CSV with a header, or a data frame, as in `read_log`.
+    arm_column, block_column, reward_column : str
+        The columns with the arm, the block that arms share, such as the id of a question, and the reward. Several
+        rewards of an arm in a block are averaged.
+    price_column : str, optional
+        The column with what each row cost; the prices of rows that are averaged are added up.
+    shared_only : bool
+        Whether to leave out blocks that some arm lacks. Default: such a block is an error.
+
+    Returns
+    -------
+    BlockLog
+        The rewards, for `replay_blocks`.
+
+    Raises
+    ------
+    InvalidValueError
+        If the source cannot be read, a cell is not what its column needs, or an arm lacks a block.
+
+    Examples
+    --------
+    >>> from dbcare import read_block_log
+    >>> scores = {"model": ["A", "B", "A"], "id": [1, 1, 2], "right": [1, 0, 1]}
+    >>> log = read_block_log(
+    ...     scores, arm_column="model", block_column="id", reward_column="right", shared_only=True
+    ... )
+    >>> log.blocks, log.left_out
+    (('1',), 1)
+    """
+    columns = check_columns(
+        arm_column=arm_column, block_column=block_column, reward_column=reward_column, price_column=price_column
+    )
+    table = read_table(source, columns)
+    arms, blocks = read_arms(table, arm_column), map(str, read_units(table, block_column))
+    rewards = read_rewards(table, reward_column)
+    prices: list[float] | list[None] = [None] * len(arms)
+    if price_column is not None:
+        prices = read_rewards(table, price_column)
+        for row, price in enumerate(prices):
+            if price < 0.0:
+                raise InvalidValueError(
+                    f"{table.name_row(row)}: column {price_column!r} must not be negative but got {price:g}."
+                )
+    return collect_blocks(zip(arms, blocks, rewards, prices, strict=True), shared_only=shared_only)
+
+
+def collect_blocks(rows: Iterable[LogRow], *, shared_only: bool) -> BlockLog:
+    """Return the log that rows make up, if every arm has every block, or else of the blocks that all arms have."""
+    validation.flag("shared_only", shared_only)
+    rewards: dict[str, dict[str, list[float]]] = {}
+    prices: dict[str, dict[str, list[float]]] = {}
+    blocks: dict[str, None] = {}
+    for arm, block, reward, price in rows:
+        blocks[block] = None
+        rewards.setdefault(validation.text("arm", arm), {}).setdefault(block, []).append(reward)
+        if price is not None:
+            prices.setdefault(arm, {}).setdefault(block, []).append(price)
+    shared = [block for block in blocks if all(block in answers for answers in rewards.values())]
+    if len(shared) < len(blocks) and not shared_only:
+        _refuse_gaps(blocks, rewards)
+    return BlockLog(
+        arms=tuple(rewards),
+        blocks=tuple(shared),
+        rewards=tuple(
+            tuple(math.fsum(answers[block]) / len(answers[block]) for block in shared) for answers in rewards.values()
+        ),
+        prices=tuple(tuple(math.fsum(prices[arm][block]) for block in shared) for arm in rewards) if prices else None,
+        left_out=len(blocks) - len(shared),
+    )
+
+
+def _refuse_gaps(blocks: Iterable[str], rewards: dict[str, dict[str, list[float]]]) -> None:
+    missing = [(arm, block) for arm, answers in rewards.items() for block in blocks if block not in answers]
+    arm, block = missing[0]
+    more = f", and {len(missing) - 1:,} more are missing" if len(missing) > 1 else ""
+    raise InvalidValueError(
+        f"Arm {show(arm)} has no reward in block {show(block)}{more}; pass `shared_only` to leave out blocks that not "
+        "all arms have."
+    )

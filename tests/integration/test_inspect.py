@@ -1,0 +1,131 @@
+"""A study inside a real evaluation by inspect_ai, with inspect's own mock model."""
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dbcare
+from dbcare.errors import InvalidValueError
+
+inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install inspect_ai")
+from inspect_ai.dataset import MemoryDataset, Sample  # noqa: E402  # after the check
+from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: E402
+from inspect_ai.scorer import match  # noqa: E402
+from inspect_ai.solver import generate  # noqa: E402
+
+from dbcare.integrations.inspect import StudyStopping  # noqa: E402
+
+RATES: dict[str, Any] = {"weak": 0.3, "strong": 0.9, "middle": 0.6}
+QUESTIONS = 60
+
+
+def make_dataset() -> Any:
+    samples = [Sample(id=f"q{place}", input=f"Question {place}?", target="yes") for place in range(QUESTIONS)]
+    return MemoryDataset(samples)
+
+
+def make_model(arm: str) -> Any:
+    """Return a mock model that is right on a known share of the questions, whatever order they come in."""
+
+    def answer(messages: list[Any], *_: Any) -> Any:
+        chance = random.Random(f"{arm} {messages[-1].text}").random()
+        output = ModelOutput.from_content("mockllm/model", "yes" if chance < RATES[arm] else "no")
+        output.usage = ModelUsage()  # so that nothing is downloaded to count tokens
+        return output
+
+    return get_model("mockllm/model", custom_outputs=answer)
+
+
+def evaluate(study: dbcare.Study, folder: Path, *, epochs: int = 1, max_tasks: int = 3, **options: Any) -> list[Any]:
+    stopping = StudyStopping(study, **options)
+    tasks = [
+        inspect_ai.Task(
+            name=arm,
+            dataset=make_dataset(),
+            solver=generate(),
+            scorer=match(),
+            model=make_model(arm),
+            early_stopping=stopping.for_arm(arm),
+            epochs=epochs,
+        )
+        for arm in RATES
+    ]
+    logs: list[Any] = inspect_ai.eval(
+        tasks, max_tasks=max_tasks, max_samples=QUESTIONS, log_dir=str(folder), display="none", log_realtime=False
+    )
+    return logs
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> dbcare.Study:
+    names = [f"q{place}" for place in range(QUESTIONS)]
+    storage = f"sqlite:///{tmp_path}/inspect.db"
+    return dbcare.create_study("inspect", list(RATES), price=0.01, value=20, blocks=names, storage=storage)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_only_the_samples_that_the_study_asks_for_are_run(study: dbcare.Study, tmp_path: Path) -> None:
+    logs = evaluate(study, tmp_path)
+    choice = study.recommendation()
+    assert choice.final
+    assert choice.arm == "strong"
+    asked = {(row.arm, row.block): row.reward for row in study.trials()}
+    assert len(asked) < 3 * QUESTIONS
+    for arm, log in zip(RATES, logs, strict=True):
+        assert log.status == "success"
+        run = {str(sample.id): sample for sample in log.samples or []}
+        assert set(run) == {block for name, block in asked if name == arm}
+        for block, sample in run.items():
+            right = sample.scores["match"].value == "C"
+            assert asked[arm, block] == float(right)
+        stops = log.results.early_stopping
+        assert len(stops.early_stops) == QUESTIONS - len(run)
+        assert stops.metadata["final"] is True
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_that_fails_ends_the_others_and_the_next_run_goes_on(study: dbcare.Study, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(RATES, "weak", "no number")  # so that its model raises
+        logs = evaluate(study, tmp_path)
+    statuses = dict(zip(RATES, (log.status for log in logs), strict=True))
+    assert statuses == {"weak": "error", "strong": "success", "middle": "success"}
+    assert not study.recommendation().final
+    told = {(row.arm, row.block): row.reward for row in study.trials() if row.status == "told"}
+    assert {log.status for log in evaluate(study, tmp_path)} == {"success"}
+    assert study.recommendation().arm == "strong"
+    assert told.items() <= {(row.arm, row.block): row.reward for row in study.trials()}.items()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_epochs_are_refused(study: dbcare.Study, tmp_path: Path) -> None:
+    logs = evaluate(study, tmp_path, epochs=2)
+    assert {log.status for log in logs} == {"error"}
+    assert "`epochs` must be 1" in logs[0].error.message
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tasks_one_after_another_are_refused(study: dbcare.Study, tmp_path: Path) -> None:
+    logs = evaluate(study, tmp_path, max_tasks=1, start_seconds=1.5)
+    assert "error" in {log.status for log in logs}
+    assert "in one eval with max_tasks=3 and max_samples=60" in next(log for log in logs if log.error).error.message
+
+
+def test_a_study_without_blocks_is_refused() -> None:
+    study = dbcare.create_study("inspect without blocks", ["A", "B"], cost=0.01, sigma=1.0)
+    with pytest.raises(InvalidValueError, match="`study` must have blocks"):
+        StudyStopping(study)
+    dbcare.delete_study("inspect without blocks")
+
+
+def test_the_tool_is_not_loaded_unless_asked_for() -> None:
+    import subprocess  # noqa: PLC0415  # of this test alone
+    import sys  # noqa: PLC0415
+
+    code = "import sys, dbcare, dbcare.integrations; print('inspect_ai' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(Path(dbcare.__file__).parents[1])}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert ran.stdout == "False\n"
