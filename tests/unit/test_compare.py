@@ -513,7 +513,7 @@ def test_a_choice_without_calls() -> None:
 
 def test_progress_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     comparison = run(progress=True, max_spend=2.0)
-    line = " ".join(capsys.readouterr().err.split())
+    (line,) = capsys.readouterr().err.splitlines()
     used = comparison.questions_used
     assert f"USD of 2.00 USD spent, {used} of 80 questions, long chosen, expected loss" in line
     run(progress=False)

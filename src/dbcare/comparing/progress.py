@@ -37,7 +37,7 @@ class ComparisonProgress:
     ) -> None:
         if self._live is not None:
             self._live.stop()
-        self._console.print(Text(self.describe()))
+        self._console.print(Text(self.describe()), soft_wrap=True)
 
     def update(self) -> None:
         """Show the present state, unless that was done just now."""
@@ -48,7 +48,7 @@ class ComparisonProgress:
         if self._live is not None:
             self._live.update(Text(self.describe()), refresh=True)
         else:
-            self._console.print(Text(self.describe()))
+            self._console.print(Text(self.describe()), soft_wrap=True)
 
     def describe(self) -> str:
         """Return the present state in a line."""
