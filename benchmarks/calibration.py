@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from block_stops import BlockCell, run_blocks_to_stops
 from stops import DEVIATION, Family, StopCell, Stops, run_to_stops
 
 from dbcare import create_study
@@ -41,6 +42,14 @@ COSTS = {
 SHORT_COSTS = {Family.GAUSSIAN: 1e-4, Family.EVEN_RATE: 1e-4, Family.LOW_RATE: 1e-6, Family.REVENUE: 1e-5}
 
 
+def list_block_cells() -> Iterator[BlockCell]:
+    """Yield the cells of studies whose arms share blocks."""
+    for correlation in (0.5, 0.9):
+        yield from (BlockCell(arms, u, correlation, 1e-4) for arms in (2, 5, 20) for u in (1.0, 2.9, 9.0))
+        yield from (BlockCell(5, u, correlation, 1e-4, pooled=True) for u in (1.0, 2.9, 9.0))
+    yield BlockCell(5, 0.0, 0.9, 1e-4)
+
+
 def list_cells(full: bool) -> Iterator[StopCell]:
     """Yield the cells: 53 by default, and 272 in full."""
     spreads, arms = ((0.5, 1.0, 2.9, 9.0, 17.0), (2, 5, 20, 50)) if full else ((1.0, 2.9, 9.0), (2, 5, 20))
@@ -60,7 +69,7 @@ def list_cells(full: bool) -> Iterator[StopCell]:
 class Judged:
     """What studies of a cell said at their stop, and what was true; one entry for each that passed the gate."""
 
-    cell: StopCell
+    cell: StopCell | BlockCell
     stated_loss: Floats
     loss: Floats
     chance: Floats  # not a number where none is stated
@@ -77,11 +86,14 @@ class Judged:
         return len(self.loss) >= MIN_JUDGED
 
 
-def judge(cell: StopCell, studies: int, seed: int) -> Judged:
+def judge(cell: StopCell | BlockCell, studies: int, seed: int) -> Judged:
     """Run a cell, and compare what is said with the truth."""
-    stops = run_to_stops(cell, studies, seed)
-    settings = make_settings(cell)
-    rows = [row for study in range(studies) if (row := judge_stop(settings, stops, study)) is not None]
+    if isinstance(cell, BlockCell):
+        ended = run_blocks_to_stops(cell, studies, seed)
+        rows = [judge_beliefs(stop.beliefs, stop.truth, stop.chosen, stop.trials) for stop in ended]
+    else:
+        stops, settings = run_to_stops(cell, studies, seed), make_settings(cell)
+        rows = [row for study in range(studies) if (row := judge_stop(settings, stops, study)) is not None]
     columns = np.array(rows, dtype=np.float64).reshape(len(rows), 9).T
     return Judged(cell, *columns)
 
@@ -110,7 +122,14 @@ def judge_stop(settings: Settings, stops: Stops, study: int) -> list[float] | No
             for count, mean, squares in zip(stops.counts[study], stops.means[study], stops.squares[study], strict=True)
         ],
     )
-    posterior = beliefs.posterior
+    row = judge_beliefs(beliefs, truth, chosen, int(trials))
+    row[-1] *= _has_variety(stops, study, 0)
+    return row
+
+
+def judge_beliefs(beliefs: Beliefs, truth: Floats, chosen: int, trials: int) -> list[float]:
+    """Return one row of `Judged`; the control is arm 0."""
+    posterior, arms = beliefs.posterior, range(len(truth))
     assert posterior is not None
     rival = max((arm for arm in arms if arm != chosen), key=lambda arm: posterior.means[arm])
     low, high = beliefs.interval(chosen) or (math.nan, math.nan)
@@ -126,7 +145,7 @@ def judge_stop(settings: Settings, stops: Stops, study: int) -> list[float] | No
         (posterior.means[chosen] - mean) / error,
         float(low <= mean <= high),
         float(lead_low <= mean - truth[rival] <= lead_high),
-        float(beats and _has_variety(stops, study, 0)),
+        float(beats),
     ]
 
 
@@ -292,7 +311,7 @@ def main() -> None:
     figures = Figures()
     measure_time(figures)
     measure_always_valid(figures, 1_000, 300)
-    cells = list(list_cells(options.full))
+    cells: list[StopCell | BlockCell] = [*list_cells(options.full), *list_block_cells()]
     run_to_stops(StopCell(2, 1.0, Family.GAUSSIAN, 1e-2), 1, 0)  # compile before others need it
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         judged = list(pool.map(judge, cells, itertools.repeat(options.studies), range(len(cells))))

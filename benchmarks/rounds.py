@@ -23,7 +23,7 @@ CELLS = [
 ]  # arms and gap  # fmt: skip
 COST = 1e-4
 LONG_POOL = 6_000  # blocks, more than a run needs
-RUNS = {"rounds": 20_000, "pool": 1_000}
+RUNS = {"rounds": 8_000, "pool": 1_000}
 CORRELATIONS = {0.0: 1.25, 0.5: 0.78, 0.9: 0.35}  # and the bar
 DRIFT, PERIOD = 0.5, 300.0
 QUESTIONS, ASKED, PRICE, VALUE = 200, 6, 0.01, 10_000.0

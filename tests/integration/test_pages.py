@@ -471,3 +471,34 @@ def test_until_a_key_exists_this_machine_has_access_but_no_other_site(tmp_path: 
         assert browser.post("/new", data=VALID_FORM, headers={"Origin": address}).status_code == 303
         Keys(open_records(open_store(storage, create=True))).create("me", "admin")
         assert browser.get("/").headers["location"] == "/login?next=/"
+
+
+def test_a_study_with_blocks_shows_them(server: Server) -> None:
+    """A picture of arms by blocks, how many are used, and the block of each pending trial; others have none of it."""
+    study = create_study("folds", ["A", HTML_ARM], cost=1e-9, blocks=[HTML_NAME, "fold 2"], storage=server.storage)
+    first, second = study.ask(2)
+    study.tell(first, 0.25)
+    study.tell(second, failed=True)
+    study.ask(1)
+    page = server.sign_in("viewer").get("/studies/folds").text
+    assert '<dt>Blocks used</dt><dd>2</dd><dd class="quiet">of 2</dd>' in page
+    assert f"<title>A, {html.escape(str(first.block))}: 0.25</title>" in page
+    assert f"<title>{html.escape(HTML_ARM)}, {html.escape(str(first.block))}: failed, no reward</title>" in page
+    assert '<th scope="col">Block</th>' in page
+    assert "a pool of 2; more like them matter too" in page
+    assert not re.search(r"<script>alert|<img src=x", page)
+    without = server.sign_in("viewer").get("/studies/ads").text
+    assert 'data-part="blocks"' in page
+    assert 'data-part="blocks"' not in without
+    assert "<dt>Blocks used</dt>" not in without
+
+
+def test_blocks_are_typed_into_the_form(server: Server) -> None:
+    admin = server.sign_in("admin")
+    form = {"name": "typed blocks", "arms": "A\nB", "price": "0.01", "value": "1000", "rewards": "unknown"}
+    form |= {"csrf": find_token(admin), "blocks": "q1, q2, q1"}
+    refused = admin.post("/new", data=form)
+    assert refused.status_code == 422
+    assert "Blocks must be different names but got &#39;q1&#39; twice." in refused.text
+    assert admin.post("/new", data=form | {"blocks": "q1, q2, q3"}).status_code == 303
+    assert load_study("typed blocks", server.storage).settings.blocks == ("q1", "q2", "q3")

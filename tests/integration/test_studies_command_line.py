@@ -139,7 +139,7 @@ def test_output_for_programs(tmp_path: Path) -> None:
     ):
         row = next(csv.DictReader(io.StringIO(run(tmp_path, *arguments, "--format", "csv"))))
         assert row.items() >= first.items()
-    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told\n"
+    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told,block\n"
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
 
 
@@ -269,3 +269,48 @@ def test_status_does_not_load_the_compiler(tmp_path: Path) -> None:
     loaded = set(result.stderr.split())
     assert "sqlalchemy" in loaded
     assert loaded.isdisjoint({"numba", "scipy", "matplotlib"})
+
+
+def test_a_study_with_blocks(tmp_path: Path) -> None:
+    """Trials are printed with their block, and the status says how many are used."""
+    spend = ("--price", "0.01", "--value", "1000")
+    run(tmp_path, "create", "prompts", "--arms", "A,B", *spend, "--blocks", "q1, q2,q3")
+    names = [line.split("\t") for line in run(tmp_path, "ask", "prompts", "-n", "2").splitlines()]
+    assert [(number, arm) for number, arm, _ in names] == [("1", "A"), ("2", "B")]
+    assert names[0][2] == names[1][2] in ("q1", "q2", "q3")
+    run(tmp_path, "tell", "prompts", "1", "0.5", "--price", "0.25")
+    run(tmp_path, "tell", "prompts", "2", "--failed", "--price", "0.5")
+    assert run(tmp_path, "status", "prompts").startswith(
+        "prompts: running; 1 counted, 1 failed and charged (0.5 USD), 0 pending, 0 held; 1 of 3 blocks used\n"
+    )
+    assert json.loads(run(tmp_path, "status", "prompts", "--format", "json"))["spent"] == pytest.approx(0.75)
+    assert json.loads(run(tmp_path, "ask", "prompts", "--format", "json"))[0]["block"] != names[0][2]
+    rows = list(csv.DictReader(io.StringIO(run(tmp_path, "export", "prompts"))))
+    assert [(row["block"], row["price"]) for row in rows[:2]] == [(names[0][2], "0.25"), (names[0][2], "0.5")]
+    run(tmp_path, "create", "hours", "--arms", "A,B", *spend, "--rounds")
+    assert run(tmp_path, "ask", "hours", "-n", "2") == "1\tA\t1\n2\tB\t1\n"
+    assert run(tmp_path, "status", "hours").startswith("hours: running; 0 counted, 2 pending, 0 held; 1 round\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--blocks", "q1,q2,q1"), "`--blocks` must be different names but got 'q1' twice."),
+        (("--blocks", "5", "--rounds"), "Pass `--rounds` or `--blocks`, not both, but got --blocks 5."),
+        (("--blocks", "many"), "`--blocks` must be a number but got 'many'."),
+        (("--only-these-blocks",), "`--only-these-blocks` requires `--blocks`."),
+    ],
+)
+def test_invalid_blocks(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    assert message in run(tmp_path, "create", "x", "--arms", "A,B", "--cost", "0.1", *arguments, code=2)
+
+
+def test_a_price_that_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, "create", "x", "--arms", "A,B", "--cost", "0.001")
+    run(tmp_path, "ask", "x")
+    assert "Trial 1, of A: `--price` must not be negative but got -1.0." in run(
+        tmp_path, "tell", "x", "1", "0.5", "--price=-1", code=2
+    )
+    assert "Pass `--free` or `--price`, not both, but got a price of 2." in run(
+        tmp_path, "tell", "x", "1", "--failed", "--free", "--price", "2", code=2
+    )

@@ -109,7 +109,7 @@ def test_a_rate_far_from_the_usual_one_is_noted(rate: float, settings: dict[str,
 @pytest.mark.parametrize(
     ("policy", "advice"),
     [
-        ("breakeven", "the policy breakeven-racing, which tries all active arms equally often at all times"),
+        ("breakeven", "one with rounds=True, which compares arms only with rewards of the same time"),
         ("breakeven-racing", "which does no harm to a policy that tries them equally often"),
         ("dbcare", "which does no harm to a policy that tries them equally often"),
     ],

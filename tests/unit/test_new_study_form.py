@@ -69,6 +69,9 @@ def test_every_field_of_the_form_is_read() -> None:
         "max_ahead": "9",
         "not_before": "14d",
         "timeout_reward": "-1.5",
+        "rounds": "true",
+        "blocks": "200",
+        "only_these_blocks": "true",
     }
     assert VALID.keys() | typed.keys() | {"low", "high", "baseline"} == StudyForm.model_fields.keys()
     options = parse_form(StudyForm(**VALID, **typed))
@@ -87,7 +90,11 @@ def test_every_field_of_the_form_is_read() -> None:
         "max_ahead": 9,
         "not_before": "14d",
         "timeout_reward": -1.5,
+        "rounds": True,
+        "blocks": 200,
+        "only_these_blocks": True,
     }
+    assert parse_form(StudyForm(**VALID, rewards="unknown", blocks="q1, q2,q3"))["blocks"] == ["q1", "q2", "q3"]
 
 
 def test_the_page_has_a_field_for_every_option() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.option_text import find_name, parse_per_arm, translate_names
+from dbcare.live.option_text import find_name, parse_blocks, parse_per_arm, translate_names
 
 SHELL = {"sigma_pulls": "--sigma-pulls", "price": "--price", "value": "--value", "binary": "--binary", "free": "--free"}
 
@@ -63,3 +63,10 @@ def test_amounts_that_mean_nothing(text: str, message: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         parse_per_arm("price", text, text.split(","))
     assert str(caught.value) == message
+
+
+def test_blocks_are_a_number_or_names() -> None:
+    assert parse_blocks("blocks", "200") == 200
+    assert parse_blocks("blocks", "q1, q2,q 3") == ["q1", "q2", "q 3"]
+    with pytest.raises(InvalidValueError, match="`blocks` must be a number but got 'q1'"):
+        parse_blocks("blocks", "q1")

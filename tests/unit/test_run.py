@@ -10,6 +10,7 @@ import pytest
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, ProtocolError, StoppedError
 from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Uniform
 from dbcare.policies.halving import SequentialHalving
@@ -165,3 +166,27 @@ def test_an_invalid_snapshot_is_refused(missing: str) -> None:
     for invalid in (snapshot, *broken):
         with pytest.raises(InvalidValueError, match="`snapshot` must"):
             policy.resume(invalid)
+
+
+@pytest.mark.parametrize("pool", [50, 500])
+def test_long_states_are_packed(pool: int) -> None:
+    """A run goes on the same from a snapshot in JSON, whether its state is listed or packed."""
+    policy = BreakevenRounds(Risk.simple_regret(1e-9), arms=3, pool=pool)
+    run, chance = policy.start(seed=4), np.random.default_rng(4)
+    for _ in range(100):
+        run.tell(float(chance.normal()))
+    snapshot = json.loads(json.dumps(run.snapshot()))
+    assert isinstance(snapshot["state"], str) is (pool > 400)
+    again = policy.resume(snapshot)
+    assert again.state == run.state
+    for _ in range(20):
+        reward = float(chance.normal())
+        assert again.ask() == run.ask()
+        run.tell(reward)
+        again.tell(reward)
+    assert again.snapshot() == run.snapshot()
+    listed = snapshot | {"state": policy.resume(snapshot).state}
+    assert policy.resume(listed).state == policy.resume(snapshot).state
+    for damaged in ("", "?", snapshot["state"][:-8]):
+        with pytest.raises(InvalidValueError, match="`snapshot` must"):
+            policy.resume(snapshot | {"state": damaged})

@@ -23,8 +23,11 @@ def _check_drift(ledger: Ledger) -> list[str]:
     """Check whether the earlier and later rewards of an arm differ.
 
     If order does not matter, the difference of the halves' means over its standard error is beyond z with a chance of
-    about 2 exp(-z^2 / 2) at most: such sums, scaled by their own spread, are sub-Gaussian (Efron 1969).
+    about 2 exp(-z^2 / 2) at most: such sums, scaled by their own spread, are sub-Gaussian (Efron 1969). Arms that are
+    compared within blocks may change, as long as they change together.
     """
+    if ledger.settings.has_blocks:
+        return []
     limit = math.sqrt(2.0 * math.log(2.0 * len(ledger.statistics) / FALSE_ALARM_CHANCE))
     notes = []
     for name, statistics in zip(ledger.settings.arms, ledger.statistics, strict=True):
@@ -49,9 +52,8 @@ def _advise_on_drift(ledger: Ledger) -> str:
             "mean misleads; create a new study once things are stable"
         )
     return (
-        "rewards of different times don't compare; create a new study once things are stable, or one with the policy "
-        "breakeven-racing, which tries all active arms equally often at all times (it needs a stated spread, and the "
-        "same price for all arms)"
+        "rewards of different times don't compare; create a new study once things are stable, or one with rounds=True, "
+        "which compares arms only with rewards of the same time"
     )
 
 

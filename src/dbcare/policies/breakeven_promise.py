@@ -95,7 +95,8 @@ class BreakevenPolicy(Policy):
         if not self.knows_losses(state):
             return None
         first = section(self.tables, LOSS)
-        return [float(state[first + arm]) for arm in range(self.arms)]
+        losses = [float(state[first + arm]) for arm in range(self.arms)]
+        return None if max(losses) >= UNLIMITED else losses
 
     def reopen(self, state: State) -> None:
         state[STOPPED] = 0.0

@@ -220,6 +220,13 @@ class BreakevenRounds(BreakevenPolicy):
             f"the first {self.blocks_before_stop} blocks of each arm would cost {first}, and a guess cannot lose more"
         )
 
+    def _balance(self, state: State, wording: Wording) -> str:
+        rival = int(state[RIVAL])
+        blocks = int(state[section(self.tables, SHARED) + rival])
+        if has_started(state, self.tables) and blocks < self.blocks_before_stop:  # arms may have missed blocks
+            return f"it shares only {blocks} blocks with {wording.arm(rival)}, too few to compare them"
+        return super()._balance(state, wording)
+
     def _used_up(self, state: State) -> str:
         if self.pool is None or not is_open(state, self.tables, int(state[RIVAL])):
             return ""

@@ -17,7 +17,7 @@ CELL = 16  # width and height of a cell, with its gap
 
 
 @dataclass(frozen=True)
-class Cell:
+class BlockCell:
     """A trial, or the lack of one; `look` is the class of its color or mark."""
 
     column: int
@@ -34,7 +34,7 @@ class Cell:
 class BlockPicture:
     """Cells by arm; `low` and `high` are the smallest and the largest reward shown, if there are any."""
 
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[BlockCell]]]
     blocks: list[str]
     low: str | None
     high: str | None
@@ -55,7 +55,7 @@ def draw_blocks(study: StoredStudy, arms: Sequence[str]) -> BlockPicture:
     rewards = [row.reward for row in trials.values() if row.reward is not None]
     low, high = min(rewards, default=0.0), max(rewards, default=0.0)
 
-    def draw_row(arm: str) -> list[Cell]:
+    def draw_row(arm: str) -> list[BlockCell]:
         return [
             _make_cell(trials.get((arm, block)), arm, block, place, low, high) for place, block in enumerate(blocks)
         ]
@@ -68,13 +68,15 @@ def draw_blocks(study: StoredStudy, arms: Sequence[str]) -> BlockPicture:
     )
 
 
-def _make_cell(trial: TrialRow | None, arm: str, block: str, column: int, low: float, high: float) -> Cell:
+def _make_cell(trial: TrialRow | None, arm: str, block: str, column: int, low: float, high: float) -> BlockCell:
     where = f"{arm}, {block}: "
     if trial is None:
-        return Cell(column, "absent", f"{where}not asked")
+        return BlockCell(column, "absent", f"{where}not asked")
     if trial.reward is not None:
         share = (trial.reward - low) / (high - low) if high > low else 0.5
-        return Cell(column, f"level-{min(LEVELS - 1, int(LEVELS * share))}", f"{where}{format_number(trial.reward)}")
+        return BlockCell(
+            column, f"level-{min(LEVELS - 1, int(LEVELS * share))}", f"{where}{format_number(trial.reward)}"
+        )
     if trial.status == EventKind.ASKED:
-        return Cell(column, "open", f"{where}pending")
-    return Cell(column, "missed", f"{where}{trial.status}, no reward")
+        return BlockCell(column, "open", f"{where}pending")
+    return BlockCell(column, "missed", f"{where}{trial.status}, no reward")
