@@ -17,11 +17,11 @@ from dbcare.live.stores.sql.errors import storage_error
 from dbcare.policies import breakeven_racing
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import POLICIES
+from dbcare.policies.registry import BLOCK_POLICY, POLICIES
 from dbcare.risk import Loss, Risk
 from dbcare.validation import MAX_MAGNITUDE
 
-LIVE = POLICIES.live
+LIVE = [name for name in POLICIES.live if name != BLOCK_POLICY]  # which has tests of its own
 LARGEST = MAX_MAGNITUDE
 REWARDS = 10_000
 
@@ -61,6 +61,42 @@ def test_a_study_of_the_largest_rewards_can_be_used_and_stored(
     assert again.status().spent == pytest.approx((REWARDS + 1) * price)
     json.dumps([again.status().spent, [point.spent for point in again.history()]], allow_nan=False)
     assert str(again.recommendation())
+
+
+BLOCKS: list[dict[str, Any]] = [{"rounds": True}, {"blocks": 600}]
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+@pytest.mark.parametrize("pattern", ["turns", "alike", "tiny"])
+def test_a_study_with_blocks_of_the_largest_rewards_can_be_used_and_stored(
+    tmp_path: Path, blocks: dict[str, Any], pattern: str
+) -> None:
+    storage = f"sqlite:///{tmp_path / 'studies.db'}"
+    study = dbcare.create_study("large", ["A", "B"], cost=1e-3 * LARGEST, storage=storage, **blocks)
+    rewards = iter(make_rewards(pattern)[:1_000])
+    for _ in range(500):
+        study.tell_many((trial, next(rewards)) for trial in study.ask(2))
+    assert study.check() >= 24
+    again = dbcare.load_study("large", storage)
+    assert again.status().asked >= 12
+    json.dumps([again.status().spent, [point.policy_loss for point in again.history()]], allow_nan=False)
+    assert str(again.recommendation())
+
+
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+@pytest.mark.parametrize("reward", [1e200, 10**400, math.nextafter(LARGEST, math.inf)], ids=range(3))
+def test_larger_rewards_are_refused_in_blocks(blocks: dict[str, Any], reward: float) -> None:
+    study = dbcare.create_study("refused in blocks", ["A", "B"], cost=0.01, **blocks)
+    try:
+        trial = study.ask()
+        assert trial is not None
+        with pytest.raises(InvalidRewardError, match=r"Trial 1, of A: `reward` must be (at most 1e\+50|finite)"):
+            study.tell(trial, reward)
+        with pytest.raises(InvalidValueError, match=r"Trial 1, of A: `price` must be (at most 1e\+50|finite)"):
+            study.tell(trial, 1.0, price=reward)
+        assert study.status().waiting == 1
+    finally:
+        dbcare.delete_study("refused in blocks")
 
 
 SHIPPED: list[Policy] = [
