@@ -4,13 +4,16 @@ import json
 import random
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.postgres import Server
 
 import dbcare
+from dbcare.live.stores.sql.store import SqlStore
 
 FOLDER = Path(__file__).parents[1] / "golden" / "study_database_version_2"
 EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text())
@@ -65,3 +68,26 @@ def test_a_study_goes_on_as_it_would_have(file: Path, name: str) -> None:
         study.tell(trial, 0.0, price=0.25)
         assert study.status().spent == pytest.approx(expected["spent"] + 0.25, rel=1e-12)
     study.check()
+
+
+def test_tables_in_postgresql_are_brought_up_to_date(postgres: Server) -> None:
+    """A study from before goes on, and its trials may then have prices."""
+    address = postgres.address()
+    with closing(SqlStore(address)) as store:
+        study = dbcare.create_study("version 2", ["A", "B"], cost=1e-9, sigma=1.0, storage=store)
+        study.add([("A", 0.5), ("B", 0.25)])
+        with store.transaction(write=True) as connection:
+            for statement in (
+                "ALTER TABLE events DROP COLUMN block",
+                "ALTER TABLE events DROP COLUMN price",
+                "UPDATE dbcare SET version = 2",
+            ):
+                connection.exec_driver_sql(statement)
+    with closing(SqlStore(address, create=False)) as store:
+        again = dbcare.load_study("version 2", store)
+        trial = again.ask()
+        assert trial is not None
+        again.tell(trial, 0.5, price=0.125)
+        assert [(row.reward, row.price) for row in again.trials()] == [(0.5, None), (0.25, None), (0.5, 0.125)]
+        again.check()
+        dbcare.delete_study("version 2", store)

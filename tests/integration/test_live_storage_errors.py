@@ -180,7 +180,7 @@ def test_a_newer_version_is_left_unchanged(study: Study, path: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
     before = hash_file(path)
     with pytest.raises(
-        StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads versions 1 to 2"
+        StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads versions 1 to 3"
     ):
         SqlStore(f"sqlite:///{path}")
     assert hash_file(path) == before

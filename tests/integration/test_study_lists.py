@@ -155,6 +155,8 @@ def test_a_database_of_before_standings(tmp_path: Path) -> None:
             for statement in (
                 "DROP TABLE standings",
                 "ALTER TABLE studies DROP COLUMN created_by",
+                "ALTER TABLE events DROP COLUMN block",
+                "ALTER TABLE events DROP COLUMN price",
                 "UPDATE dbcare SET version = 1",
             ):
                 connection.exec_driver_sql(statement)

@@ -61,6 +61,28 @@ class NeverPauses(StoredStudy):
         return
 
 
+class HidesBlocks(StoredStudy):
+    def ask(self, *arguments: Any, **options: Any) -> Any:
+        found: Any = super().ask(*arguments, **options)
+        return [replace(trial, block=None) for trial in found] if isinstance(found, list) else found
+
+
+class IgnoresPrices(StoredStudy):
+    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
+        super().tell(trial, reward, **options | {"price": None})
+
+
+class DropsFastAnswers(StoredStudy):
+    """Takes an answer that comes before an earlier trial's for a failure."""
+
+    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
+        first = next(pending.trial for pending in self.pending() if not pending.told)
+        if trial.id == first:
+            super().tell(trial, reward, **options)
+        else:
+            super().tell(trial, failed=True)
+
+
 FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
     (AcceptsAnything, StudySuite.test_repeating_an_outcome_is_harmless),
     (AcceptsAnything, StudySuite.test_invalid_rewards),
@@ -73,6 +95,10 @@ FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
     (ChargesWhenAsked, StudySuite.test_a_failed_trial_may_be_free),
     (ChargesWhenAsked, StudySuite.test_prices_per_arm_in_money),
     (NeverPauses, StudySuite.test_pause_resume_stop),
+    (HidesBlocks, StudySuite.test_rounds_are_handed_out_as_a_whole),
+    (IgnoresPrices, StudySuite.test_a_trial_may_report_its_price),
+    (IgnoresPrices, StudySuite.test_reported_prices_are_what_the_policy_weighs),
+    (DropsFastAnswers, StudySuite.test_any_order_of_telling_gives_the_same_decisions),
 ]
 
 
