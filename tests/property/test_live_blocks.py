@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from dbcare.errors import AlreadyToldError
 from dbcare.live.ask import hand_out
-from dbcare.live.block_decision import PoolDecision, RoundDecision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.ledger_summary import restore, summarize
+from dbcare.live.pool_decision import PoolDecision
+from dbcare.live.round_decision import RoundDecision
 from dbcare.live.settings import Settings
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome

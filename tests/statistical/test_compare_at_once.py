@@ -6,7 +6,8 @@ import heapq
 import random
 import statistics
 
-from dbcare.live.block_decision import make_decision, require_block
+from dbcare.live.block_decision import require_block
+from dbcare.live.make_decision import make_decision
 from dbcare.live.settings import Settings
 
 ARMS, QUESTIONS, REPLAYS = 3, 100, 2_000

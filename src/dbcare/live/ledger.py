@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.block_decision import make_decision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.loss_curve import Compute, LossCurve
+from dbcare.live.make_decision import make_decision
 from dbcare.live.paired_beliefs import PairedBeliefs
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity

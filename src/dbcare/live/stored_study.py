@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
 from dbcare.live.ask import AskOutcome, hand_out
-from dbcare.live.block_decision import PoolDecision
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.operations import StudyOperation
+from dbcare.live.pool_decision import PoolDecision
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.report import (
     explain_decisions,
