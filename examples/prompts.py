@@ -39,7 +39,7 @@ def make_prompt(name: str, generator: random.Random) -> Callable[[Question], Awa
 
 def judge(question: Question, answer: str) -> dbcare.Priced:
     """Return the score of an answer; a real judge would ask a model."""
-    return dbcare.Priced(float(answer.split()[-1]), JUDGE_PRICE)
+    return dbcare.Priced(float(answer.rsplit(maxsplit=1)[-1]), JUDGE_PRICE)
 
 
 def decide(seed: int, *, progress: bool) -> dbcare.Comparison:

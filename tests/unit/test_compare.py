@@ -174,7 +174,9 @@ def test_clusters_keep_the_mean_over_questions() -> None:
     assert status.mean == pytest.approx(math.fsum(arms["long"](number) for number in QUESTIONS.values()) / 80)
     sizes = Counter(groups.values())
     answers = list(comparison.answers())
-    assert comparison.spent == pytest.approx(1e-9 * sum(sizes[answer.question] for answer in answers))
+    asked = {arm: sum(sizes[answer.question] for answer in answers if answer.arm == arm) for arm in arms}
+    assert comparison.spent == pytest.approx(1e-9 * sum(asked.values()))
+    assert {line.status.name: line.questions for line in comparison.arms} == asked
     by_function = run(arms, range(80), cluster=lambda number: groups[f"q{number}"], price=1e-9, value=1e9)
     assert {answer.question for answer in by_function.answers()} == set(groups.values())
 
@@ -346,6 +348,7 @@ def test_what_is_wrong_for_every_question_names_arm_and_question(
         (["one", "two"], {"cluster": ["a"]}, r"`cluster` must be as long as `questions` \(2\) but got 1"),
         (["one", "two"], {"cluster": {"1": "a"}}, "`cluster` must have a group for every question.*'2'"),
         (["one", "two"], {"max_spend": 0.02}, r"must cover one question for every arm, 0\.03 USD, but got 0\.02 USD"),
+        (["a", "b", "c"], {"max_spend": 0.05, "cluster": [1, 1, 2]}, r"must cover the largest cluster.*, 0\.06 USD,"),
         (["one", "two"], {"max_spend": 9.0, "price": None}, "`max_spend` requires `price`"),
         (["one", "two"], {"price": [0.01, 0.02]}, r"`price` must be one per arm \(3\) but got 2"),
         (["one", "two"], {"price": {"short": 1}}, "`price` must have an entry for each arm but got none for 'long'"),
@@ -485,9 +488,32 @@ def test_the_report_is_one_file_without_resources_from_elsewhere(tmp_path: Path)
         comparison.report(3)  # type: ignore[arg-type]  # the point
 
 
+def test_a_call_in_a_thread_of_the_users_own_does_not_keep_it_from_ending() -> None:
+    release = threading.Event()
+
+    async def waits(number: int) -> float:
+        if number == 3:
+            await asyncio.to_thread(release.wait, 20.0)
+        return 0.01 * number
+
+    start = time.monotonic()
+    run({"waits": waits, "works": lambda number: 1.0 + 0.02 * number}, range(9), timeout=0.2, retries=0, value=1e6)
+    assert time.monotonic() - start < 15.0
+    release.set()
+
+
+def test_a_choice_without_calls() -> None:
+    """Where the first questions cost as much as a wrong choice, nothing is asked, and the control stays."""
+    comparison = run(risk="misidentification", value=0.2, control="odd")
+    assert list(comparison.answers()) == []
+    assert comparison.recommendation.arm == "odd"
+    assert comparison.spent == 0.0
+    assert "0 of 80 questions were asked" in str(comparison)
+
+
 def test_progress_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     comparison = run(progress=True, max_spend=2.0)
-    line = " ".join(capsys.readouterr().err.split())
+    (line,) = capsys.readouterr().err.splitlines()
     used = comparison.questions_used
     assert f"USD of 2.00 USD spent, {used} of 80 questions, long chosen, expected loss" in line
     run(progress=False)

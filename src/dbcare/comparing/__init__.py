@@ -9,6 +9,6 @@ trial_calls      the calls of one trial: its questions and repeats, each answere
 runner           asks the study for trials, keeps several calls going, and tells the outcomes
 own_thread       runs it all in a thread of its own, also where an event loop is running
 progress         money, questions, the leader and its expected loss, while it runs
-comparison       the result; `answer_rows`, who scored what at which price; `savings`, what questions cost on average;
-                 `table`, the arms; `report`, a page
+comparison       the result; `answer_rows`, who scored what at which price; `question_counts`, how many questions, and
+                 what they cost; `table`, the arms; `report`, a page
 """

@@ -172,7 +172,7 @@ def compare(
     stated = _read_prices(price, tuple(functions))
     prices = {arm: (FIRST_GUESS if each is None else each) + judge_price for arm, each in stated.items()}
     if max_spend is not None:
-        _check_budget(max_spend, price, sum(prices.values()) * repeats * _find_largest(pool), unit)
+        _check_budget(max_spend, price, sum(prices.values()) * repeats, pool, unit)
     validation.flag("progress", progress)
     many = pool.has_clusters or repeats > 1
     score_bounds = BINARY_BOUNDS if binary and many else bounds
@@ -212,7 +212,8 @@ def compare(
 
 
 def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool) -> Runner:
-    shown = ComparisonProgress(study, Console(stderr=True, highlight=False)) if progress else None
+    noun = "clusters" if calls.pool.has_clusters else "questions"
+    shown = ComparisonProgress(study, noun, Console(stderr=True, highlight=False)) if progress else None
     runner = Runner(study, calls, at_once, (lambda: None) if shown is None else shown.update)
     with nullcontext() if shown is None else shown:
         run_in_own_thread(runner.run())
@@ -241,16 +242,14 @@ def _read_prices(price: Any, arms: Sequence[str]) -> dict[str, float | None]:
     return dict.fromkeys(arms, validation.positive("price", listed))
 
 
-def _find_largest(pool: QuestionPool) -> int:
-    return max(map(len, pool.blocks.values()))
-
-
-def _check_budget(max_spend: Any, price: Any, once: float, unit: str) -> None:
-    """Refuse a budget that cannot be kept, or does not cover one question for every arm."""
+def _check_budget(max_spend: Any, price: Any, per_question: float, pool: QuestionPool, unit: str) -> None:
+    """Refuse a budget that cannot be kept, or does not cover one question, or cluster, for every arm."""
     budget = validation.positive("max_spend", max_spend)
     if price is None:
         raise InvalidValueError("`max_spend` requires `price`, the expected price of a call before any has reported.")
+    once = per_question * max(map(len, pool.blocks.values()))
     if budget < once:
+        what = "the largest cluster" if pool.has_clusters else "one question"
         raise InvalidValueError(
-            f"`max_spend` must cover one question for every arm, {Money(once, unit)}, but got {Money(budget, unit)}."
+            f"`max_spend` must cover {what} for every arm, {Money(once, unit)}, but got {Money(budget, unit)}."
         )

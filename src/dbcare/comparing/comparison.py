@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from dbcare.comparing.answer_rows import ComparedAnswer, list_answers
+from dbcare.comparing.question_counts import count_questions
 from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
-from dbcare.comparing.savings import find_mean_prices
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
 from dbcare.errors import InvalidValueError
@@ -66,8 +66,8 @@ class Comparison:
         return list_answers(self.study, self._pool)
 
     @cached_property
-    def _mean_prices(self) -> dict[str, float]:
-        return find_mean_prices(self.answers(), self._pool, self._prices)
+    def _asked(self) -> dict[str, tuple[int, float]]:
+        return count_questions(self.answers(), self._pool, self._prices)
 
     @property
     def spent(self) -> float:
@@ -77,7 +77,7 @@ class Comparison:
     @property
     def full_cost(self) -> float:
         """What asking every arm every question would have cost, by the mean price of each arm's questions."""
-        return sum(self._mean_prices.values()) * len(self._pool.questions)
+        return sum(price for _, price in self._asked.values()) * len(self._pool.questions)
 
     @property
     def saved(self) -> float:
@@ -92,7 +92,7 @@ class Comparison:
     @property
     def arms(self) -> list[ComparedArm]:
         """The arms, each with what its answers say, and the mean price of a question."""
-        return [ComparedArm(arm, self._mean_prices[arm.name]) for arm in self._status.arms]
+        return [ComparedArm(arm, *self._asked[arm.name]) for arm in self._status.arms]
 
     def to_dataframe(self) -> Any:
         """Return the answers as a data frame of pandas or polars, whichever is installed."""

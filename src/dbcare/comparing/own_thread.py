@@ -18,10 +18,11 @@ def run_in_own_thread(coroutine: Coroutine[Any, Any, None]) -> None:
 
     def work() -> None:
         try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(_wait_for(task))
+            loop.run_until_complete(task)
         except BaseException as failure:  # raised again by the caller
             failures.append(failure)
+        finally:
+            _close(loop)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="dbcare-compare", daemon=True)
     thread.start()
@@ -36,5 +37,14 @@ def run_in_own_thread(coroutine: Coroutine[Any, Any, None]) -> None:
         raise failures[0]
 
 
-async def _wait_for(task: asyncio.Task[None]) -> None:
-    await task
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is left and close a loop, without waiting for threads that users' functions left hanging."""
+    loop.run_until_complete(_cancel(asyncio.all_tasks(loop)))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -19,8 +19,9 @@ SECONDS_BETWEEN_LINES = 10.0
 class ComparisonProgress:
     """Shows what was spent, how many questions were asked, who leads, and what choosing the leader may lose."""
 
-    def __init__(self, study: Study, console: Console) -> None:
+    def __init__(self, study: Study, noun: str, console: Console) -> None:
         self._study = study
+        self._noun = noun  # of blocks
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._interval = SECONDS_BETWEEN_LINES if self._live is None else SECONDS_BETWEEN_UPDATES
@@ -36,7 +37,7 @@ class ComparisonProgress:
     ) -> None:
         if self._live is not None:
             self._live.stop()
-        self._console.print(Text(self.describe()))
+        self._console.print(Text(self.describe()), soft_wrap=True)
 
     def update(self) -> None:
         """Show the present state, unless that was done just now."""
@@ -47,7 +48,7 @@ class ComparisonProgress:
         if self._live is not None:
             self._live.update(Text(self.describe()), refresh=True)
         else:
-            self._console.print(Text(self.describe()))
+            self._console.print(Text(self.describe()), soft_wrap=True)
 
     def describe(self) -> str:
         """Return the present state in a line."""
@@ -55,7 +56,7 @@ class ComparisonProgress:
         spent = str(Money(choice.spent, settings.currency))
         if settings.max_spend is not None:
             spent += f" of {settings.money(settings.max_spend)}"
-        parts = [f"{spent} spent", f"{status.blocks_used or 0:,} of {status.blocks or 0:,} questions"]
+        parts = [f"{spent} spent", f"{status.blocks_used or 0:,} of {status.blocks or 0:,} {self._noun}"]
         if choice.arm is not None:
             parts.append(f"{choice.arm} {'chosen' if choice.final else 'leads'}")
         if choice.expected_loss is not None:

@@ -20,7 +20,9 @@ class ComparedArm:
     Parameters
     ----------
     status : ArmStatus
-        What its scores say; with clusters, `trials` are those of clusters.
+        What its scores say; with clusters, `trials` counts clusters.
+    questions : int
+        Questions that it was asked.
     price : float
         Mean price of a question, all its calls included.
 
@@ -34,6 +36,7 @@ class ComparedArm:
     """
 
     status: ArmStatus
+    questions: int
     price: float
 
     def cells(self, currency: str | None) -> tuple[str, ...]:
@@ -45,7 +48,7 @@ class ComparedArm:
             interval = f"{low} to {high}"
         return (
             arm.name,
-            f"{arm.trials:,}",
+            f"{self.questions:,}",
             UNKNOWN if arm.mean is None else f"{arm.mean:.4g}",
             estimate,
             interval,
