@@ -7,6 +7,7 @@ comparisons, |z| > 5.5 has a probability of less than 1e-6.
 
 import heapq
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ class AsAsked:
     def ask(self, now: float) -> int | None:
         arm = self.ledger.next_arm()
         if arm is not None:
-            self.ledger.apply(Event(EventKind.ASKED, now, self.ledger.asked + 1, arm, 0.0, expires=now + TIMEOUT))
+            block, number = self.decision.next_block(arm), self.ledger.asked + 1
+            self.ledger.apply(Event(EventKind.ASKED, now, number, arm, 0.0, expires=now + TIMEOUT, block=block))
         return arm
 
     def tell(self, number: int, arm: int, reward: float, now: float) -> None:
@@ -65,6 +67,13 @@ class AsTheyArrive(AsAsked):
     @property
     def counted(self) -> int:
         return self.rewards
+
+
+class WithoutSlowAnswers(AsAsked):
+    """The negative control for rounds: they do without answers that come late."""
+
+    def tell(self, number: int, arm: int, reward: float, now: float) -> None:
+        self.ledger.apply(Event(EventKind.TOLD if reward else EventKind.EXPIRED, now, number, arm, reward or None))
 
 
 def play_without_delay(study: AsAsked, chance: np.random.Generator) -> Outcome:
@@ -112,16 +121,33 @@ def differences(one: list[Outcome], other: list[Outcome]) -> list[float]:
 @pytest.mark.parametrize(("cost", "studies"), [(6e-3, 1_000), pytest.param(1e-3, 3_000, marks=pytest.mark.soak)])
 def test_delays_that_depend_on_the_reward_change_neither_errors_nor_spending(cost: float, studies: int) -> None:
     settings = Settings(arms=("A", "B"), cost=cost, bounds=(0.0, 1.0), max_ahead=16)
-
-    def play_studies(
-        play: Callable[[AsAsked, np.random.Generator], Outcome], kind: type[AsAsked], stream: int
-    ) -> list[Outcome]:
-        return [play(kind(settings), np.random.default_rng((stream, number))) for number in range(studies)]
-
-    plain = play_studies(play_without_delay, AsAsked, 1)
-    errors, spending = differences(play_studies(play_with_delays, AsAsked, 2), plain)
+    plain = play_studies(settings, studies, play_without_delay, AsAsked, 1)
+    errors, spending = differences(play_studies(settings, studies, play_with_delays, AsAsked, 2), plain)
     assert abs(errors) < LIMIT
     assert abs(spending) < LIMIT
-    errors, spending = differences(play_studies(play_with_delays, AsTheyArrive, 3), plain)
+    errors, spending = differences(play_studies(settings, studies, play_with_delays, AsTheyArrive, 3), plain)
     assert abs(errors) > LIMIT
     assert spending > LIMIT
+
+
+@pytest.mark.parametrize("blocks", [{"rounds": True}, {"blocks": 200}], ids=str)
+def test_delays_change_nothing_in_blocks(blocks: dict[str, Any]) -> None:
+    """Rounds wait for slow answers, and rewards of a pool for those asked before."""
+    settings = Settings.from_options(["A", "B"], cost=1e-2, bounds=(0.0, 1.0), max_ahead=16, **blocks)
+    plain = play_studies(settings, 1_000, play_without_delay, AsAsked, 4)
+    errors, spending = differences(play_studies(settings, 1_000, play_with_delays, AsAsked, 5), plain)
+    assert abs(errors) < LIMIT
+    assert abs(spending) < LIMIT
+    wrong = differences(play_studies(settings, 100, play_with_delays, WithoutSlowAnswers, 6), plain)
+    assert max(map(abs, wrong)) > LIMIT
+
+
+def play_studies(
+    settings: Settings,
+    studies: int,
+    play: Callable[[AsAsked, np.random.Generator], Outcome],
+    kind: type[AsAsked],
+    stream: int,
+) -> list[Outcome]:
+    """Play studies, each with random numbers of its own."""
+    return [play(kind(settings), np.random.default_rng((stream, number))) for number in range(studies)]
