@@ -217,8 +217,8 @@ class StudyOptions(ReplayOptions, total=False):
         float | None,
         Option(
             OptionKind.NUMBER,
-            "Reward to record when a trial's lease expires. Default: replace the trial.",
+            "Reward to record when a trial's lease expires. Default: replace the trial, or do without it in its block.",
             label="Reward of an expired trial",
-            hint="Leave empty to replace the trial.",
+            hint="Leave empty to replace the trial, or to do without it in its block.",
         ),
     ]
