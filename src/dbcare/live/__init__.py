@@ -5,7 +5,8 @@ studies         create, load, find, list and delete studies by name
 options         the options of a study, defined once; `settings`, what they amount to, and the policy that follows
 trial           one observation to make; `ask`, who gets which; `leases`, how long it may take; `tell`, its outcome
 events          what happened; events are all that is stored
-ledger          the state that follows from the events; `decision`, the policy's side of it; `ledger_summary`, as stored
+ledger          the state that follows from the events; `decision`, the policy's side of it, and
+                `block_decision`, where arms share blocks (`block_names`, their names); `ledger_summary`, as stored
 synced_ledger   a ledger kept in step with its store; `transaction`, what is recorded in it
 operations      changes of studies, carried out together in one commit
 stores          where events are kept: in memory or a database, or wherever your own store keeps them
