@@ -1,7 +1,9 @@
 """A study inside a real evaluation by inspect_ai, with inspect's own mock model."""
 
+import gc
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +62,12 @@ def evaluate(study: dbcare.Study, folder: Path, *, epochs: int = 1, max_tasks: i
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> dbcare.Study:
+def study(tmp_path: Path) -> Iterator[dbcare.Study]:
+    """A study; inspect's unclosed streams are collected here, where warnings about them are ignored."""
     names = [f"q{place}" for place in range(QUESTIONS)]
     storage = f"sqlite:///{tmp_path}/inspect.db"
-    return dbcare.create_study("inspect", list(RATES), price=0.01, value=20, blocks=names, storage=storage)
+    yield dbcare.create_study("inspect", list(RATES), price=0.01, value=20, blocks=names, storage=storage)
+    gc.collect()
 
 
 @pytest.mark.filterwarnings("ignore")

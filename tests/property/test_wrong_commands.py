@@ -47,6 +47,9 @@ COMMANDS = [
     ["import", "log.csv", "--cost", "0.1", "--sigma", "1", "--orders", "2"],
     ["import", "log.csv", "--cost", "0.1", "--arm-column", "arm", "--reward-column", "reward", "--unit-column", "user"],
     ["import", "log.csv", "--into", "ads"],
+    ["import", "log.csv", "--cost", "0.1", "--block-column", "day", "--orders", "2"],
+    ["compare", "log.csv", "--question", "day", "--score", "reward", "--price", "1", "--value", "9", "--orders", "2"],
+    ["compare", "A=a.jsonl", "B=b.jsonl", "--score", "acc", "--filter", "none", "--price", "1", "--value", "9"],
     ["storage", "check"],
     ["simulate", "--policy", "guess", "--means", "0.5,0", "--cost", "0.1", "--sigma", "1", "--runs", "2"],
     ["simulate", "--policy", "uniform", "--option", "pulls=2", "--means", "1,0", "--cost", "0.1", "--engine", "exact"],
@@ -64,7 +67,7 @@ COMMANDS = [
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.csv").mkdir()
-    (tmp_path / "log.csv").write_text("arm,reward\nA,1\nB,0\n")
+    (tmp_path / "log.csv").write_text("arm,reward,day\nA,1,1\nB,0,1\nA,0,2\nB,1,2\n")
     return CliRunner(env={"DBCARE_STORAGE": f"sqlite:///{tmp_path / 'studies.db'}"})
 
 

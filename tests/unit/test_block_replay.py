@@ -79,6 +79,16 @@ def test_random_orders_use_the_same_blocks_for_all_arms() -> None:
     assert max(sum(order.used) for order in dbcare.replay_blocks(read(apart), price=0.01, value=100).orders) > 18
 
 
+def test_a_log_that_is_too_short_is_said_to_be() -> None:
+    rows = make_rows(10)
+    short = dbcare.replay_blocks(read(rows), price=1e-6, value=1e6, orders=4)
+    assert "In all 4 orders, it used every block: with a longer log, it might have gone on." in short.sentences()
+    alone = dbcare.replay_blocks(read(rows), price=1e-6, value=1e6, orders=1)
+    assert "In the log's own order, it used every block: with a longer log, it might have gone on." in alone.sentences()
+    enough = dbcare.replay_blocks(read(make_rows(120)), price=0.01, value=300, orders=4)
+    assert not any("every block" in sentence for sentence in enough.sentences())
+
+
 def test_prices_of_the_log_are_charged() -> None:
     rows = make_rows()
     for row in rows:

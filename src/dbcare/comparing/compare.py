@@ -29,6 +29,7 @@ from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.open import STORAGE_VARIABLE, open_store
 from dbcare.live.studies import create_in
 from dbcare.money import Money
+from dbcare.spread import Spread
 from dbcare.validation import show
 
 MAX_AT_ONCE = 1_000
@@ -122,7 +123,8 @@ def compare(
     storage : str or Store, optional
         Where to keep the study, as in `create_study`. The same call with the same storage and name resumes: no answer
         that was recorded is asked for again, and what was under way when a process died is asked first. Default: the
-        environment variable DBCARE_STORAGE, or else memory that is gone after the call.
+        environment variable DBCARE_STORAGE, or else memory that is gone after the call. Only one process at a time may
+        run a comparison.
     progress : bool
         Whether to show progress on standard error.
 
@@ -174,6 +176,7 @@ def compare(
     if max_spend is not None:
         _check_budget(max_spend, price, sum(prices.values()) * repeats, pool, unit)
     validation.flag("progress", progress)
+    bounds = Spread(bounds=bounds, binary=binary).bounds
     many = pool.has_clusters or repeats > 1
     score_bounds = BINARY_BOUNDS if binary and many else bounds
     settings = Settings.from_options(

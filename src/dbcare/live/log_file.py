@@ -13,6 +13,8 @@ from dbcare.live.log_cells import read_arms, read_rewards, read_times, read_unit
 from dbcare.live.log_table import LogTable, read_table
 from dbcare.validation import show
 
+REQUIRED = ("arm_column", "block_column", "reward_column")
+
 
 def read_log(
     source: str | PathLike[str] | Any,
@@ -73,6 +75,9 @@ def read_log(
 def check_columns(**options: str | None) -> dict[str, str]:
     """Return the columns that are named, by their options; each must be named once."""
     columns: dict[str, str] = {}
+    for option in REQUIRED:
+        if option in options:
+            validation.text(option, options[option])
     for option, column in options.items():
         if column is not None:
             if validation.text(option, column) in columns.values():

@@ -18,6 +18,7 @@ def describe_replay(replay: Replay) -> list[str]:
         describe_result(replay),
         _describe_own_order(replay),
         *_describe_orders(replay),
+        *_describe_used_up(replay),
         _describe_best(replay),
         *_describe_savings(replay),
         *_describe_assumptions(replay),
@@ -81,6 +82,15 @@ def _describe_orders(replay: Replay) -> list[str]:
             "data would."
         )
     return sentences
+
+
+def _describe_used_up(replay: Replay) -> list[str]:
+    """Return in how many orders a pool of blocks did not suffice, or just did."""
+    times = sum(max(order.used) == replay.settings.pool for order in replay.orders)
+    if not times:
+        return []
+    where = _count_orders(replay, times).removeprefix(" ") or "in the log's own order"
+    return [f"{where[0].upper()}{where[1:]}, it used every block: with a longer log, it might have gone on."]
 
 
 def _describe_best(replay: Replay) -> str:
