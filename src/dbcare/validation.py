@@ -130,7 +130,7 @@ def pairs(name: str, value: Any, what: str) -> list[tuple[Any, Any]]:
     return [(first, second) for first, second in tuples(name, value, what, 2)]
 
 
-def tuples(name: str, value: Any, what: str, length: int) -> list[tuple[Any, ...]]:
+def tuples(name: str, value: Any, what: str, *lengths: int) -> list[tuple[Any, ...]]:
     """Return the items of an iterable, each of which must have so many parts."""
     checked = []
     for place, item in enumerate(items(name, value, what)):
@@ -138,7 +138,7 @@ def tuples(name: str, value: Any, what: str, length: int) -> list[tuple[Any, ...
             parts = () if isinstance(item, str | bytes) else tuple(item)
         except TypeError:
             parts = ()
-        if len(parts) != length:
+        if len(parts) not in lengths:
             raise InvalidValueError(f"`{name}` must be {what} but got {show(item)} at position {place}.")
         checked.append(parts)
     return checked

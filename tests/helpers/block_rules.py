@@ -57,7 +57,11 @@ def _no_block(state: State, tables: Any, arm: int) -> int:
     return -1 if state[PULLS] >= 4.0 else 0
 
 
-LATE: dict[str, Any] = {"tell_block": _tell_block, "send_block": _send_block, "miss": _send_block}
+def _miss(state: State, tables: Any, arm: int, block: int, cost: float) -> None:
+    _send_block(state, tables, arm, block)
+
+
+LATE: dict[str, Any] = {"tell_block": _tell_block, "send_block": _send_block, "miss": _miss}
 ROUNDS = BlockRule(_init, _ask_by_rounds, _tell, _recommend, block=_round, **LATE)
 POOL = BlockRule(_init, _ask_by_arms, _tell, _recommend, block=_next_of_pool, **LATE)
 INTERPRETED_ROUNDS = BlockRule(_init, _ask_interpreted, _tell, _recommend, block=_round, **LATE)

@@ -30,7 +30,7 @@ class SlowRounds:
             self.priority.append(drawn)
         self.members = list(range(self.policy.arms))
         self.costs = self.policy.risk.costs(self.policy.arms)
-        self.first = min(self.policy.first_blocks, self.policy.pool or math.inf)
+        self.first = self.policy.first_blocks or (3 if self.policy.pool and self.policy.pool <= 20 else 6)
 
     def positions(self) -> list[int]:
         """Return how many blocks each arm has answered."""
@@ -119,6 +119,9 @@ class SlowRounds:
         squares = {arm: math.fsum((one - math.fsum(own) / len(own)) ** 2 for one in own) for arm, own in shared.items()}
         freedom = sum(len(own) - 1 for own in shared.values())
         pooled = math.fsum(squares.values()) / freedom
+        if pooled == 0.0:
+            rewards = [reward for block in self.answers for reward in block.values()]
+            pooled = math.fsum(reward * reward for reward in rewards) / len(rewards) / (freedom + 1)
         largest = 0.5 if self.policy.risk.loss is Loss.MISIDENTIFICATION else (self.policy.bound or math.inf)
         losses = {}
         for arm, own in shared.items():

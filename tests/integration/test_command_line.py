@@ -89,7 +89,7 @@ def test_simulate_accepts_options_of_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-guarded, breakeven-racing, dbcare, racing"),
+        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-guarded, breakeven-racing, breakeven-rounds"),
         (["--policy", "racing", "--means", "1,0"], "delta"),
         (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
         (["--policy", "dbcare", "--means", "1,x"], "'x'"),
@@ -143,7 +143,7 @@ def test_plan_accepts_one_cost_per_arm() -> None:
         (["--price", "x", "--value", "9"], "`--price` must be a number but got 'x'."),
         (
             ["--cost", "1e-3", "--policies", "breakeven,ucb"],
-            "breakeven, breakeven-racing, dbcare, fixed-size-test, decide-now",
+            "breakeven, breakeven-racing, breakeven-rounds, dbcare, fixed-size-test, decide-now",
         ),
         (["--cost", "1e-3", "--gaps", "0.5", "--plot", "plan.doc"], ".png, .svg, .pdf"),
     ],

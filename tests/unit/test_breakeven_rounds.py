@@ -98,14 +98,14 @@ def test_a_missed_pull_closes_its_block() -> None:
     rule, run = policy.rule, policy.start(seed=1)
     first = run.ask()
     assert first is not None
-    rule.miss(run.state, policy.tables, first, 0)
+    rule.miss(run.state, policy.tables, first, 0, 0.0)
     assert next_block(run, first) == 1
     timed = BreakevenRounds(Risk.simple_regret(1e-4), 3, first_blocks=2)
     run, rule = timed.start(seed=1), timed.rule
     for number in range(2):
         rule.tell_block(run.state, timed.tables, 0, number, 1.0 + number, 1e-4)
         rule.tell_block(run.state, timed.tables, 1, number, 0.5 * number, 1e-4)
-        rule.miss(run.state, timed.tables, 2, number)
+        rule.miss(run.state, timed.tables, 2, number, 0.0)
         assert rule.end_round is not None
         rule.end_round(run.state, timed.tables)
     assert run.recommendation() == 0
@@ -113,6 +113,40 @@ def test_a_missed_pull_closes_its_block() -> None:
     assert comparisons is not None
     assert comparisons.blocks == (2, 2, 0)
     assert comparisons.leads[1] == pytest.approx((1.0 + 1.5) / 2)
+
+
+@pytest.mark.parametrize("pool", [None, 400])
+def test_an_arm_that_never_gives_a_reward_is_given_up(pool: int | None) -> None:
+    """It keeps the run open for 3 x 6 of its pulls, and no longer; what they cost counts in the spend."""
+    policy = BreakevenRounds(Risk.simple_regret(1e-3), 3, pool=pool)
+    rule, run = policy.rule, policy.start(seed=1)
+    rewards = np.random.default_rng(1).normal(size=(400, 3)) + np.array([3.0, 0.0, 0.0])
+    pulls = [0, 0, 0]
+    while (arm := run.ask()) is not None:
+        block = next_block(run, arm)
+        pulls[arm] += 1
+        if arm == 2:
+            rule.miss(run.state, policy.tables, arm, block, 1e-3)
+        else:
+            rule.tell_block(run.state, policy.tables, arm, block, float(rewards[block, arm]), 1e-3)
+        if rule.end_round is not None and run.ask() is None:
+            rule.end_round(run.state, policy.tables)
+    assert pulls[2] == 18
+    assert sum(pulls) < 60
+    assert run.recommendation() == 0
+    assert run.state[1] == pytest.approx(1e-3 * sum(pulls))
+
+
+@pytest.mark.parametrize("lead", [1.0, 0.1, 0.0])
+def test_differences_that_never_vary_end_a_run(lead: float) -> None:
+    """One arm is always better by the same, or both are equal; negative control: all rewards are 0."""
+    rewards = np.random.default_rng(1).integers(0, 2, size=(400, 1)) + np.array([lead, 0.0])
+    run = BreakevenRounds(Risk.simple_regret(price=0.01, value=100), 2, pool=400).start(seed=1)
+    pulls = len(play(run, rewards))
+    assert 12 <= pulls < 200
+    assert run.recommendation() == 0 or lead == 0.0
+    silent = BreakevenRounds(Risk.simple_regret(price=0.01, value=100), 2, pool=400).start(seed=1)
+    assert len(play(silent, np.zeros((400, 2)))) == 800
 
 
 def test_a_pending_pull_counts_for_the_choice_of_the_next() -> None:

@@ -385,7 +385,8 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ),
         (
             {"policies": ["breakeven", "ucb"]},
-            "`policies` must be one of breakeven, breakeven-racing, dbcare, fixed-size-test, decide-now but got 'ucb'.",
+            "`policies` must be one of breakeven, breakeven-racing, breakeven-rounds, dbcare, fixed-size-test, "
+            "decide-now but got 'ucb'.",
         ),
         ({"policies": []}, "`policies` must be at least one name but got none."),
         ({"policies": 3}, "`policies` must be names of policies but got 3."),

@@ -56,16 +56,20 @@ class RemoteStudy(Study):
         return [build(Trial, plain) for plain in require_part(response, "trials")]
 
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
-        cost = (
-            {} if price is None else {"price": self._check(trial, InvalidValueError, self.settings.check_price, price)}
-        )
+        cost = self._price(trial, price)
         if reward is None:
             self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost})
         else:
             self._post("tell", {**self._outcome(trial, reward), **cost})
 
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
-        self._post("tell-many", {"answers": [self._outcome(trial, reward) for trial, reward in outcomes]})
+    def _price(self, trial: Trial | int, price: float | None) -> dict[str, float]:
+        if price is None:
+            return {}
+        return {"price": self._check(trial, InvalidValueError, self.settings.check_price, price)}
+
+    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+        answers = [{**self._outcome(trial, reward), **self._price(trial, price)} for trial, reward, price in outcomes]
+        self._post("tell-many", {"answers": answers})
 
     def _add(self, observations: list[Observation]) -> None:
         rows = [

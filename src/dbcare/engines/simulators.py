@@ -237,7 +237,7 @@ class Trace:
 
 
 def trace(policy: Policy, arms: Arms, seed: int, number: int) -> Trace:
-    """PullRecord run `number` of the direct engine."""
+    """Record run `number` of the direct engine."""
     record = PullRecord.empty(policy.max_pulls)
     run = _bind_any_kernel(_any_kernel(policy, arms), policy, arms, seed, np.ones(policy.arms), record)
     block = KernelBlock(policy, scratch_size(arms, policy.arms), run)

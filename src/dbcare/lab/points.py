@@ -27,13 +27,15 @@ from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.compile import digest
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.rule import BlockRule
 from dbcare.rewards import Bernoulli, Gaussian
 
 # The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
 # drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
 RESULT_FILES = (
-    "bandit.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py", "lab/points.py", "lab/results.py"
+    "bandit.py", "block_bandits.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py",
+    "lab/points.py", "lab/results.py",
 )  # fmt: skip
 PRESENTATION_FILES = tuple(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording"))
 
@@ -83,7 +85,7 @@ def fingerprint(policy: Policy) -> str:
     # A default repr contains the object's address, which differs between processes.
     described = "" if kind.__repr__ is object.__repr__ else repr(policy)
     name = f"{kind.__module__}.{kind.__qualname__} {described} {policy.state_size} {policy.max_pulls}"
-    functions = (rule.init, rule.ask, rule.tell, rule.recommend)
+    functions = [rule.init, rule.ask, rule.tell, rule.recommend, *([rule.block] if isinstance(rule, BlockRule) else [])]
     code = [digest(cast(FunctionType, function)) for function in functions]
     return f"{name} {code} {hashlib.sha256(pickle.dumps(policy.tables)).hexdigest()}"
 

@@ -93,6 +93,7 @@ class Charges:
     late: float = 0.0
     failed: float = 0.0
     surplus: float = 0.0
+    wasted: float = 0.0  # all that failed trials cost, not only the excess, where a policy with blocks counts them
 
 
 @dataclass

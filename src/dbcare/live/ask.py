@@ -47,9 +47,13 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
     expires = None if request.lease is None else now + request.lease
     fallback = settings.timeout_reward if request.timeout_reward is None else request.timeout_reward
     trials: list[Trial] = []
+    first_block: int | None = None
     while len(trials) < request.wanted and (arm := ledger.next_arm()) is not None:
         number = ledger.asked + 1
         block = ledger.decision.next_block(arm)
+        if settings.rounds and trials and block != first_block:
+            break  # a round is one moment, and the next one another
+        first_block = block
         event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note, block)
         transaction.record(event)
         trials.append(_make_trial(settings, event))

@@ -9,7 +9,7 @@ from abc import abstractmethod
 
 from dbcare.live.decision import Decision
 
-Outcome = tuple[float, float] | None  # a reward as policies see it and what it cost, or None if there is no reward
+Outcome = tuple[float | None, float]  # a reward as policies see it, or None if there is none, and what it cost
 
 
 class BlockDecision(Decision):
@@ -28,8 +28,8 @@ class BlockDecision(Decision):
         outcome = self.settings.sign * reward, self.settings.costs[arm] if price is None else price
         self._take(arm, block, outcome, final=final, waits=waits)
 
-    def miss(self, arm: int, block: int | None, *, final: bool = True, waits: bool = False) -> None:
-        self._take(arm, block, None, final=final, waits=waits)
+    def miss(self, arm: int, block: int | None, cost: float = 0.0, *, final: bool = True, waits: bool = False) -> None:
+        self._take(arm, block, (None, cost), final=final, waits=waits)
 
     def _take(self, arm: int, block: int | None, outcome: Outcome, *, final: bool, waits: bool) -> None:
         place = self._place.get(arm)

@@ -41,6 +41,13 @@ class Decision:
         return self.run is None or self.run.ask() is None
 
     @property
+    def has_broken_even(self) -> bool:
+        """Whether the policy stopped because more trials are not worth their price."""
+        if self.run is None or self.policy is None or not self.has_stopped:
+            return False
+        return self.policy.has_broken_even(self.run.state)
+
+    @property
     def recommended(self) -> int:
         """The arm to choose as things stand."""
         return self.active[0 if self.run is None else self.run.recommendation()]
@@ -94,8 +101,8 @@ class Decision:
         while (wanted := self.run.ask()) is not None and self.queues[wanted]:
             self.run.count(wanted, self.queues[wanted].pop(0))
 
-    def miss(self, arm: int, block: int | None, *, final: bool = True, waits: bool = False) -> None:
-        """Note that a trial gave no reward. Without blocks, another trial of its arm takes its place."""
+    def miss(self, arm: int, block: int | None, cost: float = 0.0, *, final: bool = True, waits: bool = False) -> None:
+        """Note that a trial gave no reward, and what it cost. Without blocks, another of its arm takes its place."""
 
     def end_rounds(self, *, waits: bool) -> None:
         """Hand out no more trials of rounds that were begun before an arm was retired."""

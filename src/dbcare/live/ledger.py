@@ -38,6 +38,7 @@ class OpenTrial:
     reward: float | None = None
     asked_by_then: int = 0  # trials handed out by the time it was resolved
     was_added: bool = False  # an observation made elsewhere
+    wasted: float = 0.0  # what it cost without giving a reward
     block: int | None = None
     price: float | None = None  # as reported, in units of the loss
 
@@ -108,6 +109,7 @@ class Ledger:
             self._advance()
             if self._is_final:
                 self.decision.end_rounds(waits=self._waits)
+            self._beliefs = None
         else:
             self.paused = event.kind is EventKind.PAUSED
 
@@ -149,7 +151,9 @@ class Ledger:
         self.counts[trial.arm].failed += has_cost
         if event.reward is not None or has_cost:
             excess = self._charge(event)
-            self.charges[trial.arm].failed += excess if has_cost else 0.0
+            if has_cost:
+                self.charges[trial.arm].failed += excess
+                trial.wasted = self.settings.costs[trial.arm] if event.price is None else event.price
         if event.trial <= self.counted:  # of a retired arm, for which the study did not wait
             del self.open[event.trial]
             self._count(trial)
@@ -178,11 +182,14 @@ class Ledger:
         statistics, counts = self.statistics[trial.arm], self.counts[trial.arm]
         if trial.reward is None:
             counts.missing += 1
-            # Failed trials are replaced by others of the same arm: an outage must not look like that arm's fault.
+            # Without blocks, another trial of the same arm follows: an outage must not look like that arm's fault.
             statistics.interruptions += not self.interrupted
             self.interrupted = True
             if not self._ignores_outcomes:
-                self.decision.miss(trial.arm, trial.block, final=self._is_final, waits=self._waits)
+                self.decision.miss(trial.arm, trial.block, trial.wasted, final=self._is_final, waits=self._waits)
+                if self.settings.has_blocks:
+                    self.charges[trial.arm].wasted += trial.wasted
+                    self._beliefs = None
             return
         self.interrupted = False
         statistics.answered += 1
@@ -219,7 +226,7 @@ class Ledger:
         """Return how many rewards have been counted, what those cost, and the loss that the policy weighs."""
         rewards = [statistics.trials for statistics in self.statistics]
         costs = zip(rewards, self.settings.costs, self.charges, strict=True)
-        spent = sum(trials * cost + charges.counted for trials, cost, charges in costs)
+        spent = sum(trials * cost + charges.counted + charges.wasted for trials, cost, charges in costs)
         return [sum(rewards), spent, self.policy_loss]
 
     @property

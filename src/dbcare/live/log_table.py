@@ -79,7 +79,7 @@ def _read_json_table(path: str | os.PathLike[str], columns: Mapping[str, str]) -
 
 def read_json_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the number of each line that is not blank, and the object in it."""
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

@@ -25,7 +25,7 @@ class PoolDecision(BlockDecision):
         number = require_block(block)
         self.asked[arm] |= 1 << number
         super().send(arm, block)
-        if arm in self._place:
+        if arm in self._place and self.run is not None:
             self.sent.append((self._place[arm], number))
             if self._planned is not None:
                 self._send_in(self._planned, *self.sent[-1])
@@ -78,10 +78,11 @@ class PoolDecision(BlockDecision):
         self.sent.remove((place, block))
         if not final:
             self.policy.reopen(self.run.state)
-        if outcome is None:
-            self.run.miss_block(place, block)
+        reward, cost = outcome
+        if reward is None:
+            self.run.miss_block(place, block, cost)
         else:
-            self.run.count_block(place, block, *outcome)
+            self.run.count_block(place, block, reward, cost)
         if waits:
             self.policy.reopen(self.run.state)
 

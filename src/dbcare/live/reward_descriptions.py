@@ -39,7 +39,8 @@ def explain_learning(settings: Settings, limit_name: str) -> str | None:
     limit = min(getattr(settings.built_policy, "max_spend", math.inf), settings.max_spend or math.inf)
     if math.isinf(limit):
         return f"{learned}. No limit on spending is promised unless you set {limit_name}."
-    return f"{learned}. It stops before it spends more than {settings.money(limit)}, pending trials aside."
+    prices = " at the stated prices" if settings.has_blocks else ""
+    return f"{learned}. It stops before it spends more than {settings.money(limit)}{prices}, pending trials aside."
 
 
 def _takes_guess(settings: Settings) -> bool:

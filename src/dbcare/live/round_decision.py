@@ -20,7 +20,7 @@ class OpenRound:
     block: int
     members: list[int]  # still to be handed out
     waiting: int = 0  # handed out, and not counted yet
-    told: list[tuple[int, float, float]] = field(default_factory=list)  # places, rewards and costs, as asked
+    outcomes: list[tuple[int, float | None, float]] = field(default_factory=list)  # places, rewards, costs, as asked
 
 
 class RoundDecision(BlockDecision):
@@ -84,8 +84,8 @@ class RoundDecision(BlockDecision):
     def _resolve(self, place: int, block: int, outcome: Outcome, *, final: bool, waits: bool) -> None:
         current = self._find(block)
         current.waiting -= 1
-        if outcome is not None:
-            current.told.append((place, *outcome))
+        reward, cost = outcome
+        current.outcomes.append((place, reward, cost))
         self._end_complete(1 if final else 2, reopens=not final, waits=waits)
 
     def end_rounds(self, *, waits: bool) -> None:
@@ -105,22 +105,25 @@ class RoundDecision(BlockDecision):
             finished = self.rounds.pop(0)
             if reopens:
                 self.policy.reopen(self.run.state)
-            for place, reward, cost in finished.told:
-                self.run.count_block(place, finished.block, reward, cost)
+            for place, reward, cost in finished.outcomes:
+                if reward is None:
+                    self.run.miss_block(place, finished.block, cost)
+                else:
+                    self.run.count_block(place, finished.block, reward, cost)
             for place in self.policy.upcoming(self.run.state) or []:
-                self.run.miss_block(place, finished.block)
+                self.run.miss_block(place, finished.block, 0.0)
             self.run.end_round()
             if waits:
                 self.policy.reopen(self.run.state)
 
     def to_dict(self) -> dict[str, Any]:
-        rounds = [asdict(each) | {"told": [list(answer) for answer in each.told]} for each in self.rounds]
+        rounds = [asdict(each) | {"outcomes": [list(outcome) for outcome in each.outcomes]} for each in self.rounds]
         return super().to_dict() | {"rounds": rounds, "begun": self.begun}
 
     def restore(self, plain: dict[str, Any]) -> None:
         super().restore(plain)
         self.rounds = [
-            OpenRound(**entry | {"told": [(place, reward, cost) for place, reward, cost in entry["told"]]})
+            OpenRound(**entry | {"outcomes": [(place, reward, cost) for place, reward, cost in entry["outcomes"]]})
             for entry in plain["rounds"]
         ]
         self.begun = plain["begun"]

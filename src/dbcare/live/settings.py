@@ -294,7 +294,7 @@ class Settings:
         """
         keeps_rule = self.policy == DEFAULT_POLICY and other.policy == GUARDED_POLICY
         return [
-            f"{entry.name}: {getattr(self, entry.name)!r} given, {getattr(other, entry.name)!r} stored"
+            f"{entry.name}: {show(getattr(self, entry.name))} given, {show(getattr(other, entry.name))} stored"
             for entry in fields(self)
             if entry.compare and getattr(self, entry.name) != getattr(other, entry.name)
             if not (keeps_rule and entry.name == "policy")

@@ -110,11 +110,11 @@ class StoredStudy(Study):
 
         return self._write(exchange, len(outcomes) + sum(request.wanted for request in requests))
 
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
+    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
         def tell(transaction: Transaction) -> None:
             now = time.time()
-            for trial, reward in outcomes:
-                record_outcome(transaction, trial, reward, True, now)
+            for trial, reward, price in outcomes:
+                record_outcome(transaction, trial, reward, True, now, price)
 
         self._write(tell, len(outcomes))
 

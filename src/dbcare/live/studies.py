@@ -109,7 +109,7 @@ def create_study(
     max_ahead : int, optional
         Maximum number of pending trials. Default: twice the number of workers, but at least one per arm.
     timeout_reward : float, optional
-        Reward to record when a trial's lease expires. Default: the trial is replaced.
+        Reward to record when a trial's lease expires. Default: the trial is replaced, or its block does without it.
     rounds : bool
         Whether arms are compared only within rounds: trials of all arms that matter, run at the same time, so that what
         changes over time cancels. `Trial.block` is the number of the round. Implies the policy "breakeven-rounds".

@@ -87,7 +87,7 @@ class Study(ABC):
             How many trials; without it, a single one is returned rather than a list.
         lease : str, float, timedelta or None
             How long the trial may take: "90s", "30m", "2h", "1d", a number of seconds, or None for no limit. A trial
-            that is not told within its lease is replaced, or counts as `timeout_reward`.
+            that is not told within its lease is replaced, or counts as `timeout_reward`; a block does without it.
         worker : str, optional
             Who asks. Twice as many trials as there are workers may be pending.
         timeout_reward : float, optional
@@ -103,7 +103,8 @@ class Study(ABC):
         Returns
         -------
         Trial, list of Trial or None
-            None, or fewer than `n`, while the policy waits for rewards, and after it has stopped. A unit that has a
+            None, or fewer than `n`, while the policy waits for rewards, and after it has stopped; with `rounds=True`,
+            also because all trials returned are of one round. A unit that has a
             trial of an active arm gets it even then.
 
         Raises
@@ -180,10 +181,13 @@ class Study(ABC):
     def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
         """Record a reward, or a failure where it is None, and what the trial cost, if that is reported."""
 
-    def tell_many(self, outcomes: Iterable[tuple[Trial | int, float]]) -> None:
-        """Record many rewards at once, all or none; each outcome is a trial and its reward."""
-        listed = validation.pairs("outcomes", outcomes, "pairs of a trial and its reward")
-        for trial, reward in listed:
+    def tell_many(
+        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]]
+    ) -> None:
+        """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price."""
+        what = "pairs of a trial and its reward, or these and a price"
+        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", outcomes, what, 2, 3)]
+        for trial, reward, _ in listed:
             if reward is None:
                 raise InvalidValueError(
                     f"`reward` of trial {get_trial_number(trial)} must be a real number but got None."
@@ -191,8 +195,8 @@ class Study(ABC):
         self._tell_many(listed)
 
     @abstractmethod
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float]]) -> None:
-        """Record rewards, all or none."""
+    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+        """Record rewards, each with its price if that is reported, all or none."""
 
     def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]]) -> None:
         """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.

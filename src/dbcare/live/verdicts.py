@@ -138,19 +138,21 @@ def _explain_stop(ledger: Ledger) -> str:
     if ledger.ended is not None:
         return f"The study was stopped: {ledger.ended}."
     spent, weighed = ledger.standing()[1:]
-    breaks_even = ledger.decision.has_stopped and ledger.settings.built_policy.breaks_even
-    if breaks_even and spent is not None and weighed is not None and weighed <= spent:
+    if ledger.decision.has_broken_even and spent is not None and weighed is not None:
         return (
             f"More trials are not worth their price: {ledger.settings.money(spent)} has been spent, at least as "
             "much as the choice can be expected to lose to its strongest rival."
         )
+    if ledger.stopped.startswith("stopped after"):
+        return f"The study {ledger.stopped}."
     return f"The study has stopped: {ledger.stopped}."
 
 
 def _price_more(ledger: Ledger) -> str:
     """Say what another day would cost, at the pace so far; without one, some more trials."""
     times, rewards = ledger.history.times, ledger.rewards
-    if not rewards or ledger.settings.value is None:
+    is_used_up = ledger.settings.pool is not None and ledger.decision.has_stopped
+    if not rewards or ledger.settings.value is None or (is_used_up and not ledger.decision.has_broken_even):
         return ""
     spent = ledger.standing()[1] or 0.0
     elapsed = times[-1] - times[0]

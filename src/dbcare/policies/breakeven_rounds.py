@@ -28,7 +28,8 @@ from dbcare.risk import Loss, Risk, check_risk
 
 PATIENCE = {Loss.SIMPLE_REGRET: 0.5, Loss.MISIDENTIFICATION: 1.0}
 POOLED_WEIGHT = 4.0  # differences that the pooled variance counts as
-DEFAULT_FIRST_BLOCKS = 6
+FIRST_BLOCKS, FIRST_OF_FEW_BLOCKS = 6, 3
+FEW_BLOCKS = 20  # in a pool, such as folds
 MAX_ROUND_ARMS = 100  # without a pool, a state holds all pairs of arms
 MAX_BLOCKS = 100_000
 MAX_POOL_REWARDS = 1_000_000  # blocks times arms: a state holds them all
@@ -46,10 +47,11 @@ class BreakevenRounds(BreakevenPolicy):
         s_k^2 = max(v, (SS_k + 4 v)/(n - 1 + 4)),  se_k^2 = s_k^2/n
         l_k = P(T > t) for misidentification, se_k E[max(T - t, 0)] for simple regret,  t = max(0, D)/(n se_k)
 
-    with a Student-t variable T of min(n - 1 + 4, F) degrees of freedom. The leader moves to the arm that is ahead of it
-    by the most standard errors, until none is ahead. After `first_blocks` of each arm, arm k is *open* while
-    l_k > a S, with the spend S, and a = 1/2 for simple regret, 1 for misidentification. A run stops once no arm is
-    open, or no open arm and the leader can share another block. An arm that is not open can come back.
+    with a Student-t variable T of min(n - 1 + 4, F) degrees of freedom. If all SS_k are 0, as if one more difference
+    had the size of a reward, v is the mean square of the rewards divided by F + 1. The leader moves to the arm that is
+    ahead of it by the most standard errors, until none is ahead. After `first_blocks` of each arm, arm k is *open*
+    while l_k > a S, with the spend S, and a = 1/2 for simple regret, 1 for misidentification. A run stops once no arm
+    is open, or no open arm and the leader can share another block. An arm that is not open can come back.
 
     Without a pool, a block is a round: a moment at which the leader and all open arms are pulled, and decisions are
     made after complete rounds. With a pool of N blocks in one order for all arms, an arm takes its next block whenever
@@ -57,6 +59,9 @@ class BreakevenRounds(BreakevenPolicy):
     arm k scores l_k/(n_k c_k), and L scores the sum of l_k/n_k over the others, divided by c_L and the costs of those
     that are level with it. The arm with the best score is pulled. If `only_these_blocks` matter, 1/n is replaced by
     1/n - 1/N, and a is half as large: what is left to spend is limited, so stopping early saves less.
+
+    A pull without a reward closes its block for that arm. An arm with fewer than `first_blocks` shared blocks stays
+    open, unless three times as many of its pulls, or the leader's, gave no reward: then it is given up.
 
     If the first blocks of all arms cost as much as a guess can lose, (1 - 1/K) times 1 or `bound`, it guesses.
 
@@ -72,8 +77,9 @@ class BreakevenRounds(BreakevenPolicy):
         Number of blocks, such as questions. Default: rounds without end.
     only_these_blocks : bool
         Whether the decision is about the blocks of the pool alone, rather than about more like them.
-    first_blocks : int
-        Blocks that every arm answers before arms are compared; at most the pool. About 10 folds need only 3.
+    first_blocks : int, optional
+        Blocks that every arm answers before arms are compared; at most the pool. Default: 6, or 3 in a pool of up to
+        20 blocks, such as folds.
     not_before : int
         Pulls before which a run does not stop.
 
@@ -90,7 +96,7 @@ class BreakevenRounds(BreakevenPolicy):
     bound: float | None = None
     pool: int | None = None
     only_these_blocks: bool = False
-    first_blocks: int = DEFAULT_FIRST_BLOCKS
+    first_blocks: int | None = None
     not_before: int = 0
 
     def __post_init__(self) -> None:
@@ -101,7 +107,9 @@ class BreakevenRounds(BreakevenPolicy):
             bound=None if self.bound is None else validation.positive("bound", self.bound),
             pool=None if self.pool is None else validation.whole("pool", self.pool, at_least=2, at_most=MAX_BLOCKS),
             only_these_blocks=validation.flag("only_these_blocks", self.only_these_blocks),
-            first_blocks=validation.whole("first_blocks", self.first_blocks, at_least=2, at_most=MAX_BLOCKS),
+            first_blocks=None
+            if self.first_blocks is None
+            else validation.whole("first_blocks", self.first_blocks, at_least=2, at_most=MAX_BLOCKS),
             not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
         )
         self.risk.costs(self.arms)
@@ -139,7 +147,10 @@ class BreakevenRounds(BreakevenPolicy):
     @property
     def blocks_before_stop(self) -> int:
         """Blocks that every arm answers first."""
-        return self.first_blocks if self.pool is None else min(self.first_blocks, self.pool)
+        if self.pool is None:
+            return self.first_blocks or FIRST_BLOCKS
+        default = FIRST_OF_FEW_BLOCKS if self.pool <= FEW_BLOCKS else FIRST_BLOCKS
+        return min(self.first_blocks or default, self.pool)
 
     @property
     def patience(self) -> float:
@@ -212,6 +223,9 @@ class BreakevenRounds(BreakevenPolicy):
             self.tables.share_seen,
         )
 
+    def has_broken_even(self, state: State) -> bool:
+        return not is_open(state, self.tables, int(state[RIVAL]))
+
     def why_stopped(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if not self.guesses:
             return super().why_stopped(state, wording) + self._used_up(state)
@@ -228,7 +242,7 @@ class BreakevenRounds(BreakevenPolicy):
         return super()._balance(state, wording)
 
     def _used_up(self, state: State) -> str:
-        if self.pool is None or not is_open(state, self.tables, int(state[RIVAL])):
+        if self.pool is None or self.has_broken_even(state):
             return ""
         return f", but all {self.pool:,} blocks have been used"
 

@@ -27,7 +27,7 @@ PARAMETERS = {
     "send": ("state", "tables", "arm"),
     "block": ("state", "tables", "arm"),
     "tell_block": ("state", "tables", "arm", "block", "reward", "cost"),
-    "miss": ("state", "tables", "arm", "block"),
+    "miss": ("state", "tables", "arm", "block", "cost"),
     "send_block": ("state", "tables", "arm", "block"),
     "end_round": ("state", "tables"),
 }

@@ -39,7 +39,7 @@ class Policy(ABC):
     risk : Risk or None
         The risk that the policy was made for, if it was made for one.
     breaks_even : bool
-        Whether the rule stops once the largest expected loss is no more than the spend.
+        Whether the rule stops once the largest expected loss is no more than the spend, or `patience` times that.
 
     Examples
     --------
@@ -65,6 +65,11 @@ class Policy(ABC):
     def learns_spread(self) -> bool:
         """Whether the rule corrects a sigma that the rewards contradict."""
         return False
+
+    @property
+    def patience(self) -> float:
+        """The share of the spend at which the largest loss is small enough, for a rule that breaks even."""
+        return 1.0
 
     @property
     def believed_sigma(self) -> float:
@@ -127,6 +132,10 @@ class Policy(ABC):
         A live study hands these out together. A rule with `send` needs no list: it is asked again after each.
         """
         return None
+
+    def has_broken_even(self, state: State) -> bool:
+        """Return whether a run that has stopped did so because more data is not worth its price."""
+        return self.breaks_even
 
     def reopen(self, state: State) -> None:
         """Let a run that has stopped count more rewards, and decide anew after each.

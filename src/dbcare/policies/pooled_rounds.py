@@ -24,6 +24,7 @@ from dbcare.policies.rounds_state import (
     RoundsTables,
     compare,
     count_answer,
+    count_miss,
     find_better,
     first_leader,
     has_started,
@@ -37,7 +38,7 @@ from dbcare.policies.rule import STOP, BlockRule, State
 
 REACH = SEEN  # blocks up to the last one with a reward
 NEXT = MADE  # section: the first block that an arm has not been pulled in
-SECTIONS = 10
+SECTIONS = 11
 UNSEEN, MISSED = -1.7e308, -1.6e308  # stand for rewards that are not there; no state holds anything but finite numbers
 
 
@@ -152,8 +153,9 @@ def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward:
     decide(state, tables)
 
 
-def miss(state: State, tables: RoundsTables, arm: int, block: int) -> None:
+def miss(state: State, tables: RoundsTables, arm: int, block: int, cost: float) -> None:
     """Let a block do without an arm, and decide."""
+    count_miss(state, tables, arm, cost)
     pass_block(state, tables, arm, block, MISSED)
     if has_started(state, tables):
         decide(state, tables)

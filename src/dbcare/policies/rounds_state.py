@@ -37,7 +37,9 @@ ROUND = 6  # complete rounds; in a pool, blocks that all arms are through with, 
 SIZE = 8  # sum of squares of the rewards, to tell a spread from rounding errors
 PAID = PRICE  # what an arm's pulls have cost
 LEAST_PRICE = 1e-6  # of the stated cost: a pull that turns out to be free still has a price to divide by
-SHARED, DIFFERENCE = 8, 9  # sections: blocks shared with the leader, and by how much it leads there, summed
+SHARED, DIFFERENCE, MISSES = 8, 9, 10  # sections: blocks shared with the leader, by how much it leads there, summed,
+# and pulls without a reward
+MISSES_PER_FIRST_BLOCK = 3  # an arm that has so many misses and still hardly any rewards is given up
 
 
 class RoundsTables(NamedTuple):
@@ -74,8 +76,15 @@ def count_answer(state: State, tables: RoundsTables, arm: int, reward: float, co
     state[section(tables, PAID) + arm] += cost
 
 
+def count_miss(state: State, tables: RoundsTables, arm: int, cost: float) -> None:
+    """Count a pull of an arm that gave no reward, and what it cost anyway."""
+    state[section(tables, MISSES) + arm] += 1
+    state[SPENT] += cost
+    state[section(tables, PAID) + arm] += cost
+
+
 def price_of(state: State, tables: RoundsTables, arm: int) -> float:
-    """Return what a pull of an arm costs: the mean of what its pulls have cost, or the stated cost before any."""
+    """Return what a reward of an arm costs on average, its misses included, or the stated cost before any."""
     pulls = state[section(tables, COUNT) + arm]
     if pulls == 0:
         return float(tables.cost[arm])
@@ -132,9 +141,10 @@ def weigh(state: State, tables: RoundsTables) -> None:
         if arm != leader and state[shared + arm] > 1:
             freedom += state[shared + arm] - 1
             within += state[squares + arm]
-    pooled = 0.0
     if within > ROUNDING * ROUNDING * state[SIZE]:
         pooled = within / freedom
+    else:  # no differences vary yet: the next one may be as large as rewards are
+        pooled = state[SIZE] / (max(1.0, state[PULLS]) * (freedom + 1))
     state[DEVIATION] = math.sqrt(pooled)
     for arm in range(len(tables.cost)):
         state[loss + arm] = 0.0
@@ -144,9 +154,13 @@ def weigh(state: State, tables: RoundsTables) -> None:
 
 
 def loss_to(state: State, tables: RoundsTables, arm: int, pooled: float, freedom: float) -> float:
-    """Return what choosing the leader is expected to lose to an arm."""
+    """Return what choosing the leader is expected to lose to an arm; nothing to one that hardly ever gives a reward."""
     blocks = state[section(tables, SHARED) + arm]
-    if blocks < tables.first_blocks or pooled == 0.0:
+    if blocks < tables.first_blocks:
+        misses = section(tables, MISSES)
+        missed = state[misses + arm] + state[misses + int(state[LEADER])]
+        return 0.0 if missed >= MISSES_PER_FIRST_BLOCK * tables.first_blocks else float(tables.largest_loss)
+    if pooled == 0.0:
         return float(tables.largest_loss)
     own_freedom = blocks - 1 + tables.weight
     error = math.sqrt(variance_of(state, tables, arm, pooled) * max(0.0, 1.0 / blocks - tables.share_seen))

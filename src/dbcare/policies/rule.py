@@ -77,7 +77,8 @@ class BlockRule(Rule):
     tell_block : callable
         tell_block(state, tables, arm, block, reward, cost) counts a reward in a block, and what the pull cost.
     miss : callable
-        miss(state, tables, arm, block) notes that a pull gave no reward; the arm is not pulled in that block again.
+        miss(state, tables, arm, block, cost) notes that a pull gave no reward, and what it cost anyway; the arm is not
+        pulled in that block again.
     send_block : callable, optional
         send_block(state, tables, arm, block) counts a pull whose reward is pending, as `Rule.send` does: for rules
         that decide after every reward.
@@ -95,7 +96,7 @@ class BlockRule(Rule):
 
     block: Callable[[State, Any, int], int] = field(kw_only=True)
     tell_block: Callable[[State, Any, int, int, float, float], None] = field(kw_only=True)
-    miss: Callable[[State, Any, int, int], None] = field(kw_only=True)
+    miss: Callable[[State, Any, int, int, float], None] = field(kw_only=True)
     send_block: Callable[[State, Any, int, int], None] | None = field(default=None, kw_only=True)
     end_round: Callable[[State, Any], None] | None = field(default=None, kw_only=True)
 

@@ -144,10 +144,10 @@ class Run:
         self._change(lambda: rule.tell_block(self.state, tables, arm, block, reward, cost))
         self.pulls += 1
 
-    def miss_block(self, arm: int, block: int) -> None:
-        """Let a block do without an arm; for rules with blocks."""
+    def miss_block(self, arm: int, block: int, cost: float) -> None:
+        """Let a block do without an arm, whose pull cost something anyway; for rules with blocks."""
         rule, tables = self._block_rule, self.policy.tables
-        self._change(lambda: rule.miss(self.state, tables, arm, block))
+        self._change(lambda: rule.miss(self.state, tables, arm, block, cost))
 
     def end_round(self) -> None:
         """Let a rule that works round by round decide."""

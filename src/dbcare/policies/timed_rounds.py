@@ -12,6 +12,7 @@ from dbcare.policies.rounds_state import (
     SHARED,
     RoundsTables,
     count_answer,
+    count_miss,
     find_better,
     first_leader,
     has_started,
@@ -22,8 +23,8 @@ from dbcare.policies.rounds_state import (
 )
 from dbcare.policies.rule import STOP, BlockRule, State
 
-STATUS, REWARD = 10, 11  # sections: whether an arm is in this round, and its reward
-SECTIONS = 12
+STATUS, REWARD = 11, 12  # sections: whether an arm is in this round, and its reward
+SECTIONS = 13
 ABSENT, WANTED, TOLD, MISSED = range(4)  # values of STATUS
 
 
@@ -71,8 +72,9 @@ def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward:
     state[section(tables, REWARD) + arm] = reward
 
 
-def miss(state: State, tables: RoundsTables, arm: int, block: int) -> None:
+def miss(state: State, tables: RoundsTables, arm: int, block: int, cost: float) -> None:
     """Let the round do without an arm."""
+    count_miss(state, tables, arm, cost)
     state[section(tables, STATUS) + arm] = MISSED
 
 

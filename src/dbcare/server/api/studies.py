@@ -88,12 +88,12 @@ class StudyRoutes:
         @self._post("tell-many")
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""
-            study.tell_many((answer.trial, answer.reward) for answer in many.answers)
+            study.tell_many((answer.trial, answer.reward, answer.price) for answer in many.answers)
             metrics.told.inc(len(many.answers))
 
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
-            """Mark a trial as failed; another one takes its place."""
+            """Mark a trial as failed; another one takes its place, or its block does without the arm."""
             study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price)
             metrics.failed.inc()
 

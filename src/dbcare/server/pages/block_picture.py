@@ -49,7 +49,7 @@ def draw_blocks(study: StoredStudy, arms: Sequence[str]) -> BlockPicture:
     """Return the picture of the latest blocks, with the first of these arms."""
     shown = arms[:MAX_ARMS]
     names = study.settings.block_names
-    rows = [row for row in study.recent_trials(TRIALS_PER_CELL * MAX_BLOCKS * len(arms)) if row.block is not None]
+    rows = [row for row in study.recent_trials(TRIALS_PER_CELL * MAX_BLOCKS * len(shown)) if row.block is not None]
     blocks = sorted({row.block for row in rows if row.block is not None}, key=names.find)[-MAX_BLOCKS:]
     trials = {(row.arm, row.block): row for row in rows if row.arm in shown and row.block in blocks}
     rewards = [row.reward for row in trials.values() if row.reward is not None]

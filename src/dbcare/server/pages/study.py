@@ -48,6 +48,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
             chart=json.dumps(make_chart(study)),
             settings=describe_settings(study.settings),
             breaks_even=study.settings.built_policy.breaks_even,
+            patience=study.settings.built_policy.patience,
             cap=study.settings.cap,
             in_rounds=study.settings.rounds,
         )

@@ -96,6 +96,15 @@ class Telling(Checks):
         without_value.tell(ask_one(without_value), 0.0, price=0.25)
         assert is_close(without_value.status().spent, 0.25)
 
+    def test_prices_of_many_rewards(self) -> None:
+        """Told together, each reward may have a price."""
+        study = self.make_study(cost=None, price=[0.5, 2.0, 8.0], value=1000.0)
+        one, other = study.ask(2)
+        study.tell_many([(one, 0.5, 0.125), (other, 0.25, None)])
+        assert [row.price for row in study.trials()] == [0.125, None]
+        message = catch_error(InvalidValueError, lambda: study.tell_many([(one, 0.5, -1.0)]))
+        assert "-1" in message
+
     def test_invalid_prices(self) -> None:
         """The message names trial and arm, and the trial still waits for its outcome."""
         study = self.make_study()
