@@ -123,7 +123,7 @@ def measure_folds(bars: Bars) -> None:
         scores = make_scores(name)
         for value in (1e4, 1e5, 1e6):
             risk = Risk.simple_regret(price=1.0, value=value)
-            policy = BreakevenRounds(risk, scores.shape[1], pool=len(scores), only_these_blocks=True, first_blocks=3)
+            policy = BreakevenRounds(risk, scores.shape[1], pool=len(scores), only_these_blocks=True)
             total = value * measure_risk(policy, ScoreTable(scores), 1_000)
             ratios[f"{name}, {value:g}"] = total / scores.size
     bars.report("folds over fitting everything", geometric_mean(ratios.values()), 0.58, **ratios)

@@ -114,7 +114,7 @@ def test_names_with_special_characters(server: ApiServer) -> None:
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": name}).raise_for_status()
         assert client.get(f"/v1/studies/{quote(name, safe='')}").json()["name"] == name
-        assert name in [study["name"] for study in client.get("/v1/studies").json()]
+        assert name in [study["name"] for study in client.get("/v1/studies", params={"q": name}).json()]
 
 
 def test_the_server_conforms_to_its_description(server: ApiServer, tmp_path: Path) -> None:
