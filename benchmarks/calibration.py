@@ -13,14 +13,14 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from block_stops import BlockCell, run_blocks_to_stops
+from calibration_figures import Figures, Judged, list_cell, report, report_blocks
 from stops import DEVIATION, Family, StopCell, Stops, run_to_stops
 
 from dbcare import create_study
@@ -29,10 +29,8 @@ from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.variety import MIN_REWARDS, MIN_REWARDS_FOR_CHANCE
-from dbcare.numbers_in_words import MOST_STATED
 
 Floats = npt.NDArray[np.float64]
-MIN_JUDGED = 300  # stops that pass the gate
 COSTS = {
     Family.GAUSSIAN: (1e-3, 1e-4, 1e-5),
     Family.EVEN_RATE: (1e-4, 1e-5),
@@ -63,27 +61,6 @@ def list_cells(full: bool) -> Iterator[StopCell]:
         yield StopCell(5, 0.0, family, SHORT_COSTS[family])
     if not full:
         yield StopCell(50, 2.9, Family.GAUSSIAN, SHORT_COSTS[Family.GAUSSIAN])
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What studies of a cell said at their stop, and what was true; one entry for each that passed the gate."""
-
-    cell: StopCell | BlockCell
-    stated_loss: Floats
-    loss: Floats
-    chance: Floats  # not a number where none is stated
-    is_best: Floats
-    bias: Floats  # of the estimate, in standard errors
-    naive_bias: Floats
-    covers_mean: Floats
-    covers_lead: Floats
-    beats_control: Floats
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether enough studies passed the gate."""
-        return len(self.loss) >= MIN_JUDGED
 
 
 def judge(cell: StopCell | BlockCell, studies: int, seed: int) -> Judged:
@@ -151,100 +128,6 @@ def judge_beliefs(beliefs: Beliefs, truth: Floats, chosen: int, trials: int) -> 
 
 def _has_variety(stops: Stops, study: int, arm: int) -> bool:
     return bool(stops.counts[study, arm] - stops.repeated[study, arm] >= MIN_REWARDS)
-
-
-class Figures:
-    """Figures with their bars, printed and kept as they are measured."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, dict[str, float | None]] = {}
-
-    def add(self, name: str, value: float, low: float, high: float, slack: float = 0.0) -> None:
-        """Report a figure that must lie within bars; `slack` is three standard errors."""
-        met = low - slack <= value <= high + slack
-        bars = f">= {low:g}" if math.isinf(high) else f"<= {high:g}" if math.isinf(low) else f"{low:g} to {high:g}"
-        self.rows[name] = {
-            "value": value,
-            "low": None if math.isinf(low) else low,
-            "high": None if math.isinf(high) else high,
-            "slack": slack,
-        }
-        print(f"{name:<66} {value:>8.3f}   {bars:<14} {'met' if met else 'MISSED'}", flush=True)
-
-
-def find_ratio(judged: Judged) -> tuple[float, float]:
-    """Return the stated over the actual loss, and its standard error."""
-    stated, actual = judged.stated_loss.mean(), judged.loss.mean()
-    ratio = float(stated / actual)
-    residuals = judged.stated_loss - ratio * judged.loss
-    return ratio, float(residuals.std() / actual / math.sqrt(len(residuals)))
-
-
-def mean_of(values: Floats) -> tuple[float, float]:
-    """Return a mean and its standard error."""
-    return float(values.mean()), float(values.std() / math.sqrt(len(values)))
-
-
-def extreme(cells: list[Judged], measure: Callable[[Judged], tuple[float, float]], sign: float) -> tuple[float, float]:
-    """Return the figure of the cell that is furthest up (sign 1) or down (-1), and three standard errors of it."""
-    pairs = [measure(judged) for judged in cells]
-    value, error = max(pairs, key=lambda pair: sign * pair[0] - 3.0 * pair[1])
-    return value, 3.0 * error
-
-
-def report(figures: Figures, judged: list[Judged]) -> None:
-    """Report all figures over the cells."""
-    cells = [each for each in judged if each.is_enough and each.cell.u > 0.0]
-    found, hidden = [each for each in cells if each.cell.u >= 1.0], [each for each in cells if each.cell.u < 1.0]
-    for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
-        value, slack = extreme(found, find_ratio, sign)
-        figures.add(f"stated over actual loss, u >= 1, {end} of {len(found)} cells", value, 0.40, 2.2, slack)
-        if hidden:
-            value, slack = extreme(hidden, find_ratio, sign)
-            figures.add(f"stated over actual loss, u < 1, {end} of {len(hidden)} cells", value, 0.7, 4.0, slack)
-    logs = [math.log(find_ratio(each)[0]) for each in found]
-    figures.add("stated over actual loss, u >= 1, geometric mean", math.exp(float(np.mean(logs))), 0.75, 1.25)
-    report_chances(figures, found)
-    for families, bar in (
-        ((Family.GAUSSIAN, Family.EVEN_RATE), 0.7),
-        ((Family.LOW_RATE, Family.REVENUE), 1.4),
-    ):
-        some = [each for each in cells if each.cell.family in families]
-        name = " and ".join(family.name.lower().replace("_", " ") for family in families)
-        for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
-            value, slack = extreme(some, lambda each: mean_of(each.bias), sign)
-            figures.add(f"bias of the estimate, s.e., {name}, {end}", value, -bar, bar, slack)
-        naive = max(mean_of(each.naive_bias)[0] for each in some)
-        print(f"{f'  for comparison, bias of the naive mean, {name}, largest':<66} {naive:>8.3f}", flush=True)
-    for name, measure in (
-        ("mean", lambda each: mean_of(each.covers_mean)),
-        ("lead", lambda each: mean_of(each.covers_lead)),
-    ):
-        value, slack = extreme(cells, measure, -1.0)
-        figures.add(f"coverage of the {name}, smallest of {len(cells)} cells", value, 0.90, math.inf, slack)
-        average = float(np.mean([measure(each)[0] for each in cells]))
-        figures.add(f"coverage of the {name}, average", average, 0.95, math.inf)
-    equal = [each for each in judged if each.cell.u == 0.0 and each.is_enough]
-    value, slack = extreme(equal, lambda each: mean_of(each.beats_control), 1.0)
-    figures.add(f"'beats the control' among equal arms, largest of {len(equal)} cells", value, -math.inf, 0.05, slack)
-
-
-def report_chances(figures: Figures, found: list[Judged]) -> None:
-    """Report what is said about the chance of being best."""
-
-    def difference(each: Judged) -> tuple[float, float]:
-        stated = ~np.isnan(each.chance)
-        return mean_of(each.chance[stated] - each.is_best[stated])
-
-    enough = [each for each in found if np.sum(~np.isnan(each.chance)) >= MIN_JUDGED]
-    for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
-        value, slack = extreme(enough, difference, sign)
-        figures.add(f"probability best minus share that was, {end} of {len(enough)}", value, -0.25, 0.25, slack)
-    average = float(np.mean([difference(each)[0] for each in enough]))
-    figures.add("probability best minus share that was, average", average, -0.08, 0.08)
-    sure = np.concatenate([each.is_best[each.chance > MOST_STATED] for each in found])
-    share, error = mean_of(sure)
-    figures.add(f"share that is best of {len(sure)} stops that state over 90%", share, 0.85, math.inf, 3.0 * error)
 
 
 def measure_always_valid(figures: Figures, studies: int, rewards: int) -> None:
@@ -315,36 +198,13 @@ def main() -> None:
     run_to_stops(StopCell(2, 1.0, Family.GAUSSIAN, 1e-2), 1, 0)  # compile before others need it
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         judged = list(pool.map(judge, cells, itertools.repeat(options.studies), range(len(cells))))
-    report(figures, judged)
+    report(figures, [each for each in judged if isinstance(each.cell, StopCell)])
+    report_blocks(figures, [each for each in judged if isinstance(each.cell, BlockCell)])
     rows = [list_cell(each) for each in judged]
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / "calibration.json"
     path.write_text(json.dumps({"figures": figures.rows, "cells": rows}, indent=1))
     print(path)
-
-
-def list_cell(judged: Judged) -> dict[str, float | str | None]:
-    """Print and return a cell's figures."""
-    name, count = judged.cell.name, len(judged.loss)
-    if not judged.is_enough:
-        print(f"  {name}: {count} stops pass the gate, too few to judge")
-        return {"cell": name, "stops": count}
-    ratio = find_ratio(judged)[0] if judged.loss.any() else None
-    stated = ~np.isnan(judged.chance)
-    row: dict[str, float | str | None] = {
-        "cell": name,
-        "stops": count,
-        "ratio": ratio,
-        "chance": float(judged.chance[stated].mean()) if stated.any() else None,
-        "best": float(judged.is_best[stated].mean()) if stated.any() else None,
-        "bias": float(judged.bias.mean()),
-        "naive_bias": float(judged.naive_bias.mean()),
-        "covers_mean": float(judged.covers_mean.mean()),
-        "covers_lead": float(judged.covers_lead.mean()),
-    }
-    numbers = ", ".join(f"{key} {value:.2f}" for key, value in row.items() if isinstance(value, float))
-    print(f"  {name}: {numbers}")
-    return row
 
 
 if __name__ == "__main__":
