@@ -42,8 +42,8 @@ class CallFailure:
     >>> def tired(question):
     ...     if question == 7:
     ...         raise RuntimeError("no more")
-    ...     return 0.5
-    >>> arms = {"tired": tired, "fresh": lambda question: 0.25}
+    ...     return question % 2
+    >>> arms = {"tired": tired, "fresh": lambda question: question % 3 / 2}
     >>> comparison = compare(arms, range(20), price=0.01, value=1_000_000, retries=0, progress=False)
     >>> [(failure.arm, failure.question, str(failure.error)) for failure in comparison.failures]
     [('tired', '8', 'no more')]

@@ -65,7 +65,7 @@ def replay_blocks(
     >>> rewards = tuple(tuple(0.4 * arm + 0.1 * (block % (7 + arm)) for block in range(50)) for arm in range(2))
     >>> log = BlockLog(("A", "B"), tuple(map(str, range(50))), rewards)
     >>> print(replay_blocks(log, price=0.01, value=100).sentences()[0])
-    Would have chosen B in all 20 orders, spent 0.156 of 1.00 USD.
+    Would have chosen B in all 20 orders, spent 0.154 of 1.00 USD.
     """
     orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
     if not isinstance(log, BlockLog):
