@@ -151,9 +151,9 @@ class StudyStopping:
             if len(self._samples) < len(self.study.settings.arms) or len(self._waiting) < expected:
                 return
             self._opened = True
-            for trial in self._list_awaited():  # of an earlier run
-                self._release(trial)
-        self._running.intersection_update((trial.arm, str(trial.block)) for trial in self._list_awaited())
+            for pending in self._list_awaited():  # of an earlier run
+                self._release(pending)
+        self._running.intersection_update((pending.arm, str(pending.block)) for pending in self._list_awaited())
         for worker in self._workers[len(self._running) :]:
             trial = self.study.ask(lease=self._lease, worker=worker)
             if trial is None:
