@@ -76,7 +76,7 @@ def test_questions_that_an_arm_lacks(log: Path) -> None:
     )
     result = CliRunner().invoke(app, ["compare", str(log), *COLUMNS, "--price", "cost", *MONEY, "--shared-only"])
     assert result.exit_code == 0
-    assert result.stderr == "Left out 1 questions that not all arms have answered.\n"
+    assert result.stderr == "Left out 1 question that not all arms have answered.\n"
 
 
 def test_errors_name_the_options(log: Path) -> None:
@@ -111,3 +111,19 @@ def test_sample_logs_of_the_harness(tmp_path: Path) -> None:
     assert run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY) == named
     refused = run("compare", files[0], files[0], "--score", "acc", "--price", "0.01", *MONEY, code=2)
     assert "are both of arm small; name them" in refused
+    refused = run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY, "--arm", "model", code=2)
+    assert refused == "Error: `--arm` is for a single file with all scores but got model.\n"
+    refused = run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY, "--question", "id", code=2)
+    assert refused == "Error: `--question` is for a single file with all scores but got id.\n"
+
+
+def test_options_that_a_single_file_has_no_use_for(log: Path) -> None:
+    refused = run("compare", log, *COLUMNS, "--price", "cost", *MONEY, "--filter", "strict-match", code=2)
+    assert refused == "Error: `--filter` is for several sample logs of lm-evaluation-harness but got strict-match.\n"
+
+
+def test_prices_in_a_column_need_a_value(log: Path) -> None:
+    refused = run("compare", log, *COLUMNS, "--price", "cost", code=2)
+    assert refused == "Error: Pass `--cost`, or both `--price` and `--value`, but got the column cost, no --value.\n"
+    refused = run("compare", log, *COLUMNS, "--price", "cost", "--cost", "0.1", code=2)
+    assert refused.startswith("Error: Pass `--cost`, or `--price` and `--value`, not both")
