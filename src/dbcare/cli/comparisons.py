@@ -66,8 +66,21 @@ def compare(
                 options["price"] = parse_amounts("price", price)
             if column is not None:
                 check_value(column, options)
-            log = read_one_log(files[0], arm or "arm", question or "question", score, column, shared_only)
+            log = read_one_log(
+                files[0],
+                arm=arm or "arm",
+                question=question or "question",
+                score=score,
+                price=column,
+                shared_only=shared_only,
+                binary=options.get("binary", False),
+            )
+        if log.averaged and options.get("binary") and "bounds" not in options:
+            del options["binary"]
+            options["bounds"] = (0.0, 1.0)  # of means
         replay = dbcare.replay_blocks(log, orders=orders, only_these_blocks=only_these_questions, **options)
+    if log.averaged:
+        typer.echo("Several scores of an arm on a question are averaged, and count as one trial.", err=True)
     if log.left_out:
         noun = "question" if log.left_out == 1 else "questions"
         typer.echo(f"Left out {log.left_out:,} {noun} that not all arms have answered.", err=True)
@@ -93,7 +106,9 @@ def check_value(column: str, options: dict[str, Any]) -> None:
         raise InvalidValueError(f"Pass `cost`, or both `price` and `value`, but got the column {column}, no --value.")
 
 
-def read_one_log(file: str, arm: str, question: str, score: str, price: str | None, shared_only: bool) -> "BlockLog":
+def read_one_log(
+    file: str, *, arm: str, question: str, score: str, price: str | None, shared_only: bool, binary: bool
+) -> "BlockLog":
     """Read a file with the scores of all arms; an error names the command's own options."""
     import dbcare
     from dbcare.errors import InvalidValueError
@@ -106,6 +121,7 @@ def read_one_log(file: str, arm: str, question: str, score: str, price: str | No
             reward_column=score,
             price_column=price,
             shared_only=shared_only,
+            binary=binary,
         )
     except InvalidValueError as refused:
         message = str(refused)
