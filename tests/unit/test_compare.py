@@ -116,6 +116,8 @@ def test_the_report_is_one_file_without_resources_from_elsewhere(tmp_path: Path)
     assert "a &amp; b" in page
     assert "&lt;b&gt;short&lt;/b&gt;" in page
     assert "<b>short" not in page
+    assert "(light)" not in page  # which of two colors is lighter depends on the scheme
+    assert page.count('<rect width="12"') == 2
     for outside in ("http://", "https://", "<script", "<link", "url(", "@import"):
         assert outside not in page
     assert list(tmp_path.iterdir()) == [path]
@@ -139,3 +141,19 @@ def test_progress_in_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"USD of 2.00 USD spent, {used} of 80 questions, long chosen, expected loss" in line
     run(progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_what_was_under_way_at_the_stop_is_said_apart() -> None:
+    """The money for rewards that came after the stop, by the study's own count."""
+    texts = []
+    for at_once in (1, 24):
+        comparison = run(at_once=at_once)
+        late = sum(row.status == "told" for row in comparison.study.trials()) - sum(
+            line.status.trials for line in comparison.arms
+        )
+        texts.append((late, str(comparison)))
+    (none, alone), (some, together) = texts
+    assert none == 0
+    assert "under way" not in alone
+    assert some > 0
+    assert f"of which {dbcare.Money(0.01 * some, 'USD')} on calls that were under way at the stop;" in together

@@ -57,7 +57,7 @@ def test_an_error_on_the_way_leaves_what_was_recorded(tmp_path: Path) -> None:
     assert len(before & called) == 1  # only the one whose score was refused
 
 
-def test_ctrl_c_ends_it_and_keeps_what_was_recorded(tmp_path: Path) -> None:
+def test_ctrl_c_ends_it_and_keeps_what_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import _thread  # noqa: PLC0415  # of this test alone
 
     storage = f"sqlite:///{tmp_path}/compare.db"
@@ -73,7 +73,9 @@ def test_ctrl_c_ends_it_and_keeps_what_was_recorded(tmp_path: Path) -> None:
         return arms["long"](number)
 
     with pytest.raises(KeyboardInterrupt):
-        run({**arms, "long": interrupting}, storage=storage)
+        run({**arms, "long": interrupting}, storage=storage, progress=True)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "comparison: all answers up to here are stored; the same call resumes."
     assert run(arms, storage=storage).recommendation.arm == "long"
 
 
