@@ -76,7 +76,7 @@ def test_questions_that_an_arm_lacks(log: Path) -> None:
     )
     result = CliRunner().invoke(app, ["compare", str(log), *COLUMNS, "--price", "cost", *MONEY, "--shared-only"])
     assert result.exit_code == 0
-    assert result.stderr == "Left out 1 questions that not all arms have answered.\n"
+    assert result.stderr == "Left out 1 question that not all arms have answered.\n"
 
 
 def test_errors_name_the_options(log: Path) -> None:
@@ -111,3 +111,40 @@ def test_sample_logs_of_the_harness(tmp_path: Path) -> None:
     assert run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY) == named
     refused = run("compare", files[0], files[0], "--score", "acc", "--price", "0.01", *MONEY, code=2)
     assert "are both of arm small; name them" in refused
+    refused = run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY, "--arm", "model", code=2)
+    assert refused == "Error: `--arm` is for a single file with all scores but got model.\n"
+    refused = run("compare", *files, "--score", "acc", "--price", "0.01", *MONEY, "--question", "id", code=2)
+    assert refused == "Error: `--question` is for a single file with all scores but got id.\n"
+
+
+def test_options_that_a_single_file_has_no_use_for(log: Path) -> None:
+    refused = run("compare", log, *COLUMNS, "--price", "cost", *MONEY, "--filter", "strict-match", code=2)
+    assert refused == "Error: `--filter` is for several sample logs of lm-evaluation-harness but got strict-match.\n"
+
+
+def test_prices_in_a_column_need_a_value(log: Path) -> None:
+    refused = run("compare", log, *COLUMNS, "--price", "cost", code=2)
+    assert refused == "Error: Pass `--cost`, or both `--price` and `--value`, but got the column cost, no --value.\n"
+    refused = run("compare", log, *COLUMNS, "--price", "cost", "--cost", "0.1", code=2)
+    assert refused.startswith("Error: Pass `--cost`, or `--price` and `--value`, not both")
+
+
+def test_binary_scores_with_repeats(tmp_path: Path) -> None:
+    """Rows are 0 or 1; means over three answers to a question lie between."""
+    chance = random.Random(6)
+    rows = [
+        {"arm": arm, "question": place, "score": int(chance.random() < rate)}
+        for place in range(100)
+        for arm, rate in (("A", 0.4), ("B", 0.7))
+        for _ in range(3)
+    ]
+    file = tmp_path / "binary.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    command: list[str | Path] = ["compare", file, "--price", "0.01", *MONEY, "--binary"]
+    expected = dbcare.replay_blocks(dbcare.read_block_log(file), price=0.01, value=300, bounds=(0, 1), orders=200)
+    assert run(*command) == f"{expected}\n"
+    result = CliRunner().invoke(app, [str(part) for part in command])
+    assert result.stderr == "Several scores of an arm on a question are averaged, and count as one trial.\n"
+    rows[6]["score"] = 0.5
+    file.write_text("\n".join(map(json.dumps, rows)))
+    assert run(*command, code=2).endswith("line 7: column 'score' must be 0 or 1 but got 0.5.\n")

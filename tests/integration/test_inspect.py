@@ -13,7 +13,8 @@ import dbcare
 from dbcare.errors import InvalidValueError
 
 inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install inspect_ai")
-from inspect_ai.dataset import MemoryDataset, Sample  # noqa: E402  # after the check
+import anyio  # noqa: E402  # after the check
+from inspect_ai.dataset import MemoryDataset, Sample  # noqa: E402
 from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: E402
 from inspect_ai.scorer import match  # noqa: E402
 from inspect_ai.solver import generate  # noqa: E402
@@ -29,10 +30,16 @@ def make_dataset() -> Any:
     return MemoryDataset(samples)
 
 
-def make_model(arm: str) -> Any:
-    """Return a mock model that is right on a known share of the questions, whatever order they come in."""
+def make_model(arm: str, failures: dict[str, int]) -> Any:
+    """Return a mock model that is right on a known share of the questions, whatever order they come in.
+
+    It fails as often as `failures` says on the questions named there.
+    """
 
     def answer(messages: list[Any], *_: Any) -> Any:
+        if failures.get(messages[-1].text, 0) > 0:
+            failures[messages[-1].text] -= 1
+            raise RuntimeError("the model is away")
         chance = random.Random(f"{arm} {messages[-1].text}").random()
         output = ModelOutput.from_content("mockllm/model", "yes" if chance < RATES[arm] else "no")
         output.usage = ModelUsage()  # so that nothing is downloaded to count tokens
@@ -41,7 +48,17 @@ def make_model(arm: str) -> Any:
     return get_model("mockllm/model", custom_outputs=answer)
 
 
-def evaluate(study: dbcare.Study, folder: Path, *, epochs: int = 1, max_tasks: int = 3, **options: Any) -> list[Any]:
+def evaluate(
+    study: dbcare.Study,
+    folder: Path,
+    *,
+    epochs: int = 1,
+    max_tasks: int = 3,
+    failures: dict[str, int] | None = None,
+    run: dict[str, Any] | None = None,
+    **options: Any,
+) -> list[Any]:
+    """Evaluate all arms, the strong one with `failures`; `run` are options of inspect's own."""
     stopping = StudyStopping(study, **options)
     tasks = [
         inspect_ai.Task(
@@ -49,14 +66,20 @@ def evaluate(study: dbcare.Study, folder: Path, *, epochs: int = 1, max_tasks: i
             dataset=make_dataset(),
             solver=generate(),
             scorer=match(),
-            model=make_model(arm),
+            model=make_model(arm, failures if failures and arm == "strong" else {}),
             early_stopping=stopping.for_arm(arm),
             epochs=epochs,
         )
         for arm in RATES
     ]
     logs: list[Any] = inspect_ai.eval(
-        tasks, max_tasks=max_tasks, max_samples=QUESTIONS, log_dir=str(folder), display="none", log_realtime=False
+        tasks,
+        max_tasks=max_tasks,
+        max_samples=QUESTIONS,
+        log_dir=str(folder),
+        display="none",
+        log_realtime=False,
+        **(run or {}),
     )
     return logs
 
@@ -102,6 +125,73 @@ def test_a_task_that_fails_ends_the_others_and_the_next_run_goes_on(study: dbcar
     assert {log.status for log in evaluate(study, tmp_path)} == {"success"}
     assert study.recommendation().arm == "strong"
     assert told.items() <= {(row.arm, row.block): row.reward for row in study.trials()}.items()
+
+
+def name_question(study: dbcare.Study, number: int) -> tuple[str, str]:
+    """Return the block that arms get as their third or so, and the text of its sample."""
+    block = study.settings.block_names.name(number)
+    return block, f"Question {block[1:]}?"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_a_failed_sample_goes_without_once_its_lease_expires(study: dbcare.Study, tmp_path: Path, at_once: int) -> None:
+    block, text = name_question(study, 2)
+    logs = evaluate(study, tmp_path, failures={text: 1}, run={"fail_on_error": False}, lease=2.0, at_once=at_once)
+    assert {log.status for log in logs} == {"success"}
+    assert study.recommendation().arm == "strong"
+    assert study.recommendation().final
+    assert [(row.arm, row.block, row.status) for row in study.trials() if row.reward is None] == [
+        ("strong", block, "expired")
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_sample_that_inspect_retries_counts(study: dbcare.Study, tmp_path: Path) -> None:
+    block, text = name_question(study, 2)
+    failures = {text: 1}
+    logs = evaluate(study, tmp_path, failures=failures, run={"retry_on_error": 2})
+    assert failures == {text: 0}
+    assert {log.status for log in logs} == {"success"}
+    assert study.recommendation().final
+    (row,) = [row for row in study.trials() if (row.arm, row.block) == ("strong", block)]
+    assert row.status == "told"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dataset_without_some_of_the_blocks_is_refused(study: dbcare.Study, tmp_path: Path) -> None:
+    logs = evaluate(study, tmp_path, run={"limit": 6})
+    assert {log.status for log in logs} == {"error"}
+    message = logs[0].error.message
+    assert "must have a sample for each of the study's 60 blocks but has none for 'q" in message
+    assert list(study.trials()) == []
+
+
+def test_one_waiting_sample_looks_for_expired_leases(study: dbcare.Study) -> None:
+    """All samples of three tasks wait for two and a half seconds, in which the study is asked twice, not 360 times."""
+    study.pause()
+    asked = 0
+
+    class CountedStudy:
+        """The study, with its asks counted."""
+
+        def __getattr__(self, name: str) -> Any:
+            nonlocal asked
+            asked += name == "ask"
+            return getattr(study, name)
+
+    async def wait() -> None:
+        stopping = StudyStopping(CountedStudy())  # type: ignore[arg-type]  # passes everything on
+        for arm in RATES:
+            stopping.start(arm, [f"q{place}" for place in range(QUESTIONS)])
+        with anyio.move_on_after(2.5):
+            async with anyio.create_task_group() as group:
+                for arm in RATES:
+                    for place in range(QUESTIONS):
+                        group.start_soon(stopping.wait_for, (arm, f"q{place}"))
+
+    anyio.run(wait)
+    assert 2 <= asked <= 4
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -26,8 +26,12 @@ def compare(
         ),
     ],
     options: dict[str, Any],
-    arm: Annotated[str, typer.Option(help="Column with the arm, such as a model.")] = "arm",
-    question: Annotated[str, typer.Option(help="Column with the question's id.")] = "question",
+    arm: Annotated[
+        str | None, typer.Option(help="Column with the arm, such as a model. Default: arm.", show_default=False)
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option(help="Column with the question's id. Default: question.", show_default=False)
+    ] = None,
     score: Annotated[str, typer.Option(help="Column with the score, or the harness's metric.")] = "score",
     price: Annotated[
         str | None,
@@ -50,22 +54,61 @@ def compare(
 
     with friendly_errors():
         if len(files) > 1:
+            refuse_options("is for a single file with all scores", arm=arm, question=question)
             named = name_files(files)
             log = dbcare.read_harness_samples(named, metric=score, filter_name=filter_name, shared_only=shared_only)
             if price is not None:
                 options["price"] = parse_amounts("price", price)
         else:
+            refuse_options("is for several sample logs of lm-evaluation-harness", filter=filter_name)
             column = price if price is not None and not is_amount(price) else None
             if price is not None and column is None:
                 options["price"] = parse_amounts("price", price)
-            log = read_one_log(files[0], arm, question, score, column, shared_only)
+            if column is not None:
+                check_value(column, options)
+            log = read_one_log(
+                files[0],
+                arm=arm or "arm",
+                question=question or "question",
+                score=score,
+                price=column,
+                shared_only=shared_only,
+                binary=options.get("binary", False),
+            )
+        if log.averaged and options.get("binary") and "bounds" not in options:
+            del options["binary"]
+            options["bounds"] = (0.0, 1.0)  # of means
         replay = dbcare.replay_blocks(log, orders=orders, only_these_blocks=only_these_questions, **options)
+    if log.averaged:
+        typer.echo("Several scores of an arm on a question are averaged, and count as one trial.", err=True)
     if log.left_out:
-        typer.echo(f"Left out {log.left_out:,} questions that not all arms have answered.", err=True)
+        noun = "question" if log.left_out == 1 else "questions"
+        typer.echo(f"Left out {log.left_out:,} {noun} that not all arms have answered.", err=True)
     print_replay(replay, shape)
 
 
-def read_one_log(file: str, arm: str, question: str, score: str, price: str | None, shared_only: bool) -> "BlockLog":
+def refuse_options(purpose: str, **options: str | None) -> None:
+    """Refuse options that have no meaning for the files given."""
+    from dbcare.errors import InvalidValueError
+
+    for name, value in options.items():
+        if value is not None:
+            raise InvalidValueError(f"`--{name}` {purpose} but got {value}.")
+
+
+def check_value(column: str, options: dict[str, Any]) -> None:
+    """Refuse prices in money without a value in money, and a cost beside them."""
+    from dbcare.errors import InvalidValueError
+
+    if options.get("cost") is not None:
+        raise InvalidValueError(f"Pass `cost`, or `price` and `value`, not both, but got the column {column} too.")
+    if options.get("value") is None:
+        raise InvalidValueError(f"Pass `cost`, or both `price` and `value`, but got the column {column}, no --value.")
+
+
+def read_one_log(
+    file: str, *, arm: str, question: str, score: str, price: str | None, shared_only: bool, binary: bool
+) -> "BlockLog":
     """Read a file with the scores of all arms; an error names the command's own options."""
     import dbcare
     from dbcare.errors import InvalidValueError
@@ -78,6 +121,7 @@ def read_one_log(file: str, arm: str, question: str, score: str, price: str | No
             reward_column=score,
             price_column=price,
             shared_only=shared_only,
+            binary=binary,
         )
     except InvalidValueError as refused:
         message = str(refused)

@@ -2,6 +2,7 @@
 
 compare          the function: checks its arguments, creates the study, and runs it
 questions        the questions as blocks of a study: one by one, or in clusters
+fingerprint      whether questions are the same as before
 priced           `Priced`, by which a call reports what it cost; `meter`, what all calls cost and may cost
 calls            one call: on the event loop or in a thread, with a time limit; `rate_limits`, how often
 attempts         a call with retries, each of them metered; `scoring`, a score that must be a number within bounds

@@ -11,16 +11,38 @@ from collections.abc import Callable
 from typing import Any
 
 
+class InterruptedCallError(BaseException):
+    """A function wants the program to end, by `interruption`; it takes this form as an event loop breaks otherwise."""
+
+    def __init__(self, interruption: KeyboardInterrupt | SystemExit) -> None:
+        super().__init__(repr(interruption))
+        self.interruption = interruption
+
+
 async def call(function: Callable[..., Any], *arguments: Any, timeout: float | None) -> Any:
     """Call a function; raise TimeoutError if it takes longer than `timeout` seconds.
 
     A coroutine is then cancelled. A thread cannot be: it is abandoned, and does not keep the process from exiting.
     """
     async with asyncio.timeout(timeout):
+        try:
+            # In a task of its own, a call that cancels itself differs from a comparison that is cancelled.
+            return await asyncio.create_task(_call(function, *arguments))
+        except asyncio.CancelledError as cancelled:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise RuntimeError("the call cancelled itself") from cancelled
+
+
+async def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
         if is_asynchronous(function):
             return await function(*arguments)
         result = await _call_in_thread(function, *arguments)
         return await result if inspect.isawaitable(result) else result
+    except (KeyboardInterrupt, SystemExit) as interruption:
+        raise InterruptedCallError(interruption) from interruption
 
 
 def is_asynchronous(function: Callable[..., Any]) -> bool:

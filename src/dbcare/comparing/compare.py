@@ -8,11 +8,14 @@ from contextlib import nullcontext
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from dbcare import validation
 from dbcare.arm_names import check_arm_names, order_by_arm
 from dbcare.comparing.attempts import Attempts
+from dbcare.comparing.calls import InterruptedCallError
 from dbcare.comparing.comparison import Comparison
+from dbcare.comparing.fingerprint import describe_questions
 from dbcare.comparing.meter import Meter
 from dbcare.comparing.own_thread import run_in_own_thread
 from dbcare.comparing.progress import ComparisonProgress
@@ -21,7 +24,7 @@ from dbcare.comparing.rate_limits import make_rate_limits
 from dbcare.comparing.runner import Runner
 from dbcare.comparing.scoring import ScoreCheck
 from dbcare.comparing.trial_calls import TrialCalls
-from dbcare.errors import InvalidValueError
+from dbcare.errors import AlreadyToldError, InvalidValueError, StudyMismatchError
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
@@ -69,7 +72,9 @@ def compare(
 
     Arms are compared only on questions that both have answered, so that hard questions do not blur the difference. The
     questions are asked in a random order by `seed`; arms that are clearly worse drop out early, and the comparison ends
-    once the best arm is known well enough for what is at stake. It works in scripts and notebooks.
+    once the best arm is known well enough for what is at stake. It works in scripts and notebooks; where an event loop
+    is running, it blocks that loop until it is done. Asynchronous functions run on an event loop of another thread, so
+    create clients that belong to a loop inside of them.
 
     Parameters
     ----------
@@ -78,7 +83,8 @@ def compare(
         report what the call cost. It may be asynchronous; other functions run in threads, several at once.
     questions : iterable or mapping
         What to ask: anything the functions accept. The ids of a mapping name the questions; else they are numbered
-        from 1. To resume a comparison, pass the same ones in the same order.
+        from 1. To resume a comparison, pass the same ones in the same order; others are refused, as far as they are
+        texts, numbers, arrays, dataclasses, or lists and dictionaries of those.
     score : callable, optional
         Gets a question and an answer and returns a number, or `Priced(number, price)` if judging costs money. It may be
         asynchronous. Default: answers are scores.
@@ -92,7 +98,8 @@ def compare(
     judge_price : float
         Price of a call of `score` that does not report it.
     max_spend : float, optional
-        Budget: no call is made that would exceed it if those under way cost what is expected. Requires `price`.
+        Budget: no trial is started that would exceed it if those under way cost what is expected. The same call with
+        a larger one continues. Requires `price`.
     at_once : int
         Calls under way at the same time.
     rate_limit : float or mapping, optional
@@ -124,7 +131,8 @@ def compare(
         Where to keep the study, as in `create_study`. The same call with the same storage and name resumes: no answer
         that was recorded is asked for again, and what was under way when a process died is asked first. Default: the
         environment variable DBCARE_STORAGE, or else memory that is gone after the call. Only one process at a time may
-        run a comparison.
+        run a comparison: a second one makes the pending calls of the first again, and the first of them to record a
+        different outcome ends the other. Calls under way when a process dies are not charged.
     progress : bool
         Whether to show progress on standard error.
 
@@ -140,9 +148,12 @@ def compare(
         for any question: a score that is not a number or outside `bounds`, a negative price, or no price where none is
         stated. The message names the arm and the question. What was recorded before stays.
     ComparisonError
-        If an arm fails on its first three questions; the cause is its last exception.
+        If an arm fails on its first three questions; the cause is its last exception. What its calls cost is recorded
+        with the last of these questions, which the arm goes without; a corrected call asks the others again.
     StudyMismatchError
-        If `storage` has a study of that name with other settings.
+        If `storage` has a study of that name with other settings or for other questions.
+    AlreadyToldError
+        If another process runs the same comparison.
 
     Examples
     --------
@@ -183,7 +194,6 @@ def compare(
         list(functions),
         price=[each * repeats / pool.weight for each in prices.values()],
         value=value,
-        max_spend=max_spend,
         blocks=list(pool.blocks),
         only_these_blocks=only_these_questions,
         direction=direction,
@@ -193,10 +203,12 @@ def compare(
         control=control,
         unit=unit,
         seed=seed,
+        description=describe_questions(pool.questions, pool.blocks),
     )
     in_memory = storage is None and STORAGE_VARIABLE not in os.environ
     store = MemoryStore() if in_memory else open_store(storage, create=True)
     study = create_in(store, name, settings, load_if_exists=True)
+    _check_same_questions(study, settings)
     calls = TrialCalls(
         arms=functions,
         score=score,
@@ -209,18 +221,39 @@ def compare(
         rate_limits=make_rate_limits(rate_limit, tuple(functions)),
         meter=Meter(prices, max_spend, study.status().spent),
     )
-    runner = _run(study, calls, at_once, progress=progress)
+    runner = _run(study, calls, at_once, progress=progress, can_resume=not in_memory)
     per_question = {arm: each * repeats for arm, each in prices.items()}
-    return Comparison(study, pool, per_question, runner.failures)
+    return Comparison(study, pool, per_question, runner.failures, runner.describe_shortage())
 
 
-def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool) -> Runner:
+def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool, can_resume: bool) -> Runner:
     noun = "clusters" if calls.pool.has_clusters else "questions"
-    shown = ComparisonProgress(study, noun, Console(stderr=True, highlight=False)) if progress else None
+    console = Console(stderr=True, highlight=False)
+    shown = ComparisonProgress(study, noun, calls.meter.limit, console) if progress else None
     runner = Runner(study, calls, at_once, (lambda: None) if shown is None else shown.update)
-    with nullcontext() if shown is None else shown:
-        run_in_own_thread(runner.run())
+    try:
+        with nullcontext() if shown is None else shown:
+            run_in_own_thread(runner.run())
+    except InterruptedCallError as interrupted:
+        raise interrupted.interruption from None
+    except AlreadyToldError as refused:
+        raise AlreadyToldError(
+            f"Another process is running comparison {study.name!r}: {refused} Run one at a time; the same call resumes."
+        ) from None
+    except KeyboardInterrupt:
+        if shown is not None and can_resume:
+            console.print(Text(f"{study.name}: all answers up to here are stored; the same call resumes."))
+        raise
     return runner
+
+
+def _check_same_questions(study: StoredStudy, given: Settings) -> None:
+    stored = study.settings.description
+    if stored != given.description:
+        raise StudyMismatchError(
+            f"Study {study.name!r} was created for other questions: {given.description} was given, {stored} is stored; "
+            "pass the same questions to resume it, or choose another `name`."
+        )
 
 
 def _check_arms(arms: Any) -> dict[str, Callable[..., Any]]:

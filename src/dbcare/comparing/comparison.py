@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dbcare.comparing.answer_rows import ComparedAnswer, list_answers
-from dbcare.comparing.question_counts import count_questions
+from dbcare.comparing.question_counts import QuestionCounts, count_questions
 from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
 from dbcare.errors import InvalidValueError
+from dbcare.live.events import EventKind
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.study import Study
@@ -33,7 +34,9 @@ class Comparison:
     study : Study
         The study that decided, with all its reports.
     failures : tuple of CallFailure
-        Calls of this run whose attempts all failed.
+        Questions that an arm goes without, as all attempts failed.
+    reason : str
+        Why no more was asked.
 
     Examples
     --------
@@ -46,11 +49,27 @@ class Comparison:
     True
     """
 
-    def __init__(self, study: Study, pool: QuestionPool, prices: dict[str, float], failures: list[CallFailure]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        pool: QuestionPool,
+        prices: dict[str, float],
+        failures: dict[tuple[str, str | None], CallFailure],
+        shortage: str | None,
+    ) -> None:
         self.study = study
-        self.failures = tuple(failures)
+        self.failures = tuple(
+            failures.get((row.arm, row.block)) or CallFailure(row.arm, str(row.block), None)
+            for row in study.trials()
+            if row.status == EventKind.FAILED
+        )
         self._pool = pool
         self._prices = prices
+        self._shortage = shortage
+
+    @property
+    def reason(self) -> str:
+        return self._shortage or self.recommendation.reason
 
     @cached_property
     def recommendation(self) -> Recommendation:
@@ -65,8 +84,16 @@ class Comparison:
         """Iterate over the answers in the order asked: question, arm, score and price."""
         return list_answers(self.study, self._pool)
 
+    def _list_answered(self) -> dict[str, list[str]]:
+        """Return the questions that each arm has answered."""
+        answered: dict[str, list[str]] = {arm: [] for arm in self._prices}
+        for answer in self.answers():
+            if answer.score is not None:
+                answered[answer.arm].append(answer.question)
+        return answered
+
     @cached_property
-    def _asked(self) -> dict[str, tuple[int, float]]:
+    def _asked(self) -> dict[str, QuestionCounts]:
         return count_questions(self.answers(), self._pool, self._prices)
 
     @property
@@ -77,7 +104,7 @@ class Comparison:
     @property
     def full_cost(self) -> float:
         """What asking every arm every question would have cost, by the mean price of each arm's questions."""
-        return sum(price for _, price in self._asked.values()) * len(self._pool.questions)
+        return sum(asked.price for asked in self._asked.values()) * len(self._pool.questions)
 
     @property
     def saved(self) -> float:
@@ -92,7 +119,11 @@ class Comparison:
     @property
     def arms(self) -> list[ComparedArm]:
         """The arms, each with what its answers say, and the mean price of a question."""
-        return [ComparedArm(arm, *self._asked[arm.name]) for arm in self._status.arms]
+        return [
+            ComparedArm(arm, asked.answered + asked.failed, asked.price, asked.failed)
+            for arm in self._status.arms
+            for asked in [self._asked[arm.name]]
+        ]
 
     def to_dataframe(self) -> Any:
         """Return the answers as a data frame of pandas or polars, whichever is installed."""
@@ -108,14 +139,21 @@ class Comparison:
     def sentences(self) -> list[str]:
         """Return the result in words, the recommendation first."""
         choice = self.recommendation
-        total, used = len(self._pool.questions), self.questions_used
-        lost = f" {len(self.failures):,} calls failed for good." if self.failures else ""
-        end = "" if choice.final else f" The comparison is not finished: {choice.reason}."
-        return [
-            *choice.sentences,
-            f"{used:,} of {total:,} questions were asked, for {self.format_money(self.spent)}; asking every arm "
-            f"everything would have cost {self.format_money(self.full_cost)}.{lost}{end}",
+        total, used, late = len(self._pool.questions), self.questions_used, self._status.late_cost
+        under_way = f", of which {self.format_money(late)} on calls that were under way at the stop" if late else ""
+        asked = (
+            f"{used:,} of {total:,} questions were asked, for {self.format_money(self.spent)}{under_way}; asking every "
+            f"arm everything would have cost {self.format_money(self.full_cost)}."
+        )
+        unanswered = [
+            f"{arm.status.name} has no answer to {arm.failed:,} question{'s' if arm.failed > 1 else ''}."
+            for arm in self.arms
+            if arm.failed
         ]
+        if len({frozenset(questions) for questions in self._list_answered().values()}) > 1:
+            unanswered.append("Arms have answered different questions: compare their estimates, not their mean scores.")
+        end = [] if choice.final else [f"The comparison is not finished: {self.reason}."]
+        return [*choice.sentences, " ".join([asked, *unanswered, *end])]
 
     def format_money(self, amount: float) -> Money:
         """Return an amount as people read it."""

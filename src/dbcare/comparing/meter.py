@@ -9,10 +9,17 @@ ROUNDING = 1.0 + 1e-9  # sums of prices may exceed the budget by this much
 
 @dataclass(eq=False)
 class TrialMeter:
-    """What one trial under way is expected to cost, and what it has cost so far."""
+    """What one trial under way is expected to cost, what it has cost so far, and what its answers have cost."""
 
     expected: float
     spent: float = 0.0
+    answered: int = 0
+    answered_price: float = 0.0
+
+    def note_answer(self) -> None:
+        """Note that a question has been answered and scored; the first that is not ends the trial."""
+        self.answered += 1
+        self.answered_price = self.spent
 
 
 @dataclass
@@ -51,11 +58,11 @@ class Meter:
         trial.spent += price
         self.spent += price
 
-    def end(self, trial: TrialMeter, arm: str, questions: int) -> None:
+    def end(self, trial: TrialMeter, arm: str) -> None:
         """Release what was reserved."""
         self._open.remove(trial)
         total, before = self._totals.get(arm, (0.0, 0))
-        self._totals[arm] = total + trial.spent, before + questions
+        self._totals[arm] = total + trial.answered_price, before + trial.answered
 
     def reserve_retry(self, trial: TrialMeter, price: float) -> bool:
         """Reserve the price of another attempt; return whether the budget allows it."""

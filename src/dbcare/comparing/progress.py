@@ -19,9 +19,10 @@ SECONDS_BETWEEN_LINES = 10.0
 class ComparisonProgress:
     """Shows what was spent, how many questions were asked, who leads, and what choosing the leader may lose."""
 
-    def __init__(self, study: Study, noun: str, console: Console) -> None:
+    def __init__(self, study: Study, noun: str, limit: float | None, console: Console) -> None:
         self._study = study
         self._noun = noun  # of blocks
+        self._limit = limit  # budget, in money
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._interval = SECONDS_BETWEEN_LINES if self._live is None else SECONDS_BETWEEN_UPDATES
@@ -54,8 +55,8 @@ class ComparisonProgress:
         """Return the present state in a line."""
         settings, status, choice = self._study.settings, self._study.status(), self._study.recommendation()
         spent = str(Money(choice.spent, settings.currency))
-        if settings.max_spend is not None:
-            spent += f" of {settings.money(settings.max_spend)}"
+        if self._limit is not None:
+            spent += f" of {Money(self._limit, settings.currency)}"
         parts = [f"{spent} spent", f"{status.blocks_used or 0:,} of {status.blocks or 0:,} {self._noun}"]
         if choice.arm is not None:
             parts.append(f"{choice.arm} {'chosen' if choice.final else 'leads'}")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbcare import validation
+from dbcare.comparing.fingerprint import encode
 from dbcare.errors import InvalidValueError
 from dbcare.validation import show
 
-Cluster = Callable[[Any], Any] | Sequence[Any] | Mapping[str, Any]
+Cluster = Callable[[Any], Any] | Sequence[Any] | Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,12 @@ class QuestionPool:
 
 def read_questions(questions: Any, cluster: Cluster | None) -> QuestionPool:
     """Return the questions with their ids: the keys of a mapping, or else their positions from 1."""
-    by_id = _read_mapping(questions) if isinstance(questions, Mapping) else _read_sequence(questions)
-    blocks = _group(by_id, list(by_id) if cluster is None else cluster)
+    if isinstance(questions, Mapping):
+        by_id, keys = _read_mapping(questions), list(questions)
+    else:
+        by_id = _read_sequence(questions)
+        keys = list(range(1, len(by_id) + 1))
+    blocks = _group(by_id, list(by_id) if cluster is None else _find_groups(by_id, keys, cluster))
     if len(blocks) < 2:
         what = "questions" if cluster is None else "clusters of questions"
         raise InvalidValueError(f"`questions` must be 2 or more {what} but got {len(blocks)}.")
@@ -71,30 +76,35 @@ def _read_sequence(questions: Any) -> dict[str, Any]:
 
 
 def _make_key(question: Any) -> Any:
-    """Return something that tells questions apart; lists and dictionaries go by what they show."""
+    """Return something that tells questions apart; lists, dictionaries and arrays go by their contents."""
     try:
         hash(question)
     except TypeError:
-        return type(question), repr(question)
+        return encode(question, lambda other: str(id(other)))
     return type(question), question
 
 
-def _group(by_id: Mapping[str, Any], cluster: Cluster) -> dict[str, tuple[str, ...]]:
+def _group(by_id: Mapping[str, Any], groups: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     blocks: dict[str, list[str]] = {}
-    for name, group in zip(by_id, _find_groups(by_id, cluster), strict=True):
+    for name, group in zip(by_id, groups, strict=True):
         blocks.setdefault(validation.text("cluster", str(group)), []).append(name)
     return {group: tuple(names) for group, names in blocks.items()}
 
 
-def _find_groups(by_id: Mapping[str, Any], cluster: Cluster) -> list[Any]:
+def _find_groups(by_id: Mapping[str, Any], keys: Sequence[Any], cluster: Cluster) -> list[Any]:
     if isinstance(cluster, Mapping):
-        missing = next((name for name in by_id if name not in cluster), None)
-        if missing is not None:
-            raise InvalidValueError(f"`cluster` must have a group for every question but has none for {missing!r}.")
-        return [cluster[name] for name in by_id]
+        return [_look_up(cluster, key) for key in keys]
     if callable(cluster):
         return [cluster(question) for question in by_id.values()]
     groups = validation.items("cluster", cluster, "a function, a list, or a mapping of ids to groups,")
     if len(groups) != len(by_id):
         raise InvalidValueError(f"`cluster` must be as long as `questions` ({len(by_id):,}) but got {len(groups):,}.")
     return groups
+
+
+def _look_up(cluster: Mapping[Any, Any], key: Any) -> Any:
+    """Return the group of a question, by its id as it was given or as text."""
+    for name in (key, str(key)):
+        if name in cluster:
+            return cluster[name]
+    raise InvalidValueError(f"`cluster` must have a group for every question but has none for {str(key)!r}.")

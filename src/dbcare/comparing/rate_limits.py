@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.validation import show
 
 SECONDS_PER_MINUTE = 60.0
 
@@ -33,7 +35,8 @@ def make_rate_limits(rate_limit: float | Mapping[str, float] | None, arms: Seque
         return {}
     if isinstance(rate_limit, Mapping):
         for name in rate_limit:
-            validation.one_of("rate_limit", name, arms)
+            if name not in arms:
+                raise InvalidValueError(f"`rate_limit` must name arms ({', '.join(arms)}) but got {show(name)}.")
         return {name: RateLimit(_check_rate(f"rate_limit of {name}", rate)) for name, rate in rate_limit.items()}
     return dict.fromkeys(arms, RateLimit(_check_rate("rate_limit", rate_limit)))
 

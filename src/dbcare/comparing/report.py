@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dbcare.comparing.comparison import Comparison
 
 CELL, ROW = 6, 18  # pixels of the picture: the width of a question, the height of an arm
+LIGHTEST = 0.15  # opacity of the lowest score
 MAX_PICTURED = 1_000  # questions; more would be too wide to see anything
 
 
@@ -89,14 +90,18 @@ def _format_failures(comparison: Comparison) -> str:
     if not comparison.failures:
         return ""
     rows = (
-        (escape(failure.question), escape(failure.arm), escape(f"{type(failure.error).__name__}: {failure.error}"))
+        (escape(failure.question), escape(failure.arm), escape(_describe_error(failure.error)))
         for failure in comparison.failures
     )
     return _format_section("Failed calls", _format_grid(("question", "arm", "error"), rows))
 
 
+def _describe_error(error: Exception | None) -> str:
+    return "in an earlier run" if error is None else f"{type(error).__name__}: {error}"
+
+
 def _draw_scores(arms: Sequence[str], answers: Sequence[ComparedAnswer]) -> str:
-    """Return a picture with a row for each arm and a column for each question, darker where the score is higher."""
+    """Return a picture with a row for each arm and a column for each question, more opaque for higher scores."""
     places: dict[str, int] = {}
     for answer in answers:
         places.setdefault(answer.question, len(places))
@@ -117,8 +122,8 @@ def _draw_scores(arms: Sequence[str], answers: Sequence[ComparedAnswer]) -> str:
         f'<div class="scroll"><svg width="{left + CELL * columns}" height="{ROW * len(arms)}" role="img" '
         f'aria-label="Scores by arm and question" fill="var(--text)" font-size="13">{names}'
         f'<g transform="translate({left} 0)" fill="var(--accent)">{cells}</g></svg></div>'
-        f'<p class="quiet">Questions in the order asked, from {low:.4g} (light) to {high:.4g} (dark); empty where an '
-        f"arm was not asked, or failed.{more}</p>"
+        f'<p class="quiet">Questions in the order asked, from {_draw_swatch(LIGHTEST)} {low:.4g} to '
+        f"{_draw_swatch(1.0)} {high:.4g}; empty where an arm was not asked, or failed.{more}</p>"
     )
 
 
@@ -129,7 +134,14 @@ def _draw_cell(answer: ComparedAnswer, column: int, row: int, low: float, high: 
     title = f"{answer.arm}, {answer.question}: {answer.score:.4g}"
     return (
         f'<rect x="{CELL * column}" y="{ROW * row + 2}" width="{CELL - 1}" height="{ROW - 4}" '
-        f'opacity="{0.15 + 0.85 * share:.2f}"><title>{escape(title)}</title></rect>'
+        f'opacity="{LIGHTEST + (1.0 - LIGHTEST) * share:.2f}"><title>{escape(title)}</title></rect>'
+    )
+
+
+def _draw_swatch(opacity: float) -> str:
+    """Return a sample of a color: which of two is darker depends on the scheme."""
+    return (
+        f'<svg width="12" height="12" fill="var(--accent)"><rect width="12" height="12" opacity="{opacity:.2f}"/></svg>'
     )
 
 

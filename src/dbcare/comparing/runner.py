@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from dbcare.comparing.trial_calls import CallFailure, TrialCalls, TrialOutcome
 from dbcare.errors import ComparisonError
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.trial import AskRequest, Trial
+from dbcare.money import Money
 
 FIRST_FAILURES = 3  # of an arm without a single score: its function is wrong, rather than unlucky
 Outcome = tuple[Trial, float | None, float]  # what is told: a trial, its reward or None, and its price
@@ -38,29 +40,28 @@ class Runner:
     calls: TrialCalls
     at_once: int
     report: Callable[[], None]
-    failures: list[CallFailure] = field(default_factory=list)
+    failures: dict[tuple[str, str | None], CallFailure] = field(default_factory=dict)  # by arm and block
     _running: dict[asyncio.Task[TrialOutcome], tuple[Trial, str]] = field(default_factory=dict)
     _idle: deque[str] = field(default_factory=deque)  # workers without a trial
+    _queue: deque[Trial] = field(default_factory=deque)  # trials to start: rewards count in the order asked
     _untold: dict[str, list[Outcome]] = field(default_factory=dict)  # failures of arms that have not scored
     _failed: Counter[str] = field(default_factory=Counter)  # how many there were
 
     async def run(self) -> None:
-        """Work until the study stops.
+        """Work until the study stops, or the next trial would exceed the budget, which then stays pending.
 
         Trials that an earlier process left pending come first: a comparison is its study's only worker. Failures of an
-        arm are told once it has scored, so that after a mistake in its function nothing is lost.
+        arm are told once it has scored, so that after a mistake in its function few questions are lost.
         """
         scored = {row.arm for row in self.study.trials() if row.reward is not None}
         self._untold = {name: [] for name in self.study.settings.arms if name not in scored}
         self._idle.extend(f"call {number + 1}" for number in range(self.at_once))
-        left = deque(self._list_pending())
+        self._queue.extend(self._list_pending())
         finished: list[Outcome] = []
         try:
             while True:
-                while self._idle and left:
-                    self._start(left.popleft())
-                for trial in self._exchange(finished):
-                    self._start(trial)
+                self._queue.extend(self._exchange(finished))
+                self._start_affordable()
                 if finished:
                     self.report()
                 if self._running:
@@ -68,13 +69,28 @@ class Runner:
                 elif held := [each for outcomes in self._untold.values() for each in outcomes]:
                     finished = held  # the study waits for them
                     self._untold = {name: [] for name in self._untold}
-                elif await self._wait_for_resume():
+                elif not self._queue and await self._wait_for_resume():
                     finished = []
                 else:
                     return
         finally:
             for task in self._running:
                 task.cancel()
+            self._charge_untold()
+
+    def describe_shortage(self) -> str | None:
+        """Return why the budget does not cover the next trial; None if it does, or there is none."""
+        meter = self.calls.meter
+        if meter.limit is None or not self._queue or self.study.should_stop():
+            return None
+        spent, price, limit = (
+            Money(amount, self.study.settings.currency)
+            for amount in (meter.spent, self.calls.expect_price(self._queue[0]), meter.limit)
+        )
+        return (
+            f"{spent} has been spent, and the next trial, of {self._queue[0].arm}, is expected to cost {price}, which "
+            f"would exceed max_spend, {limit}"
+        )
 
     def _list_pending(self) -> list[Trial]:
         return [
@@ -83,19 +99,34 @@ class Runner:
             if not pending.told
         ]
 
-    def _start(self, trial: Trial) -> None:
-        self._running[asyncio.create_task(self.calls.run(trial))] = trial, self._idle.popleft()
+    def _start_affordable(self) -> None:
+        """Start trials in the order asked, as far as workers are idle and the budget covers what they will cost."""
+        while self._idle and self._queue and self.calls.meter.can_afford(self.calls.expect_price(self._queue[0])):
+            trial = self._queue.popleft()
+            self._running[asyncio.create_task(self.calls.start(trial))] = trial, self._idle.popleft()
 
     def _exchange(self, finished: list[Outcome]) -> list[Trial]:
-        """Record outcomes, and get as many trials as there are idle workers, unless the budget may be used up."""
-        meter = self.calls.meter
-        wanted = len(self._idle)
-        if self._running and meter.limit is not None:
-            cheapest = min(map(meter.expect, self.study.settings.arms))
-            while wanted and not meter.can_afford(wanted * cheapest):
-                wanted -= 1
+        """Record outcomes, and get trials for idle workers, unless some are queued or the budget may be used up."""
+        wanted = 0 if self._queue else len(self._idle)
+        while wanted > (not self._running) and not self.calls.meter.can_afford(wanted * self.calls.expect_least()):
+            wanted -= 1
         requests = [AskRequest(1, None, worker) for worker in islice(self._idle, wanted)]
         return self.study.exchange(finished, requests) if finished or requests else []
+
+    def _charge_untold(self) -> None:
+        """Record what the failures cost that were not told, when a comparison breaks off.
+
+        The last one of an arm is told with the price of all: the arm goes without this question, and a corrected
+        function gets the others again.
+        """
+        outcomes = [
+            (held[-1][0], None, price)
+            for held in self._untold.values()
+            if (price := math.fsum(each[2] for each in held)) > 0.0
+        ]
+        self._untold = {}
+        if outcomes:
+            self.study.exchange(outcomes, [])
 
     async def _wait(self) -> list[Outcome]:
         """Wait for trials to finish; return what is to be told about them."""
@@ -120,7 +151,7 @@ class Runner:
         """Return what to tell after a trial: its outcome, unless failures of its arm are held back."""
         if outcome.failure is None:
             return [(trial, outcome.reward, outcome.price), *self._untold.pop(trial.arm, [])]
-        self.failures.append(outcome.failure)
+        self.failures[trial.arm, trial.block] = outcome.failure
         if trial.arm not in self._untold:
             return [(trial, None, outcome.price)]
         self._untold[trial.arm].append((trial, None, outcome.price))
@@ -131,7 +162,7 @@ class Runner:
         """Return the error that ends a comparison in which an arm has only failed."""
         for arm in self._untold:
             if (times := self._failed[arm]) >= FIRST_FAILURES:
-                failure = next(each for each in reversed(self.failures) if each.arm == arm)
+                failure = next(each for each in reversed(self.failures.values()) if each.arm == arm)
                 error = ComparisonError(
                     f"Arm {arm!r} failed on its first {times} questions, the last of them "
                     f"{failure.question!r}, with {type(failure.error).__name__}: {failure.error}; correct it and run "

@@ -9,7 +9,7 @@ from dbcare.live.recommendation import ArmStatus
 from dbcare.money import Money
 from dbcare.numbers_in_words import format_chance, round_together
 
-HEADINGS = ("arm", "questions", "mean score", "estimate", "95% interval", "best", "price of a question")
+HEADINGS = ("arm", "answered", "failed", "mean score", "estimate", "95% interval", "best", "price of a question")
 UNKNOWN = "-"
 
 
@@ -25,6 +25,8 @@ class ComparedArm:
         Questions that it was asked.
     price : float
         Mean price of a question, all its calls included.
+    failed : int
+        Questions of these that it has no answer to.
 
     Examples
     --------
@@ -38,6 +40,7 @@ class ComparedArm:
     status: ArmStatus
     questions: int
     price: float
+    failed: int = 0
 
     def cells(self, currency: str | None) -> tuple[str, ...]:
         """Return the arm's cells under HEADINGS."""
@@ -48,7 +51,8 @@ class ComparedArm:
             interval = f"{low} to {high}"
         return (
             arm.name,
-            f"{self.questions:,}",
+            f"{self.questions - self.failed:,}",
+            f"{self.failed:,}",
             UNKNOWN if arm.mean is None else f"{arm.mean:.4g}",
             estimate,
             interval,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +27,14 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class CallFailure:
-    """A call whose attempts all failed.
+    """A question that an arm goes without, as all attempts of a call failed.
 
     Parameters
     ----------
     arm, question : str
-        Whose call it was, and the question's id.
-    error : Exception
-        What the last attempt raised.
+        Whose call it was, and the question's id; after an earlier run with clusters, the cluster.
+    error : Exception or None
+        What the last attempt raised; None if that was in an earlier run.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class CallFailure:
 
     arm: str
     question: str
-    error: Exception
+    error: Exception | None
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,30 @@ class TrialCalls:
     rate_limits: dict[str, RateLimit]
     meter: Meter
 
-    async def run(self, trial: Trial) -> TrialOutcome:
-        """Make the calls of a trial, one after another; the first that fails ends it."""
+    def expect_price(self, trial: Trial) -> float:
+        """Return what a trial is expected to cost."""
+        return self.meter.expect(trial.arm) * self._count_calls(trial)
+
+    def expect_least(self) -> float:
+        """Return what the cheapest trial is expected to cost."""
+        return min(map(self.meter.expect, self.arms)) * min(map(len, self.pool.blocks.values())) * self.repeats
+
+    def _count_calls(self, trial: Trial) -> int:
+        return len(self._list_questions(trial)) * self.repeats
+
+    def _list_questions(self, trial: Trial) -> tuple[str, ...]:
         assert trial.block is not None  # the study has blocks
-        names = self.pool.blocks[trial.block]
-        questions = len(names) * self.repeats
-        metered = self.meter.begin(trial.arm, questions)
+        return self.pool.blocks[trial.block]
+
+    def start(self, trial: Trial) -> Coroutine[Any, Any, TrialOutcome]:
+        """Reserve what a trial is expected to cost, and return the coroutine that makes its calls."""
+        return self._run(trial, self.meter.begin(trial.arm, self._count_calls(trial)))
+
+    async def _run(self, trial: Trial, metered: TrialMeter) -> TrialOutcome:
+        """Make the calls of a trial, one after another; the first that fails ends it."""
         scores = []
         try:
-            for name in names:
+            for name in self._list_questions(trial):
                 for _ in range(self.repeats):
                     try:
                         scores.append(await self._answer(trial.arm, name, metered))
@@ -99,8 +114,9 @@ class TrialCalls:
                         return TrialOutcome(None, metered.spent, CallFailure(trial.arm, name, failed.error))
                     except InvalidValueError as refused:
                         raise InvalidValueError(f"Arm {trial.arm!r}, question {name!r}: {refused}.") from refused
+                    metered.note_answer()
         finally:
-            self.meter.end(metered, trial.arm, questions)
+            self.meter.end(metered, trial.arm)
         return TrialOutcome(math.fsum(scores) / self.repeats * self.pool.weight, metered.spent)
 
     async def _answer(self, arm: str, name: str, metered: TrialMeter) -> float:

@@ -8,8 +8,9 @@ hook that can only skip samples follows the study's order. So all tasks run in o
     tasks = [Task(..., model=model, early_stopping=stopping.for_arm(arm)) for arm, model in models.items()]
     eval(tasks, max_tasks=len(tasks), max_samples=len(dataset))
 
-What it cannot do: a sample has one answer, so epochs are not supported, and a failed sample is not asked again; prices
-are those of the study, as inspect does not tell the hook what a sample cost; and every sample is loaded, so that very
+What it cannot do: a sample has one answer, so epochs are not supported, and a failed sample is not asked again; inspect
+does not tell the hook that a sample failed, so with `fail_on_error=False` the study waits for its lease to expire;
+prices are those of the study, as inspect does not say what a sample cost; and every sample is loaded, so that very
 large datasets are better compared by `dbcare.compare`.
 """
 
@@ -47,7 +48,8 @@ class StudyStopping:
     scorer : str, optional
         Name of the scorer whose score counts. Default: the only one.
     lease : str, float, timedelta or None
-        How long a sample may take, as in `Study.ask`. One whose task goes on although it failed never reports.
+        How long a sample may take, as in `Study.ask`. A failed sample whose task goes on holds its place that long, and
+        forever without a limit.
     start_seconds : float
         How long to wait until the tasks of all arms have started.
     """
@@ -70,7 +72,8 @@ class StudyStopping:
         self._start_seconds = validation.positive("start_seconds", start_seconds)
         self._samples: dict[str, int] = {}  # how many there are, by arm
         self._waiting: dict[Place, anyio.Event] = {}
-        self._running: dict[Place, Trial] = {}
+        self._trials: dict[Place, Trial] = {}  # all that were released
+        self._running: set[Place] = set()  # those whose outcome is awaited
         self._opened = False
         self._over: str | None = None  # why no more samples are run
 
@@ -79,29 +82,47 @@ class StudyStopping:
         return ArmStopping(self, validation.one_of("arm", arm, self.study.settings.arms))
 
     def start(self, arm: str, samples: list[str]) -> None:
-        """Note that an arm's task has started."""
+        """Note that an arm's task has started; its samples must be the study's blocks."""
         names = self.study.settings.block_names
-        for block in samples:
-            names.find(block)
+        numbers = {names.find(block) for block in samples}
+        missing = [number for number in range(names.count or 0) if number not in numbers]
+        if missing:
+            raise InvalidValueError(
+                f"The dataset of {arm} must have a sample for each of the study's {names.count:,} blocks but has none "
+                f"for {names.name(missing[0])!r}; create the study with the ids of the samples that are run."
+            )
         self._samples[arm] = len(samples)
 
     async def wait_for(self, place: Place) -> str | None:
         """Wait until a sample is to be run, or is to be skipped for the reason that is returned."""
-        event = self._waiting[place] = anyio.Event()
+        if place in self._trials:  # a retry
+            return None if place in self._running else "its lease has expired"
+        self._waiting[place] = anyio.Event()
         began = anyio.current_time()
         try:
-            while not event.is_set():
-                self._hand_out()
-                with anyio.move_on_after(LOOK_SECONDS):
-                    await event.wait()
-                if not self._opened and anyio.current_time() - began > self._start_seconds:
-                    self._refuse_start()
+            self._hand_out()
+            while place not in self._trials and self._over is None:
+                looks = self._is_looking(place)
+                with anyio.move_on_after(LOOK_SECONDS if looks else None):
+                    await self._waiting[place].wait()
+                self._waiting[place] = anyio.Event()
+                if looks:
+                    self._hand_out()
+                    if not self._opened and anyio.current_time() - began > self._start_seconds:
+                        self._refuse_start()
         except BaseException:
             self._end(f"the task of {place[0]} failed")
             raise
         finally:
-            self._waiting.pop(place, None)
-        return None if place in self._running else self._over
+            looked = self._is_looking(place)
+            del self._waiting[place]
+            if looked and self._waiting:
+                next(iter(self._waiting.values())).set()
+        return None if place in self._trials else self._over
+
+    def _is_looking(self, place: Place) -> bool:
+        """Return whether a waiting sample is the one that looks for expired leases: the first is enough."""
+        return next(iter(self._waiting)) == place
 
     def _refuse_start(self) -> None:
         started, arms = ", ".join(self._samples) or "none", self.study.settings.arms
@@ -113,7 +134,8 @@ class StudyStopping:
 
     def finish(self, place: Place, reward: float | None) -> None:
         """Tell the study about a sample; None if it has no score."""
-        trial = self._running.pop(place)
+        trial = self._trials[place]
+        self._running.discard(place)
         if reward is None:
             self.study.tell(trial, failed=True)
         else:
@@ -129,9 +151,9 @@ class StudyStopping:
             if len(self._samples) < len(self.study.settings.arms) or len(self._waiting) < expected:
                 return
             self._opened = True
-            for pending in self.study.pending():  # of an earlier run
-                if not pending.told:
-                    self._release(Trial(pending.trial, pending.arm, None, block=pending.block))
+            for pending in self._list_awaited():  # of an earlier run
+                self._release(pending)
+        self._running.intersection_update((pending.arm, str(pending.block)) for pending in self._list_awaited())
         for worker in self._workers[len(self._running) :]:
             trial = self.study.ask(lease=self._lease, worker=worker)
             if trial is None:
@@ -140,9 +162,18 @@ class StudyStopping:
         if not self._running and self.study.should_stop():
             self._end(self.study.recommendation().reason)
 
+    def _list_awaited(self) -> list[Trial]:
+        """Return the trials that the study waits for; not those that have expired, which nobody may report."""
+        return [
+            Trial(pending.trial, pending.arm, None, block=pending.block)
+            for pending in self.study.pending()
+            if not pending.told and (pending.left is None or pending.left > 0.0)
+        ]
+
     def _release(self, trial: Trial) -> None:
         place = trial.arm, str(trial.block)
-        self._running[place] = trial
+        self._trials[place] = trial
+        self._running.add(place)
         self._waiting[place].set()
 
     def _end(self, reason: str) -> None:

@@ -13,6 +13,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.log_cells import read_arms, read_rewards, read_units
 from dbcare.live.log_file import check_columns
 from dbcare.live.log_table import read_table
+from dbcare.spread import BINARY
 from dbcare.validation import show
 
 LogRow = tuple[str, str, float, float | None]  # an arm, a block, a reward, and what it cost if that is known
@@ -32,6 +33,8 @@ class BlockLog:
         What they cost by arm and block, all of a block's rewards together; None if the log does not say.
     left_out : int
         Blocks that are not shared by all arms, and were left out.
+    averaged : bool
+        Whether some arm has several rewards in a block.
 
     Examples
     --------
@@ -47,6 +50,7 @@ class BlockLog:
     rewards: tuple[tuple[float, ...], ...]
     prices: tuple[tuple[float, ...], ...] | None = None
     left_out: int = 0
+    averaged: bool = False
 
 
 def read_block_log(
@@ -57,6 +61,7 @@ def read_block_log(
     reward_column: str = "score",
     price_column: str | None = None,
     shared_only: bool = False,
+    binary: bool = False,
 ) -> BlockLog:
     """Read scores of arms that answered the same questions, from a file or a data frame.
 
@@ -71,6 +76,9 @@ def read_block_log(
         The column with what each row cost; the prices of rows that are averaged are added up.
     shared_only : bool
         Whether to leave out blocks that some arm lacks. Default: such a block is an error.
+    binary : bool
+        Whether rewards are 0 or 1, and anything else is an error. Where they are averaged, replay them with
+        `bounds=(0, 1)`.
 
     Returns
     -------
@@ -98,6 +106,12 @@ def read_block_log(
     table = read_table(source, columns)
     arms, blocks = read_arms(table, arm_column), map(str, read_units(table, block_column))
     rewards = read_rewards(table, reward_column)
+    if validation.flag("binary", binary):
+        for row, reward in enumerate(rewards):
+            if reward not in BINARY:
+                raise InvalidValueError(
+                    f"{table.name_row(row)}: column {reward_column!r} must be 0 or 1 but got {reward:g}."
+                )
     prices: list[float] | list[None] = [None] * len(arms)
     if price_column is not None:
         prices = read_rewards(table, price_column)
@@ -131,6 +145,7 @@ def collect_blocks(rows: Iterable[LogRow], *, shared_only: bool) -> BlockLog:
         ),
         prices=tuple(tuple(math.fsum(prices[arm][block]) for block in shared) for arm in rewards) if prices else None,
         left_out=len(blocks) - len(shared),
+        averaged=any(len(answers[block]) > 1 for answers in rewards.values() for block in shared),
     )
 
 
