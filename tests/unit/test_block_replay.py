@@ -103,6 +103,22 @@ def test_prices_of_the_log_are_charged() -> None:
     assert replay.spent == pytest.approx(spent)
     stated = dbcare.replay_blocks(log, price=0.01, value=300, orders=3)
     assert stated.logged_cost == pytest.approx(0.01 * 360)
+    with pytest.raises(InvalidValueError, match="`price` and `value`"):
+        dbcare.replay_blocks(log)
+
+
+def test_means_of_right_and_wrong_answers_are_within_0_and_1() -> None:
+    rows = [
+        {"model": arm, "id": f"q{number}", "score": float((number + repeat) % 3 > (arm == "B"))}
+        for arm in "AB"
+        for number in range(30)
+        for repeat in range(2)
+    ]
+    log = read(rows, binary=True)
+    assert log.averaged
+    replay = dbcare.replay_blocks(log, binary=True, price=0.01, value=10, orders=2)
+    assert replay.settings.bounds == (0.0, 1.0)
+    assert replay.best == "A"
 
 
 def test_repeats_are_averaged_and_their_prices_added() -> None:

@@ -75,9 +75,6 @@ def compare(
                 shared_only=shared_only,
                 binary=options.get("binary", False),
             )
-        if log.averaged and options.get("binary") and "bounds" not in options:
-            del options["binary"]
-            options["bounds"] = (0.0, 1.0)  # of means
         replay = dbcare.replay_blocks(log, orders=orders, only_these_blocks=only_these_questions, **options)
     if log.averaged:
         typer.echo("Several scores of an arm on a question are averaged, and count as one trial.", err=True)

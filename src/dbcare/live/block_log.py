@@ -77,8 +77,7 @@ def read_block_log(
     shared_only : bool
         Whether to leave out blocks that some arm lacks. Default: such a block is an error.
     binary : bool
-        Whether rewards are 0 or 1, and anything else is an error. Where they are averaged, replay them with
-        `bounds=(0, 1)`.
+        Whether rewards are 0 or 1, and anything else is an error.
 
     Returns
     -------

@@ -26,6 +26,7 @@ from dbcare.live.replay_orders import ReplayedOrder, make_loss_finder
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.policies.rule import STOP, BlockRule
+from dbcare.spread import BINARY
 from dbcare.validation import show
 
 
@@ -47,7 +48,7 @@ def replay_blocks(
     only_these_blocks : bool
         Whether the decision is about these blocks alone, rather than about more like them.
     **options
-        As in `replay_log`. Without a `price` or `cost`, the prices in the log are charged.
+        As in `replay_log`. Without a `price` or `cost`, the prices in the log are charged, which requires a `value`.
 
     Returns
     -------
@@ -81,7 +82,8 @@ def replay_blocks(
         means = [math.fsum(prices) / len(prices) for prices in log.prices]
         # A free arm has a price too small to matter, as costs must be positive.
         given["price"] = [max(mean, validation.MIN_MAGNITUDE) for mean in means]
-        given["value"] = given.get("value") or 1.0
+    if log.averaged and given.pop("binary", False):
+        given.setdefault("bounds", BINARY)  # of means
     settings = Settings.from_options(
         list(log.arms), blocks=len(log.blocks), only_these_blocks=only_these_blocks, **given
     )
