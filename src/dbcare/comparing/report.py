@@ -141,7 +141,8 @@ def _draw_cell(answer: ComparedAnswer, column: int, row: int, low: float, high: 
 def _draw_swatch(opacity: float) -> str:
     """Return a sample of a color: which of two is darker depends on the scheme."""
     return (
-        f'<svg width="12" height="12" fill="var(--accent)"><rect width="12" height="12" opacity="{opacity:.2f}"/></svg>'
+        '<svg width="12" height="12" fill="var(--accent)" style="display: inline">'
+        f'<rect width="12" height="12" opacity="{opacity:.2f}"/></svg>'
     )
 
 
