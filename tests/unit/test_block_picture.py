@@ -10,7 +10,7 @@ NAMES = ["A", "B", "C"]
 def test_cells_are_colored_by_reward_and_show_what_is_missing() -> None:
     """Two rounds of three arms: one trial failed, one pending, and one not asked for yet."""
     study = create_memory_study(rounds=True, policy="breakeven-rounds", max_ahead=5)
-    trials = {(trial.arm, trial.block): trial for trial in study.ask(5)}
+    trials = {(trial.arm, trial.block): trial for trial in study.ask(3) + study.ask(2)}
     for arm, reward in (("A", 0.0), ("B", 10.0)):
         study.tell(trials[arm, "1"], reward)
     study.tell(trials["C", "1"], failed=True)

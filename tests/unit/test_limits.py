@@ -181,11 +181,17 @@ def test_a_study_of_the_most_arms_works() -> None:
 
 
 WRONG_SHAPES: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda study: study.tell_many(None), "`outcomes` must be pairs of a trial and its reward but got None."),
-    (lambda study: study.tell_many([1]), "`outcomes` must be pairs of a trial and its reward but got 1 at position 0."),
+    (
+        lambda study: study.tell_many(None),
+        "`outcomes` must be pairs of a trial and its reward, with or without a price, but got None.",
+    ),
+    (
+        lambda study: study.tell_many([1]),
+        "`outcomes` must be pairs of a trial and its reward, with or without a price, but got 1 at position 0.",
+    ),
     (
         lambda study: study.tell_many([(1, 0.5), (1,)]),
-        "`outcomes` must be pairs of a trial and its reward but got (1,) at position 1.",
+        "`outcomes` must be pairs of a trial and its reward, with or without a price, but got (1,) at position 1.",
     ),
     (lambda study: study.add(None), "`observations` must be pairs of an arm's name and a reward but got None."),
     (

@@ -42,8 +42,9 @@ def summarize(ledger: Ledger) -> dict[str, Any]:
 
 
 def _summarize_trial(trial: OpenTrial) -> dict[str, Any]:
-    """Return a trial as summaries have it, without a block or a price unless it has them: older ones know neither."""
-    return {name: value for name, value in asdict(trial).items() if name not in ("block", "price") or value is not None}
+    """Return a trial as summaries have it, without what it does not have and older summaries do not know."""
+    absent = {"block": None, "price": None, "wasted": 0.0}
+    return {name: value for name, value in asdict(trial).items() if name not in absent or value != absent[name]}
 
 
 def restore(settings: Settings, plain: dict[str, Any]) -> Ledger:

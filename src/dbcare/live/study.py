@@ -185,7 +185,7 @@ class Study(ABC):
         self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]]
     ) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price."""
-        what = "pairs of a trial and its reward, or these and a price"
+        what = "pairs of a trial and its reward, with or without a price,"
         listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", outcomes, what, 2, 3)]
         for trial, reward, _ in listed:
             if reward is None:
