@@ -47,10 +47,9 @@ class GaussianBlocks(Bandit):
 
     Examples
     --------
-    >>> from dbcare import Breakeven, GaussianBlocks, Risk, evaluate
-    >>> risk = Risk.simple_regret(1e-3)
+    >>> from dbcare import GaussianBlocks, Risk, Uniform, evaluate
     >>> bandit = GaussianBlocks.of([0.5, 0.0], correlation=0.9)
-    >>> evaluate(Breakeven(risk, arms=2, sigma=1.0), bandit, runs=100).engine
+    >>> evaluate(Uniform(arms=2, pulls=5), bandit, Risk.simple_regret(1e-3), runs=100).engine
     'direct'
     """
 

@@ -20,7 +20,6 @@ from dbcare import (
     Bandit,
     Bernoulli,
     Breakeven,
-    BreakevenRacing,
     BreakevenRounds,
     Gaussian,
     GaussianBlocks,
@@ -132,7 +131,6 @@ COMPILED: dict[str, tuple[Policy, Bandit]] = {  # each takes seconds to compile,
     "pool, table": (make_fixed_policy(POOL, 3, 40), TABLE),
     "without blocks, table": (make_fixed_policy(WITHOUT_BLOCKS, 3, 20), TABLE),
     "Breakeven, blocks": (Breakeven(RISK, 3, sigma=0.5), WAVES),
-    "BreakevenRacing, blocks": (BreakevenRacing(RISK, 3, sigma=0.5), WAVES),
     "BreakevenRounds, blocks": (BreakevenRounds(RISK, 3, bound=1.0), WAVES),
     "BreakevenRounds, pool, table": (BreakevenRounds(RISK, 3, bound=1.0, pool=40), TABLE),
 }
@@ -223,9 +221,9 @@ def figures(evaluation: Evaluation) -> tuple[object, ...]:
     return evaluation.risk, evaluation.error, evaluation.pulls, evaluation.spend
 
 
-@pytest.mark.parametrize("bandit", [WAVES, TABLE], ids=["blocks", "table"])
-def test_any_number_of_threads_gives_the_same_bits(bandit: Bandit) -> None:
-    policy = BreakevenRounds(RISK, 3, bound=1.0)
+@pytest.mark.parametrize(("bandit", "pool"), [(WAVES, None), (TABLE, 40)], ids=["blocks", "table"])
+def test_any_number_of_threads_gives_the_same_bits(bandit: Bandit, pool: int | None) -> None:
+    policy = BreakevenRounds(RISK, 3, bound=1.0, pool=pool)
     one, three = (evaluate(policy, bandit, runs=3_000, seed=SEED, threads=threads) for threads in (1, 3))
     assert figures(one) == figures(three)
     assert one.engine == "direct"
