@@ -18,6 +18,7 @@ from dbcare.errors import InvalidValueError
 MAX_MAGNITUDE = 1e50
 MIN_MAGNITUDE = 1e-50
 MAX_ARMS = 1_000_000  # a run keeps several numbers per arm, a simulation does so for each thread
+MAX_BLOCKS = 100_000  # of a pool
 MAX_WHOLE = 2**63 - 1  # what a 64-bit integer holds
 MAX_SHOWN = 80  # characters of a value in a message
 

@@ -3,23 +3,23 @@
 import gc
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import inspect_ai
 import pytest
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import match
+from inspect_ai.solver import generate
 
 import dbcare
 from dbcare.errors import InvalidValueError
-
-inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: pip install inspect_ai")
-import anyio  # noqa: E402  # after the check
-from inspect_ai.dataset import MemoryDataset, Sample  # noqa: E402
-from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: E402
-from inspect_ai.scorer import match  # noqa: E402
-from inspect_ai.solver import generate  # noqa: E402
-
-from dbcare.integrations.inspect import StudyStopping  # noqa: E402
+from dbcare.integrations.inspect import StudyStopping
 
 RATES: dict[str, Any] = {"weak": 0.3, "strong": 0.9, "middle": 0.6}
 QUESTIONS = 60
@@ -216,9 +216,6 @@ def test_a_study_without_blocks_is_refused() -> None:
 
 
 def test_the_tool_is_not_loaded_unless_asked_for() -> None:
-    import subprocess  # noqa: PLC0415  # of this test alone
-    import sys  # noqa: PLC0415
-
     code = "import sys, dbcare, dbcare.integrations; print('inspect_ai' in sys.modules)"
     environment = os.environ | {"PYTHONPATH": str(Path(dbcare.__file__).parents[1])}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)

@@ -1,6 +1,7 @@
 """`compare`: how functions are called, side by side, in time, and no more often than allowed."""
 
 import asyncio
+import contextvars
 import threading
 import time
 from itertools import pairwise
@@ -53,8 +54,6 @@ def test_it_works_inside_a_running_event_loop() -> None:
 
 
 def test_context_variables_reach_the_functions() -> None:
-    import contextvars  # noqa: PLC0415  # of this test alone
-
     key = contextvars.ContextVar("key", default="none")
     key.set("secret")
     seen = set()

@@ -1,5 +1,6 @@
 """`compare`: the same call resumes, after an error, Ctrl-C, or a mistake in a function."""
 
+import _thread
 import contextlib
 import os
 import random
@@ -58,8 +59,6 @@ def test_an_error_on_the_way_leaves_what_was_recorded(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_it_and_keeps_what_was_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import _thread  # noqa: PLC0415  # of this test alone
-
     storage = f"sqlite:///{tmp_path}/compare.db"
     arms = make_arms()
     called = 0

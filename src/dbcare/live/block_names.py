@@ -9,9 +9,8 @@ import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.options import MAX_BLOCKS
 from dbcare.policies.breakeven_rounds import MAX_POOL_REWARDS
-from dbcare.validation import show
+from dbcare.validation import MAX_BLOCKS, show
 
 ORDER_STREAM = 17  # any number that no other use of a study's seed has
 

@@ -12,10 +12,9 @@ from typing import Annotated, TypedDict
 
 from dbcare.options import Option, OptionKind
 from dbcare.risk import Loss
-from dbcare.validation import MAX_WHOLE
+from dbcare.validation import MAX_BLOCKS, MAX_WHOLE
 
 DIRECTIONS = ("maximize", "minimize")
-MAX_BLOCKS = 100_000
 MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
 MAX_PENDING = 1_000_000
 MAX_NOT_BEFORE = 2**53  # trials

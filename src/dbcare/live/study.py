@@ -104,8 +104,8 @@ class Study(ABC):
         -------
         Trial, list of Trial or None
             None, or fewer than `n`, while the policy waits for rewards, and after it has stopped; with `rounds=True`,
-            also because all trials returned are of one round. A unit that has a
-            trial of an active arm gets it even then.
+            also because all trials returned are of one round. A unit that has a trial of an active arm gets it even
+            then.
 
         Raises
         ------

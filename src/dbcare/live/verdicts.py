@@ -143,7 +143,7 @@ def _explain_stop(ledger: Ledger) -> str:
             f"More trials are not worth their price: {ledger.settings.money(spent)} has been spent, at least as "
             "much as the choice can be expected to lose to its strongest rival."
         )
-    if ledger.stopped.startswith("stopped after"):
+    if ledger.decision.run is not None and ledger.decision.has_stopped:  # in the words "stopped after so many trials"
         return f"The study {ledger.stopped}."
     return f"The study has stopped: {ledger.stopped}."
 

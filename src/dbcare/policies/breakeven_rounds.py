@@ -25,13 +25,13 @@ from dbcare.policies.rounds_state import (
 from dbcare.policies.rule import BlockRule, State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 from dbcare.risk import Loss, Risk, check_risk
+from dbcare.validation import MAX_BLOCKS
 
 PATIENCE = {Loss.SIMPLE_REGRET: 0.5, Loss.MISIDENTIFICATION: 1.0}
 POOLED_WEIGHT = 4.0  # differences that the pooled variance counts as
 FIRST_BLOCKS, FIRST_OF_FEW_BLOCKS = 6, 3
 FEW_BLOCKS = 20  # in a pool, such as folds
 MAX_ROUND_ARMS = 100  # without a pool, a state holds all pairs of arms
-MAX_BLOCKS = 100_000
 MAX_POOL_REWARDS = 1_000_000  # blocks times arms: a state holds them all
 
 

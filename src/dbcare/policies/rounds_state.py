@@ -122,13 +122,18 @@ def find_better(state: State, tables: RoundsTables) -> int:
 
 def compare(state: State, tables: RoundsTables, arm: int, difference: float) -> None:
     """Add a block to the comparison of an arm with the leader, whose reward in it is larger by `difference`."""
-    shared, total = section(tables, SHARED) + arm, section(tables, DIFFERENCE) + arm
+    shared, total, squares = section(tables, SHARED), section(tables, DIFFERENCE), section(tables, SQUARES)
+    add_difference(state, shared + arm, total + arm, squares + arm, difference)
+
+
+def add_difference(state: State, shared: int, total: int, squares: int, difference: float) -> None:
+    """Add a difference to those whose number, sum, and squared deviations are at these places (Welford 1962)."""
     blocks = state[shared] + 1
     deviation = difference if blocks == 1 else difference - state[total] / state[shared]
     state[shared] = blocks
     state[total] += difference
     if blocks > 1:
-        state[section(tables, SQUARES) + arm] += deviation * (difference - state[total] / blocks)
+        state[squares] += deviation * (difference - state[total] / blocks)
 
 
 def weigh(state: State, tables: RoundsTables) -> None:

@@ -11,6 +11,7 @@ from dbcare.policies.rounds_state import (
     ROUND,
     SHARED,
     RoundsTables,
+    add_difference,
     count_answer,
     count_miss,
     find_better,
@@ -100,7 +101,7 @@ def end_round(state: State, tables: RoundsTables) -> None:
 
 
 def compare_pairs(state: State, tables: RoundsTables) -> None:
-    """Add the round to the comparison of each two arms that answered in it (Welford 1962)."""
+    """Add the round to the comparison of each two arms that answered in it."""
     arms, status, reward = len(tables.cost), section(tables, STATUS), section(tables, REWARD)
     shared = section(tables, SECTIONS)
     pairs = arms * (arms - 1) // 2
@@ -112,12 +113,7 @@ def compare_pairs(state: State, tables: RoundsTables) -> None:
         for other in range(one + 1, arms):
             if state[status + other] == TOLD:
                 difference = state[reward + one] - state[reward + other]
-                blocks = state[pair] + 1
-                deviation = difference if blocks == 1 else difference - state[pair + pairs] / state[pair]
-                state[pair] = blocks
-                state[pair + pairs] += difference
-                if blocks > 1:
-                    state[pair + 2 * pairs] += deviation * (difference - state[pair + pairs] / blocks)
+                add_difference(state, pair, pair + pairs, pair + 2 * pairs, difference)
             pair += 1
 
 
