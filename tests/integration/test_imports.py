@@ -26,6 +26,7 @@ LAYERS: dict[str, set[str]] = {
     "live": {"theory", "policies", "posterior"},
     "comparing": {"live"},
     "integrations": {"live"},
+    "sklearn": {"policies", "posterior", "live"},
     "client": {"live", "planner"},  # of the planner its options only
     "planner": {"theory", "policies", "engines"},
     "lab": {"theory", "policies", "engines"},

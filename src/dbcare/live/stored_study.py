@@ -11,6 +11,7 @@ from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
 from dbcare.live.ask import AskOutcome, hand_out
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
+from dbcare.live.ledger import RESOLVED
 from dbcare.live.operations import StudyOperation
 from dbcare.live.pool_decision import PoolDecision
 from dbcare.live.recommendation import Recommendation
@@ -118,6 +119,16 @@ class StoredStudy(Study):
 
         self._write(tell, len(outcomes))
 
+    def add_outcomes(self, observations: list[Observation]) -> None:
+        """Add observations as `add` does; also ones without a reward, with prices of their own, or with notes."""
+        self._add(observations)
+
+    def notes(self) -> dict[int, str]:
+        """Return the notes that were kept with outcomes, by trial."""
+        with self._ledger.read() as transaction:
+            events = transaction.session.events_of_trials(1, transaction.ledger.asked)
+        return {event.trial: event.note for event in events if event.kind in RESOLVED and event.note is not None}
+
     def _add(self, observations: list[Observation]) -> None:
         def add(transaction: Transaction) -> None:
             now = time.time()
@@ -125,7 +136,8 @@ class StoredStudy(Study):
                 self._check_block(transaction, each)
                 number = transaction.ledger.asked + 1
                 transaction.record(Event(EventKind.ASKED, now, number, each.arm, worker=self._person, block=each.block))
-                transaction.record(Event(EventKind.TOLD, now, number, each.arm, each.reward))
+                kind = EventKind.FAILED if each.reward is None else EventKind.TOLD
+                transaction.record(Event(kind, now, number, each.arm, each.reward, note=each.note, price=each.price))
 
         self._write(add, 2 * len(observations))
 

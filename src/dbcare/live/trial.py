@@ -67,11 +67,16 @@ class AskRequest:
 
 @dataclass(frozen=True)
 class Observation:
-    """A reward that was observed elsewhere: of an arm by its index, in a block by the policy's number for it."""
+    """A reward observed elsewhere, or None if there was none: of an arm by its index, in a block by its number.
+
+    The price is in units of the loss, None for that of the arm; a note is kept with the outcome.
+    """
 
     arm: int
-    reward: float
+    reward: float | None
     block: int | None = None
+    price: float | None = None
+    note: str | None = None
 
 
 def read_unit(note: str | None) -> str | None:

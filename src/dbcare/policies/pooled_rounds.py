@@ -187,13 +187,20 @@ def start_comparing(state: State, tables: RoundsTables) -> None:
 
 
 def decide(state: State, tables: RoundsTables) -> None:
-    """Find the leader, weigh the others against it, and stop if they break even or no arm that matters can go on."""
-    for _ in range(2 * len(tables.cost)):
+    """Find the leader, weigh the others against it, and stop if they break even or no arm that matters can go on.
+
+    Arms may be ahead of each other in turn, since pairs share different blocks: then the search for the leader ends
+    once it is back at a marked one, and marks are set after 1, 2, 4, ... moves (Brent 1980).
+    """
+    marked = int(state[LEADER])
+    for moves in range(1, 2 * len(tables.cost) + 1):
         better = find_better(state, tables)
-        if better == state[LEADER]:
+        if better == marked or better == state[LEADER]:
             break
         state[LEADER] = better
         read_column(state, tables)
+        if moves & (moves - 1) == 0:
+            marked = better
     weigh(state, tables)
     stop_if_even(state, tables)
     if best_pull(state, tables) == STOP:
