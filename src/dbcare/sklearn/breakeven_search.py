@@ -156,7 +156,6 @@ class BreakevenSearch(BaseSearchCV):
 
     def _open_record(self, labels: Sequence[str], identity: Any) -> FitRecord:
         parts = clone(self.estimator), self.scoring, self.error_score, self.return_train_score, self.per, identity
-        seeded = isinstance(self.random_state, Integral)
         return FitRecord(
             self.storage,
             self.study_name,
@@ -164,22 +163,26 @@ class BreakevenSearch(BaseSearchCV):
             folds=self.n_splits_,
             price=float(self.price),
             value=float(self.value),
+            unit=f"{self.per}s" if self.price == 1.0 else "units",
             fingerprint=make_fingerprint(parts),
-            seed=int(self.random_state) if seeded else None,
+            seed=self._draw_seed() if isinstance(self.random_state, Integral) else None,
         )
 
     def _make_plan(self, candidates: int, splits: Splits, record: FitRecord | None) -> FitPlan:
         if math.isinf(self.value):
             return FitEverything(candidates, len(splits))
-        seed = check_random_state(self.random_state).randint(MAX_SEED) if record is None else record.seed
+        seed = self._draw_seed() if record is None else record.seed
         return FoldRace(
             candidates,
-            range(len(splits)) if follow_time(splits) else order_blocks(len(splits), int(seed)),
+            range(len(splits)) if follow_time(splits) else order_blocks(len(splits), seed),
             min_folds=self.min_folds,
             price=float(self.price),
             value=float(self.value),
-            seed=int(seed),
+            seed=seed,
         )
+
+    def _draw_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(MAX_SEED))
 
     def _fit_batches(
         self, plan: FitPlan, runner: FitRunner, record: FitRecord | None, labels: Sequence[str]

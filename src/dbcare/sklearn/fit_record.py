@@ -44,6 +44,8 @@ class FitRecord:
         How many folds there are.
     price, value : float
         What a fit is expected to cost, and what a score higher by 1 is worth, which may be infinite.
+    unit : str
+        What amounts are counted in.
     fingerprint : str
         What tells this search from others.
     seed : int or None
@@ -59,6 +61,7 @@ class FitRecord:
         folds: int,
         price: float,
         value: float,
+        unit: str,
         fingerprint: str,
         seed: int | None,
     ) -> None:
@@ -70,7 +73,7 @@ class FitRecord:
             arms=tuple(labels),
             cost=price if endless else price / value,
             value=None if endless else value,
-            unit="",
+            unit=unit,
             policy=BLOCK_POLICY,
             blocks=folds,
             only_these_blocks=True,
