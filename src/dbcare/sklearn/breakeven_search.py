@@ -114,7 +114,7 @@ class BreakevenSearch(BaseSearchCV):
         table = self._make_table(candidates, plan, fitted)
         context.call_on_fit_task_end(estimator=self)
 
-        self.multimetric_ = "mean_test_score" not in table
+        self.multimetric_ = isinstance(next(iter(fitted.values()))["test_scores"], dict)
         if self.multimetric_ and callable(self.scoring):
             refit_metric = self.refit
         if self.refit or not self.multimetric_:
