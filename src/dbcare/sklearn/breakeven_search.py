@@ -251,6 +251,7 @@ class BreakevenSearch(BaseSearchCV):
         self.n_fits_ = plan.fits
         self.spent_ = plan.spent
         self.why_stopped_ = plan.why_stopped(labels)
+        self.fold_order_ = np.array(plan.order if isinstance(plan, FoldRace) else range(self.n_splits_))
         self.expected_loss_ = 0.0
         if isinstance(plan, FoldRace):
             chosen = getattr(self, "best_index_", plan.leader)

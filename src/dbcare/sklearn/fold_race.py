@@ -131,7 +131,7 @@ class FoldRace(FitPlan):
         place, compared = self._policy.rule.recommend(self._state, self._policy.tables), self.comparisons
         if compared is None:
             return self.active[place]
-        negligible = ROUNDING * max(abs(outcome.score) for outcome in self._outcomes)
+        negligible = ROUNDING * max(abs(each.score) for each in self._outcomes if each.candidate in self._places)
         return next(
             candidate
             for candidate, lead, folds in zip(self.active, compared.leads, compared.blocks, strict=True)
