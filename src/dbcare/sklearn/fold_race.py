@@ -125,7 +125,7 @@ class FoldRace(FitPlan):
 
     @property
     def leader(self) -> int | None:
-        """The candidate to choose as things stand, the first of those that tie on the same folds; None if all failed."""
+        """The candidate to choose now, the first of those that tie on the same folds; None if all failed."""
         if self._policy is None:
             return self.active[0] if self.active else None
         place, compared = self._policy.rule.recommend(self._state, self._policy.tables), self.comparisons
