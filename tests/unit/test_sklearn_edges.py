@@ -183,7 +183,7 @@ def test_a_refit_candidate_predicts_and_a_search_without_refit_has_none() -> Non
     assert (search.refit_time_ > 0.0, search.n_features_in_) == (True, 3)
     bare = BreakevenSearchCV(Ridge(), grid, value=1e3, cv=5, random_state=0, refit=False).fit(samples, targets)
     assert not hasattr(bare, "best_estimator_")
-    with pytest.raises(AttributeError, match="has no attribute .predict."):
+    with pytest.raises(AttributeError, match="has no attribute 'predict'"):
         bare.predict(samples)
     assert_same_results(search.cv_results_, bare.cv_results_)
 
