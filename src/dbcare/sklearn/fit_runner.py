@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from dbcare.sklearn.fit_plan import Place
+from dbcare.validation import MAX_MAGNITUDE
 
 FitResult = dict[str, Any]  # scores, times and the error of one fit, as scikit-learn returns them
 
@@ -77,8 +79,11 @@ def _fit_place(place: Place, estimator: Any, **arguments: Any) -> tuple[Place, F
 
 
 def read_score(result: FitResult, metric: Any) -> float:
-    """Return the test score by which candidates are compared: by this metric, or by the first if there is none such."""
+    """Return the test score by which candidates are compared: by this metric, or by the first if there is none such.
+
+    It is NaN if it is too large to reckon with, as that of a fit that diverged may be.
+    """
     scores = result["test_scores"]
     if isinstance(scores, dict):
         scores = scores[metric] if isinstance(metric, str) and metric in scores else next(iter(scores.values()))
-    return float(scores)
+    return float(scores) if abs(scores) <= MAX_MAGNITUDE else math.nan

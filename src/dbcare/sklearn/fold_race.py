@@ -19,7 +19,7 @@ from dbcare.posterior import Posterior
 from dbcare.risk import Risk
 from dbcare.sklearn.fit_plan import FitOutcome, FitPlan, Place
 
-ROUNDING = 1e-13  # of the largest score: what is smaller is no difference between candidates
+ROUNDING = 1e-13  # of the leader's largest score: what is smaller is no difference between candidates
 
 
 class FoldRace(FitPlan):
@@ -111,7 +111,7 @@ class FoldRace(FitPlan):
         self._note_given_up()
 
     def _note_given_up(self) -> None:
-        racing = set(self.racing)
+        racing = {*self.racing, self.leader}  # which has won a tie, perhaps
         for candidate in range(self.candidates):
             if candidate in racing:
                 self.given_up.pop(candidate, None)
@@ -125,13 +125,14 @@ class FoldRace(FitPlan):
 
     @property
     def leader(self) -> int | None:
-        """The candidate to choose as things stand, the first where several tie on all folds; None if all failed."""
+        """The candidate to choose now, the first of those that tie on the same folds; None if all failed."""
         if self._policy is None:
             return self.active[0] if self.active else None
         place, compared = self._policy.rule.recommend(self._state, self._policy.tables), self.comparisons
         if compared is None:
-            return self.active[place]
-        negligible = ROUNDING * max(abs(each.score) for each in self._outcomes if each.candidate in self._places)
+            return self.active[0]  # all scores are 0 so far
+        best = self.active[place]
+        negligible = ROUNDING * max(abs(outcome.score) for outcome in self._outcomes if outcome.candidate == best)
         return next(
             candidate
             for candidate, lead, folds in zip(self.active, compared.leads, compared.blocks, strict=True)

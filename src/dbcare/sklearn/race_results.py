@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
 from dbcare.sklearn.fold_race import ROUNDING, FoldRace
+from dbcare.validation import MAX_MAGNITUDE
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,16 +75,19 @@ def rank_by_comparisons(scores: Floats, fitted: npt.NDArray[np.bool_], leader: i
     """Return ranks by how much the leader is ahead on the folds that it shares with each candidate.
 
     Where that is equal, the candidate with more of these folds is better. Candidates without a score on some fitted
-    fold share the last rank; all share the first if there is no leader.
+    fold share the last rank; all share the first if there is no leader. If it is the leader that has no score by this
+    metric, the candidate with the most folds takes its place.
     """
-    if leader is None:
+    usable = np.abs(scores) <= MAX_MAGNITUDE
+    has_scores = (usable | ~fitted).all(axis=1)
+    if leader is None or not has_scores.any():
         return np.ones(len(scores), dtype=np.int32)
-    shared = fitted & fitted[leader]
+    if not has_scores[leader]:
+        leader = int(np.argmax(np.where(has_scores, fitted.sum(axis=1), -1)))
+    values, shared = np.where(usable, scores, 0.0), fitted & fitted[leader]
     counts = shared.sum(axis=1)
-    leads = np.where(shared, scores[leader] - scores, 0.0).sum(axis=1) / counts
-    quantum = ROUNDING * max(np.nanmax(np.abs(scores[fitted])), SMALLEST)
-    leads = np.round(leads / quantum)
-    has_scores = ~np.isnan(np.where(fitted, scores, 0.0)).any(axis=1)
+    leads = np.where(shared, values[leader] - values, 0.0).sum(axis=1) / counts
+    leads = np.round(leads / (ROUNDING * max(np.abs(values[leader]).max(), SMALLEST)))
     order = np.lexsort((-counts, leads))
     steps = np.zeros(len(scores))
     steps[order[1:]] = np.cumsum((np.diff(leads[order]) != 0.0) | (np.diff(counts[order]) != 0))

@@ -1,0 +1,62 @@
+"""scikit-learn's own checks of estimators have the same outcome for our searches as for its own."""
+
+import math
+import warnings
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+from dbcare.sklearn import BreakevenRandomizedSearchCV, BreakevenSearchCV
+
+GRID = {"alpha": [0.1, 10.0]}
+# With this seed, the first folds have the one without the sample that a check spoils: else all fits of it fail, and the
+# error is that of fits that all failed, rather than that of the refit.
+RACE = {"min_folds": 2, "random_state": 0}
+SEARCHES: dict[str, tuple[Any, Any, Any]] = {
+    "classifier": (RidgeClassifier(), GridSearchCV, BreakevenSearchCV),
+    "regressor": (Ridge(), GridSearchCV, BreakevenSearchCV),
+    "randomized": (RidgeClassifier(), RandomizedSearchCV, BreakevenRandomizedSearchCV),
+}
+
+
+def list_outcomes(search: Any) -> Counter[tuple[str, str, str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # checks filter for themselves what they look for
+        outcomes = check_estimator(search, on_fail=None, on_skip=None)
+    return Counter((each["check_name"], each["status"], type(each["exception"]).__name__) for each in outcomes)
+
+
+def make_options(kind: str) -> dict[str, Any]:
+    return {"cv": 4} | ({"n_iter": 2, "random_state": 0} if kind == "randomized" else {})
+
+
+@cache
+def list_outcomes_of_theirs(kind: str) -> Counter[tuple[str, str, str]]:
+    estimator, theirs, _ = SEARCHES[kind]
+    return list_outcomes(theirs(estimator, GRID, **make_options(kind)))
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize("value", [math.inf, 1.0])
+def test_checks_have_the_same_outcome(kind: str, value: float) -> None:
+    estimator, _, ours = SEARCHES[kind]
+    race = {} if math.isinf(value) else RACE
+    outcomes = list_outcomes(ours(estimator, GRID, value=value, **(make_options(kind) | race)))
+    assert outcomes == list_outcomes_of_theirs(kind)
+    statuses = Counter(status for _, status, _ in outcomes.elements())
+    assert statuses["passed"] > 45
+    assert statuses["failed"] <= 1
+
+
+def test_a_search_that_breaks_a_rule_has_another_outcome() -> None:
+    class ForgetsParameters(BreakevenSearchCV):
+        def get_params(self, deep: bool = True) -> Any:
+            return super().get_params(deep) | {"value": 2.0 * self.value}
+
+    outcomes = list_outcomes(ForgetsParameters(Ridge(), GRID, value=1.0, **make_options("regressor"), **RACE))
+    assert outcomes != list_outcomes_of_theirs("regressor")
