@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import dbcare
+import dbcare.sklearn
 
-PUBLIC = {name: getattr(dbcare, name) for name in dbcare.__all__ if name != "__version__"}
+SEARCHES = {name: getattr(dbcare.sklearn, name) for name in dbcare.sklearn.__all__}
+PUBLIC = {name: getattr(dbcare, name) for name in dbcare.__all__ if name != "__version__"} | SEARCHES
 SECTION = re.compile(r"^(\w+)\n-+$", re.MULTILINE)
 
 
@@ -47,6 +49,12 @@ def test_docstrings_are_complete(name: str) -> None:
         assert "Raises" in found
     elif not is_exception(value) and not issubclass(value, Enum):
         assert found & {"Parameters", "Attributes"} or not parameters(value) or name == "Client"
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_document_every_parameter(name: str) -> None:
+    doc = (inspect.getdoc(SEARCHES[name]) or "").partition("Parameters\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^(\w+) : ", doc, re.M)) == sorted(parameters(SEARCHES[name]))
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -93,6 +93,30 @@ def test_every_public_name_loads() -> None:
         _ = dbcare.nonsense
 
 
+@pytest.mark.parametrize(
+    ("installed", "message"),
+    [
+        ("None", "dbcare.sklearn requires scikit-learn: pip install 'dbcare[sklearn]'."),
+        (
+            "type(sys)('sklearn'); sys.modules['sklearn'].__version__ = '1.8.2'",
+            "dbcare.sklearn requires scikit-learn 1.9 or later, and 1.8.2 is installed: pip install 'dbcare[sklearn]'.",
+        ),
+    ],
+)
+def test_searches_name_the_extra_that_they_need(installed: str, message: str) -> None:
+    """Without scikit-learn, or with one that is too old; numbers of versions are no decimals."""
+    code = f"""
+import sys
+sys.modules["sklearn"] = {installed}
+try:
+    import dbcare.sklearn
+except ImportError as failure:
+    print(failure)
+"""
+    assert python("-c", code).stdout.strip() == message
+    assert "sklearn" in loaded_by("import sklearn; sklearn.__version__ = '1.10.dev0'; import dbcare.sklearn")
+
+
 def _parts() -> set[str]:
     """Return the modules and packages directly below dbcare."""
     modules = {path.stem for path in PACKAGE.glob("*.py")}

@@ -1,5 +1,28 @@
-"""Searches for scikit-learn that stop when another fit is not worth its price."""
+"""Searches for scikit-learn that stop when another fit is not worth its price.
 
-from dbcare.sklearn.search import BreakevenRandomizedSearchCV, BreakevenSearchCV
+search             `BreakevenSearchCV` over a grid, `BreakevenRandomizedSearchCV` over candidates drawn at random
+breakeven_search   `fit`: batches of fits until the plan is done, then the table and the refit
+fit_plan           what a plan of fits offers; `FitEverything`, as GridSearchCV does
+fold_race          the plan for finite values: candidates race over folds, and those drop out that are not worth a fit
+fit_runner         runs the fits of a batch, by the same function as scikit-learn's own searches
+fit_record         keeps fits in a study, so that a search can be resumed and watched
+race_results       `cv_results_` of a race
+figure             the picture of a search; requires matplotlib
+"""
+
+try:
+    import sklearn
+except ImportError as failure:
+    raise ImportError("dbcare.sklearn requires scikit-learn: pip install 'dbcare[sklearn]'.") from failure
+if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 9):
+    raise ImportError(
+        f"dbcare.sklearn requires scikit-learn 1.9 or later, and {sklearn.__version__} is installed: "
+        "pip install 'dbcare[sklearn]'."
+    )
+
+from dbcare.sklearn.search import (  # noqa: E402 - scikit-learn is checked first
+    BreakevenRandomizedSearchCV,
+    BreakevenSearchCV,
+)
 
 __all__ = ["BreakevenRandomizedSearchCV", "BreakevenSearchCV"]

@@ -13,6 +13,87 @@ from dbcare.sklearn.breakeven_search import BreakevenSearch
 
 
 class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
+    """Search a grid of parameters, fitting no more than the choice is worth.
+
+    Use it like GridSearchCV. Candidates are compared on the folds that they share; those that are not worth
+    another fit are given up, and the search stops once no fit is worth its price.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted, with each candidate's parameters.
+    param_grid : dict or list of dict
+        Values to try for each parameter; candidates are all combinations.
+    value : float
+        What a mean test score higher by 1 is worth, in the unit of `price`: if a fit costs 1 and a hundredth of
+        accuracy is worth 100 fits, 10,000. With `math.inf`, everything is fitted as in GridSearchCV.
+    price : float, default=1.0
+        What a fit costs, or a second of fitting and scoring; see `per`.
+    per : {"fit", "second"}, default="fit"
+        What `price` is for. By the second, slow candidates have to be better to stay in the race.
+    min_folds : int, default=3
+        Number of folds that every candidate is fitted on before any is given up. An infinite `value` ignores it.
+    scoring : str, callable, list, tuple or dict, default=None
+        How predictions are scored; several metrics as in GridSearchCV. None for the estimator's own score.
+    n_jobs : int, default=None
+        Number of fits at once; -1 for all CPUs. With `per="fit"`, decisions do not depend on it.
+    refit : bool, str or callable, default=True
+        Whether to fit the best candidate on all data. With several metrics, the name of the one that decides, or a
+        function of `cv_results_` that returns the index of the best candidate; then the first metric decides which
+        candidates stay in the race.
+    cv : int, splitter or iterable, default=None
+        Folds: their number, a splitter, or pairs of training and test indices. None for five.
+    verbose : int, default=0
+        From 1 on, one line for each decision; from 2 on, also what scikit-learn prints about each fit.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of fits that are handed to the workers in advance.
+    error_score : "raise" or float, default=np.nan
+        Score of a fit that fails; "raise" to raise its exception. A candidate with the score NaN on any fold is ruled
+        out.
+    return_train_score : bool, default=False
+        Whether `cv_results_` has scores on the training data too.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the order of the folds. Folds that follow time keep theirs.
+    storage : str, default=None
+        Where fits are kept, such as "sqlite:///search.db". The same call then continues a search that was
+        interrupted, and fits nothing twice. None to keep nothing.
+    study_name : str, default="search"
+        Name of the study in `storage`.
+
+    Attributes
+    ----------
+    n_fits_ : int
+        Number of fits, without the last one on all data.
+    spent_ : float
+        What they cost, in the unit of `price`.
+    expected_loss_ : float
+        By how much the best candidate's mean score on these folds is expected to fall short of the highest one.
+    why_stopped_ : str
+        Why no more was fitted, in a sentence.
+    fold_order_ : ndarray of int
+        Folds in the order in which every candidate is fitted on them.
+    cv_results_ : dict of ndarray
+        The table of GridSearchCV. For a finite `value`, scores are NaN where a fold was not fitted, means and
+        standard deviations are over the fitted folds, and `rank_test_score` compares candidates with the best one on
+        the folds that they share. Further columns: `n_folds`, `expected_loss`, and `given_up_after`, the number of
+        fits of the whole search after which a candidate left the race, NaN if it never did.
+    best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_, multimetric_
+        As in GridSearchCV.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from dbcare.sklearn import BreakevenSearchCV
+    >>> inputs, labels = load_iris(return_X_y=True)
+    >>> grid = {"n_neighbors": [1, 5, 15, 60, 90]}
+    >>> search = BreakevenSearchCV(KNeighborsClassifier(), grid, value=10_000, cv=10, random_state=0)
+    >>> search.fit(inputs, labels).best_params_
+    {'n_neighbors': 15}
+    >>> search.n_fits_
+    33
+    """
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GridSearchCV._parameter_constraints,
         **BreakevenSearch._own_constraints,
@@ -64,6 +145,92 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
 
 
 class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
+    """Search candidates drawn at random, fitting no more than the choice is worth.
+
+    Use it like RandomizedSearchCV. Candidates are compared on the folds that they share; those that are not worth
+    another fit are given up, and the search stops once no fit is worth its price.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted, with each candidate's parameters.
+    param_distributions : dict or list of dict
+        For each parameter, values to draw from, or a distribution with a method `rvs`.
+    value : float
+        What a mean test score higher by 1 is worth, in the unit of `price`: if a fit costs 1 and a hundredth of
+        accuracy is worth 100 fits, 10,000. With `math.inf`, everything is fitted as in RandomizedSearchCV.
+    price : float, default=1.0
+        What a fit costs, or a second of fitting and scoring; see `per`.
+    per : {"fit", "second"}, default="fit"
+        What `price` is for. By the second, slow candidates have to be better to stay in the race.
+    min_folds : int, default=3
+        Number of folds that every candidate is fitted on before any is given up. An infinite `value` ignores it.
+    n_iter : int, default=10
+        Number of candidates.
+    scoring : str, callable, list, tuple or dict, default=None
+        How predictions are scored; several metrics as in RandomizedSearchCV. None for the estimator's own score.
+    n_jobs : int, default=None
+        Number of fits at once; -1 for all CPUs. With `per="fit"`, decisions do not depend on it.
+    refit : bool, str or callable, default=True
+        Whether to fit the best candidate on all data. With several metrics, the name of the one that decides, or a
+        function of `cv_results_` that returns the index of the best candidate; then the first metric decides which
+        candidates stay in the race.
+    cv : int, splitter or iterable, default=None
+        Folds: their number, a splitter, or pairs of training and test indices. None for five.
+    verbose : int, default=0
+        From 1 on, one line for each decision; from 2 on, also what scikit-learn prints about each fit.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Number of fits that are handed to the workers in advance.
+    random_state : int, RandomState instance or None, default=None
+        Random seed for the candidates and for the order of the folds. Folds that follow time keep theirs.
+    error_score : "raise" or float, default=np.nan
+        Score of a fit that fails; "raise" to raise its exception. A candidate with the score NaN on any fold is ruled
+        out.
+    return_train_score : bool, default=False
+        Whether `cv_results_` has scores on the training data too.
+    storage : str, default=None
+        Where fits are kept, such as "sqlite:///search.db". The same call then continues a search that was
+        interrupted, and fits nothing twice. None to keep nothing.
+    study_name : str, default="search"
+        Name of the study in `storage`.
+
+    Attributes
+    ----------
+    n_fits_ : int
+        Number of fits, without the last one on all data.
+    spent_ : float
+        What they cost, in the unit of `price`.
+    expected_loss_ : float
+        By how much the best candidate's mean score on these folds is expected to fall short of the highest one.
+    why_stopped_ : str
+        Why no more was fitted, in a sentence.
+    fold_order_ : ndarray of int
+        Folds in the order in which every candidate is fitted on them.
+    cv_results_ : dict of ndarray
+        The table of RandomizedSearchCV. For a finite `value`, scores are NaN where a fold was not fitted, means and
+        standard deviations are over the fitted folds, and `rank_test_score` compares candidates with the best one on
+        the folds that they share. Further columns: `n_folds`, `expected_loss`, and `given_up_after`, the number of
+        fits of the whole search after which a candidate left the race, NaN if it never did.
+    best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_, multimetric_
+        As in RandomizedSearchCV.
+
+    Examples
+    --------
+    >>> from scipy.stats import randint
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from dbcare.sklearn import BreakevenRandomizedSearchCV
+    >>> inputs, labels = load_iris(return_X_y=True)
+    >>> ranges = {"n_neighbors": randint(1, 100)}
+    >>> search = BreakevenRandomizedSearchCV(
+    ...     KNeighborsClassifier(), ranges, n_iter=20, value=10_000, cv=10, random_state=0
+    ... )
+    >>> search.fit(inputs, labels).best_params_
+    {'n_neighbors': 13}
+    >>> search.n_fits_
+    72
+    """
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RandomizedSearchCV._parameter_constraints,
         **BreakevenSearch._own_constraints,
