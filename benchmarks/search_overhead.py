@@ -15,7 +15,7 @@ from dbcare.sklearn import BreakevenSearchCV
 
 CANDIDATES, FOLDS = 30, 10
 PAUSE = 0.01  # seconds that a fit takes
-VALUE = 1e9  # finite, so that the candidates race, and so high that none is given up
+VALUE = 1e15  # finite, so that the candidates race, and so high that none is given up
 BAR = 0.1
 
 

@@ -78,13 +78,10 @@ def describe_data(trials: Sequence[SearchTrial], tables: Sequence[FullTable]) ->
     """Return the share of fits and the loss on each data set."""
     details = {}
     for data in REAL:
-        chosen = [place for place, trial in enumerate(trials) if trial.search.data == data]
-        fits, everything = (
-            sum(trials[place].fits for place in chosen),
-            sum(tables[place].scores.size for place in chosen),
-        )
-        details[f"{data}: fits"] = fits / everything
-        details[f"{data}: loss"] = average_loss([trials[place] for place in chosen])
+        made = [trial for trial in trials if trial.search.data == data]
+        everything = sum(table.scores.size for table in tables if table.search.data == data)
+        details[f"{data}: fits"] = sum(trial.fits for trial in made) / everything
+        details[f"{data}: loss"] = average_loss(made)
     return details
 
 
