@@ -95,7 +95,7 @@ SEARCHES: dict[str, tuple[str, str, str]] = {
     "two classes": ("support vectors", "forests", MIXED),
     "four classes": ("support vectors", "neighbors", "trees"),
     "moons": ("neighbors", "trees", MIXED),
-    "circles": ("support vectors", "forests", "neighbors"),
+    "circles": ("support vectors", "trees", "neighbors"),
     "blobs": ("neighbors", "logistic", MIXED),
     "shells": ("support vectors", "trees", "neighbors"),
     "friedman1": OF_NUMBERS,

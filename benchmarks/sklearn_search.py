@@ -31,12 +31,12 @@ from search_trials import (
 )
 
 SEEDS = (1, 2, 3)
-ORDERS = 4  # of the folds of a synthetic search
+ORDERS = 10  # of the folds of a synthetic search
 VALUES = (1e3, 2e3, 3e3, 5e3, 1e4, 2e4, 3e4, 5e4, 1e5, 2e5, 3e5, 5e5, 1e6)
 ALLOWED = 0.001  # loss of CV score, on average
 SETTINGS = [
-    HalvingSetting(2, 1 / 2), HalvingSetting(2, 1 / 4), HalvingSetting(2, 1 / 8),
-    HalvingSetting(3, 1 / 3), HalvingSetting(3, 1 / 9), HalvingSetting(3, "exhaust"),
+    HalvingSetting(2, 1 / 4), HalvingSetting(2, 1 / 8), HalvingSetting(3, 1 / 3), HalvingSetting(3, 1 / 9),
+    HalvingSetting(6, 1 / 6), HalvingSetting(3, "exhaust"),
 ]  # the last is scikit-learn's own  # fmt: skip
 
 
