@@ -45,6 +45,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 	$(BIN)/python benchmarks/drift.py --out out/benchmarks
 	$(BIN)/python benchmarks/rounds.py --out out/benchmarks
+	$(BIN)/python benchmarks/sklearn_search.py --out out/benchmarks
 	$(BIN)/python benchmarks/calibration.py --out out/benchmarks
 
 soak: $(INSTALLED) packages
