@@ -98,6 +98,7 @@ class BreakevenSearch(BaseSearchCV):
             n_jobs=self.n_jobs,
             pre_dispatch=self.pre_dispatch,
             return_as="list" if record is None else "generator_unordered",  # which not every backend of joblib has
+            batch_size="auto" if record is None else 1,  # a fit is stored before its worker has made another two
         ) as parallel:
             arguments = {
                 "X": X,
@@ -141,6 +142,10 @@ class BreakevenSearch(BaseSearchCV):
             )
         if candidates * splits == 0:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
+        if self.storage is not None and candidates == 1:
+            raise ValueError(
+                "Cannot have storage with a single candidate: a study compares at least 2. Set storage=None."
+            )
         if math.isfinite(self.value) and splits < self.min_folds:
             raise ValueError(
                 f"Cannot have min_folds={self.min_folds} greater than the number of splits: n_splits={splits}."

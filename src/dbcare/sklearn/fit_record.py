@@ -30,6 +30,10 @@ LONGEST_LABEL = 100
 LONGEST_ERROR = 500  # characters of a traceback that are kept, the last ones
 LONGEST_NOTE = 2_500  # what an index of PostgreSQL can hold
 
+HOW_TO_RESUME = (
+    "Pass the same estimator, candidates, data, splits and options to resume that search, or another `study_name`."
+)
+
 
 class FitRecord:
     """A stored study and the fits in it.
@@ -81,7 +85,10 @@ class FitRecord:
             seed=seed,
             description=f"Search of {len(labels):,} candidates on {folds} folds with the fingerprint {fingerprint}",
         )
-        self.study = create_in(store, name, settings, load_if_exists=True)
+        try:
+            self.study = create_in(store, name, settings, load_if_exists=True)
+        except StudyMismatchError as mismatch:
+            raise StudyMismatchError(f"{mismatch} {HOW_TO_RESUME}") from None
         self._check_same(settings)
         self._scale = 1.0 if endless else value
         self.fits: dict[Place, FitResult] = {}
@@ -96,8 +103,8 @@ class FitRecord:
         stored = self.study.settings.description
         if stored != settings.description:
             raise StudyMismatchError(
-                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is "
-                "stored; pass the same estimator, candidates, data and splits to resume it, or another `study_name`."
+                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is stored. "
+                f"{HOW_TO_RESUME}"
             )
 
     def _read(self) -> None:
