@@ -70,7 +70,7 @@ def test_model_choice_needs_fewer_fits_than_cross_validation() -> None:
 
 
 def test_search_needs_fewer_fits_than_a_grid_search() -> None:
-    """GridSearchCV itself says what the choice loses on the same folds; 32 candidates take at least three folds each."""
+    """GridSearchCV says what the choice loses on the same folds; 32 candidates take at least three folds each."""
     output = run_example("search_digits.py")
     (fits,) = re.findall(r"^The search: .*, (\d+) fits$", output, re.MULTILINE)
     (all_fits,) = re.findall(r"^GridSearchCV: .*, (\d+) fits$", output, re.MULTILINE)
