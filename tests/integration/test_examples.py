@@ -34,7 +34,7 @@ def run_example(name: str, *changes: str) -> str:
 
 def test_every_example_has_a_test() -> None:
     tests = Path(__file__).read_text()
-    assert len(list(EXAMPLES.glob("*.py"))) == 3
+    assert len(list(EXAMPLES.glob("*.py"))) == 4
     assert all(f'run_example("{example.name}"' in tests for example in EXAMPLES.glob("*.py"))
 
 
@@ -67,3 +67,14 @@ def test_model_choice_needs_fewer_fits_than_cross_validation() -> None:
     all_fits, all_spent = re.findall(r"cross-validation: support vectors, (\d+) fits, (\d+) cents", output)[0]
     assert 5 < int(fits) < int(all_fits)
     assert 15 < int(spent) < int(all_spent)
+
+
+def test_search_needs_fewer_fits_than_a_grid_search() -> None:
+    """GridSearchCV says what the choice loses on the same folds; 32 candidates take at least three folds each."""
+    output = run_example("search_digits.py")
+    (fits,) = re.findall(r"^The search: .*, (\d+) fits$", output, re.MULTILINE)
+    (all_fits,) = re.findall(r"^GridSearchCV: .*, (\d+) fits$", output, re.MULTILINE)
+    (loss,) = re.findall(r"The search loses ([\d.]+) of the mean score", output)
+    assert int(all_fits) == 320
+    assert 96 <= int(fits) < 0.6 * int(all_fits)
+    assert 0.0 <= float(loss) < 0.005

@@ -20,9 +20,6 @@ if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 9):
         "pip install 'dbcare[sklearn]'."
     )
 
-from dbcare.sklearn.search import (  # noqa: E402 - scikit-learn is checked first
-    BreakevenRandomizedSearchCV,
-    BreakevenSearchCV,
-)
+from dbcare.sklearn.search import BreakevenRandomizedSearchCV, BreakevenSearchCV
 
 __all__ = ["BreakevenRandomizedSearchCV", "BreakevenSearchCV"]
