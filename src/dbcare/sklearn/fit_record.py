@@ -103,8 +103,8 @@ class FitRecord:
         stored = self.study.settings.description
         if stored != settings.description:
             raise StudyMismatchError(
-                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is stored. "
-                f"{HOW_TO_RESUME}"
+                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is "
+                f"stored. {HOW_TO_RESUME}"
             )
 
     def _read(self) -> None:
@@ -132,7 +132,7 @@ class FitRecord:
     def finish(self, reason: str) -> None:
         """Stop the study, unless it has stopped."""
         if not self.study.should_stop():
-            self.study.stop(reason)
+            self.study.stop(reason.removesuffix("."))
 
 
 def _find_seed(store: Store, name: str) -> int:

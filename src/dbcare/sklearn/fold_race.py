@@ -131,13 +131,16 @@ class FoldRace(FitPlan):
         place, compared = self._policy.rule.recommend(self._state, self._policy.tables), self.comparisons
         if compared is None:
             return self.active[0]  # all scores are 0 so far
-        best = self.active[place]
-        negligible = ROUNDING * max(abs(outcome.score) for outcome in self._outcomes if outcome.candidate == best)
+        negligible = self._find_negligible(self.active[place])
         return next(
             candidate
             for candidate, lead, folds in zip(self.active, compared.leads, compared.blocks, strict=True)
             if folds == compared.blocks[place] and abs(lead) <= negligible
         )
+
+    def _find_negligible(self, candidate: int) -> float:
+        """Return what is no difference between scores as large as those of a candidate."""
+        return ROUNDING * max(abs(outcome.score) for outcome in self._outcomes if outcome.candidate == candidate)
 
     @property
     def racing(self) -> list[int]:
@@ -167,7 +170,9 @@ class FoldRace(FitPlan):
         if compared is not None:
             errors = [math.sqrt(variance) for variance in compared.error_variances()]
             posterior = Posterior.from_means([-lead for lead in compared.leads], errors)
-            losses[list(self.active)] = [posterior.expected_loss(place) for place in range(len(self.active))]
+            found = np.array([posterior.expected_loss(place) for place in range(len(self.active))])
+            negligible = self._find_negligible(self.active[compared.leader])
+            losses[list(self.active)] = np.where(found <= negligible, 0.0, found)
         elif len(self.active) == 1 or self.fits == self.candidates * len(self.order):
             losses[list(self.active)] = 0.0
         return losses
@@ -204,6 +209,6 @@ class FoldRace(FitPlan):
         # A tie may have been won by the rival.
         other = labels[self.active[rival if self.active[rival] != chosen else int(state[LEADER])]]
         return (
-            f"{name} is expected to lose {loss:.3g} of the score to its strongest rival, {other}: worth "
-            f"{loss * self.value:.3g}, no more than {self._policy.patience:.0%} of the {self.spent:.3g} spent."
+            f"Another fit does not pay: the chance that {other} is better than {name} is worth about "
+            f"{loss * self.value:.3g}, no more than {self._policy.patience:.0%} of the {self.spent:.4g} spent."
         )
