@@ -100,8 +100,8 @@ class FitRecord:
         stored = self.study.settings.description
         if stored != settings.description:
             raise StudyMismatchError(
-                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is stored. "
-                f"{HOW_TO_RESUME}"
+                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is "
+                f"stored. {HOW_TO_RESUME}"
             )
 
     def _read(self) -> None:
