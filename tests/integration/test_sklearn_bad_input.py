@@ -47,7 +47,8 @@ def test_parameters_are_validated_as_by_scikit_learn(name: str, given: Any, allo
 
 
 def test_a_value_is_required() -> None:
-    for kind in (BreakevenSearchCV, BreakevenRandomizedSearchCV):
+    kinds: tuple[Any, ...] = BreakevenSearchCV, BreakevenRandomizedSearchCV
+    for kind in kinds:
         with pytest.raises(TypeError, match="'value'"):
             kind(Ridge(), {})
 
@@ -121,7 +122,7 @@ class OtherEstimator(TableEstimator):
 def test_another_search_of_the_same_name_is_refused(changed: dict[str, Any], named: str, storage: str) -> None:
     search_table(TABLE, value=10.0, storage=storage)
     with pytest.raises(StudyMismatchError, match=named) as caught:
-        search_table(TABLE, **({"value": 10.0, "storage": storage} | changed))
+        search_table(TABLE, **{"value": 10.0, "storage": storage, **changed})
     assert str(caught.value).endswith("to resume that search, or another `study_name`.")
 
 

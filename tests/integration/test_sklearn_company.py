@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]  # its stubs are another package
 import pytest
 import sklearn
 from helpers.fold_searches import assert_same_results, collect_scores, search_table
