@@ -79,7 +79,7 @@ def rank_by_comparisons(scores: Floats, fitted: npt.NDArray[np.bool_], leader: i
     metric, the candidate with the most folds takes its place.
     """
     usable = np.abs(scores) <= MAX_MAGNITUDE
-    has_scores: npt.NDArray[np.bool_] = np.all(usable | ~fitted, axis=1)
+    has_scores = np.asarray((usable | ~fitted).all(axis=1))
     if leader is None or not has_scores.any():
         return np.ones(len(scores), dtype=np.int32)
     if not has_scores[leader]:
