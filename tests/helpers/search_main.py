@@ -26,7 +26,7 @@ def score_twice(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:  # n
 def make_search(storage: str | None, journal: str | None, jobs: int) -> Any:
     """Return the search."""
     task = make_task(TABLE, seconds=SECONDS, journal=journal)
-    options = {"scoring": score_twice, "refit": "plain", "return_train_score": True, "random_state": 3}
+    options: dict[str, Any] = {"scoring": score_twice, "refit": "plain", "return_train_score": True, "random_state": 3}
     return BreakevenSearchCV(**task, **options, value=1e5, n_jobs=jobs, storage=storage, study_name=NAME)
 
 

@@ -47,7 +47,8 @@ def test_parameters_are_validated_as_by_scikit_learn(name: str, given: Any, allo
 
 
 def test_a_value_is_required() -> None:
-    for kind in (BreakevenSearchCV, BreakevenRandomizedSearchCV):
+    kinds: tuple[Any, ...] = BreakevenSearchCV, BreakevenRandomizedSearchCV
+    for kind in kinds:
         with pytest.raises(TypeError, match="'value'"):
             kind(Ridge(), {})
 
@@ -63,7 +64,7 @@ def test_min_folds_must_be_there_if_the_value_is_finite() -> None:
 def test_no_candidates_and_no_folds_are_errors(value: float) -> None:
     with pytest.raises(ValueError, match="No fits were performed"):
         search_table(TABLE, value=value, cv=iter([]))
-    with pytest.raises(ValueError, match="need at least one value"):
+    with pytest.raises(ValueError, match="need to be a non-empty sequence"):
         search_table(TABLE, value=value, param_grid={"candidate": []})
 
 
@@ -91,9 +92,9 @@ def test_storage_refuses_a_single_candidate(storage: str) -> None:
 
 
 def test_storage_refuses_what_cannot_be_pickled(storage: str) -> None:
-    with pytest.raises(ValueError, match="`storage` requires .* that can be pickled"):
+    with pytest.raises(ValueError, match=r"`storage` requires .* that can be pickled"):
         search_table(TABLE, value=10.0, storage=storage, scoring=lambda *_: 1.0)
-    with pytest.raises(ValueError, match="`storage` requires .* that can be pickled"):
+    with pytest.raises(ValueError, match=r"`storage` requires .* that can be pickled"):
         search_table(TABLE, value=10.0, storage=storage, estimator_options={"seconds": lambda: 1.0})
 
 
@@ -121,7 +122,7 @@ class OtherEstimator(TableEstimator):
 def test_another_search_of_the_same_name_is_refused(changed: dict[str, Any], named: str, storage: str) -> None:
     search_table(TABLE, value=10.0, storage=storage)
     with pytest.raises(StudyMismatchError, match=named) as caught:
-        search_table(TABLE, **({"value": 10.0, "storage": storage} | changed))
+        search_table(TABLE, **{"value": 10.0, "storage": storage, **changed})
     assert str(caught.value).endswith("to resume that search, or another `study_name`.")
 
 

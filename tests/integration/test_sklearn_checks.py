@@ -16,7 +16,7 @@ from dbcare.sklearn import BreakevenRandomizedSearchCV, BreakevenSearchCV
 GRID = {"alpha": [0.1, 10.0]}
 # With this seed, the first folds have the one without the sample that a check spoils: else all fits of it fail, and the
 # error is that of fits that all failed, rather than that of the refit.
-RACE = {"min_folds": 2, "random_state": 0}
+RACE: dict[str, Any] = {"min_folds": 2, "random_state": 0}
 SEARCHES: dict[str, tuple[Any, Any, Any]] = {
     "classifier": (RidgeClassifier(), GridSearchCV, BreakevenSearchCV),
     "regressor": (Ridge(), GridSearchCV, BreakevenSearchCV),

@@ -129,7 +129,7 @@ def test_a_randomized_search_equals_that_of_scikit_learn(stored: bool, tmp_path:
     storage = f"sqlite:///{tmp_path}/fits.db" if stored else None
     samples, targets = load_classes()
     distributions = {"C": np.logspace(-3, 3, 50), "tol": [1e-3, 1e-4]}
-    options = {"n_iter": 6, "random_state": 5, "cv": 3, "scoring": METRICS, "refit": "f1"}
+    options: dict[str, Any] = {"n_iter": 6, "random_state": 5, "cv": 3, "scoring": METRICS, "refit": "f1"}
     theirs = RandomizedSearchCV(LogisticRegression(max_iter=1_000), distributions, **options).fit(samples, targets)
     ours = BreakevenRandomizedSearchCV(
         LogisticRegression(max_iter=1_000), distributions, value=math.inf, storage=storage, **options

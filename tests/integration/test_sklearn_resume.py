@@ -44,8 +44,8 @@ def kill_after(process: subprocess.Popen[bytes], journal: Path, fits: int) -> No
 @pytest.mark.parametrize(("jobs", "kills"), [(1, (5, 25, 32)), (2, (20,))])
 def test_a_killed_search_ends_as_if_never_killed(tmp_path: Path, jobs: int, kills: tuple[int, ...]) -> None:
     storage, journal, result = f"sqlite:///{tmp_path}/fits.db", tmp_path / "journal", tmp_path / "result"
-    for fits in kills:
-        kill_after(start(storage, journal, jobs, result), journal, fits)
+    for begun in kills:
+        kill_after(start(storage, journal, jobs, result), journal, begun)
         assert not result.exists()
     stored = Counter((row.arm, row.block) for row in dbcare.load_study(NAME, storage).trials())
     assert set(stored.values()) == {1}

@@ -98,7 +98,7 @@ class BreakevenSearch(BaseSearchCV):
             n_jobs=self.n_jobs,
             pre_dispatch=self.pre_dispatch,
             return_as="list" if record is None else "generator_unordered",  # which not every backend of joblib has
-            batch_size="auto" if record is None else 1,  # a fit is stored before its worker has made another two
+            batch_size="auto" if record is None else 1,  # so that a kill loses no fit that waits for its batch
         ) as parallel:
             arguments = {
                 "X": X,
@@ -144,7 +144,7 @@ class BreakevenSearch(BaseSearchCV):
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         if self.storage is not None and candidates == 1:
             raise ValueError(
-                "Cannot have storage with a single candidate: a study compares at least 2. Set storage=None."
+                "Cannot have storage with a single candidate, as a study compares several. Set storage=None."
             )
         if math.isfinite(self.value) and splits < self.min_folds:
             raise ValueError(
