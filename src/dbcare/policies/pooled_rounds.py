@@ -137,11 +137,16 @@ def pass_block(state: State, tables: RoundsTables, arm: int, block: int, reward:
 
 def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward: float, cost: float) -> None:
     """Count a reward, compare the arm with the leader, and decide."""
+    take_reward(state, tables, arm, block, reward, cost)
+    settle(state, tables)
+
+
+def take_reward(state: State, tables: RoundsTables, arm: int, block: int, reward: float, cost: float) -> None:
+    """Count a reward and compare the arm with the leader; where several arrive together, one decision serves them."""
     count_answer(state, tables, arm, reward, cost)
     state[REACH] = max(state[REACH], block + 1)
     pass_block(state, tables, arm, block, reward)
     if not has_started(state, tables):
-        start_comparing(state, tables)
         return
     leader = int(state[LEADER])
     if arm == leader:
@@ -150,17 +155,21 @@ def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward:
                 compare(state, tables, other, reward - state[place_of(tables, other, block)])
     elif is_answered(state, tables, leader, block):
         compare(state, tables, arm, state[place_of(tables, leader, block)] - reward)
-    decide(state, tables)
+
+
+def settle(state: State, tables: RoundsTables) -> None:
+    """Decide, or see whether arms can be compared yet."""
+    if has_started(state, tables):
+        decide(state, tables)
+    else:
+        start_comparing(state, tables)
 
 
 def miss(state: State, tables: RoundsTables, arm: int, block: int, cost: float) -> None:
     """Let a block do without an arm, and decide."""
     count_miss(state, tables, arm, cost)
     pass_block(state, tables, arm, block, MISSED)
-    if has_started(state, tables):
-        decide(state, tables)
-    else:
-        start_comparing(state, tables)
+    settle(state, tables)
 
 
 def send_block(state: State, tables: RoundsTables, arm: int, block: int) -> None:

@@ -74,16 +74,19 @@ class FoldRace(FitPlan):
         self._state[SPENT] = (
             sum(each.price for each in self._outcomes if each.candidate not in self._places) / self.value
         )
-        for outcome in self._outcomes:
-            self._count(outcome)
+        self._count(self._outcomes)
 
-    def _count(self, outcome: FitOutcome) -> None:
-        place = self._places.get(outcome.candidate)
-        if place is None or self._policy is None:
+    def _count(self, outcomes: Sequence[FitOutcome]) -> None:
+        """Let the rule decide once, given all these outcomes."""
+        if self._policy is None:
             return
-        self._policy.reopen(self._state)  # only the last fit of a batch can end the race
-        position, cost = self._positions[outcome.fold], outcome.price / self.value
-        pooled_rounds.tell_block(self._state, self._policy.tables, place, position, outcome.score, cost)
+        state, tables = self._state, self._policy.tables
+        for each in outcomes:
+            if (place := self._places.get(each.candidate)) is not None:
+                position, cost = self._positions[each.fold], each.price / self.value
+                pooled_rounds.take_reward(state, tables, place, position, each.score, cost)
+        self._policy.reopen(state)
+        pooled_rounds.settle(state, tables)
 
     def next_batch(self) -> list[Place]:
         if self.fits == 0:
@@ -106,8 +109,7 @@ class FoldRace(FitPlan):
             self.active = tuple(candidate for candidate in self.active if candidate not in failed)
             self._start()
         else:
-            for outcome in outcomes:
-                self._count(outcome)
+            self._count(outcomes)
         self._note_given_up()
 
     def _note_given_up(self) -> None:
