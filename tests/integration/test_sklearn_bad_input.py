@@ -105,17 +105,19 @@ class OtherEstimator(TableEstimator):
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"estimator": OtherEstimator(TABLE)}, "fingerprint"),
-        ({"estimator": TableEstimator(TABLE + 1.0)}, "fingerprint"),
-        ({"param_grid": {"candidate": [0, 1, 2]}}, "arms"),
-        ({"cv": KFold(5)}, "blocks"),
-        ({"cv": [(np.arange(1, 6), [0])] * 6}, "fingerprint"),
-        ({"scoring": "accuracy"}, "fingerprint"),
-        ({"error_score": 0.0}, "fingerprint"),
-        ({"return_train_score": True}, "fingerprint"),
-        ({"value": 20.0}, "value"),
-        ({"price": 2.0}, "cost"),
-        ({"random_state": 9}, "seed"),
+        ({"estimator": OtherEstimator(TABLE)}, "or other options differ"),
+        ({"estimator": TableEstimator(TABLE + 1.0)}, "or other options differ"),
+        ({"param_grid": {"candidate": [0, 1, 2]}}, "0 candidates are new, and 1 are gone, such as candidate=3"),
+        ({"cv": KFold(5)}, "there are 5 folds, and it has 6"),
+        ({"cv": [(np.arange(1, 6), [0])] * 6}, "or other options differ"),
+        ({"scoring": "accuracy"}, "or other options differ"),
+        ({"error_score": 0.0}, "or other options differ"),
+        ({"return_train_score": True}, "or other options differ"),
+        ({"value": 20.0}, "another `price` or `value`"),
+        ({"price": 2.0}, "another `price` or `value`"),
+        ({"random_state": 9}, "another `random_state`"),
+        ({"min_folds": 4}, "or other options differ"),
+        ({"refit": "score"}, "or other options differ"),
     ],
     ids=lambda each: next(iter(each)) if isinstance(each, dict) else None,
 )
@@ -123,13 +125,13 @@ def test_another_search_of_the_same_name_is_refused(changed: dict[str, Any], nam
     search_table(TABLE, value=10.0, storage=storage)
     with pytest.raises(StudyMismatchError, match=named) as caught:
         search_table(TABLE, **{"value": 10.0, "storage": storage, **changed})
-    assert str(caught.value).endswith("to resume that search, or another `study_name`.")
+    assert "Make the same call again to resume that search, or choose another `study_name`." in str(caught.value)
 
 
 def test_other_samples_are_refused_and_another_name_is_another_search(storage: str) -> None:
     task = make_task(TABLE) | {"value": 10.0, "storage": storage, "refit": False, "random_state": 0}
     BreakevenSearchCV(**task).fit(make_samples(TABLE))
     samples = np.column_stack([make_samples(TABLE), np.ones(6)])
-    with pytest.raises(StudyMismatchError, match="fingerprint"):
+    with pytest.raises(StudyMismatchError, match="or other options differ"):
         BreakevenSearchCV(**task).fit(samples)
     assert BreakevenSearchCV(**task, study_name="other").fit(samples).n_fits_ == 12

@@ -1,6 +1,7 @@
 """BreakevenRounds against a slow second implementation, its promises, and its sentences."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +9,7 @@ import pytest
 from helpers.slow_rounds import SlowRounds
 
 from dbcare.errors import InvalidValueError
+from dbcare.policies import pooled_rounds
 from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.rule import TIE_MODULUS, BlockRule
 from dbcare.policies.run import Run
@@ -232,3 +234,33 @@ def test_bad_arguments_are_named(arguments: dict[str, int], message: str) -> Non
     with pytest.raises(InvalidValueError) as refused:
         BreakevenRounds(Risk.simple_regret(1e-3), **{"arms": 3, **arguments})  # type: ignore[arg-type]  # bad on purpose
     assert message in str(refused.value)
+
+
+def test_arms_that_are_ahead_of_each_other_in_turn_are_not_gone_around_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A beats B, B beats C, and C beats A, each on a block of their own; 97 more arms are far behind."""
+    arms, pool = 100, 3
+    policy = BreakevenRounds(Risk.simple_regret(1e-6), arms, pool=pool, first_blocks=2)
+    run = policy.start(seed=1)
+    missing = {0: 2, 1: 0, 2: 1}  # by arm, so that the others share one block with each
+    better = {(0, 0): 1.0, (1, 1): 1.0, (2, 2): 1.0}  # by arm and block
+    reads = 0
+    read_column = pooled_rounds.read_column
+
+    def count_reads(*arguments: Any) -> None:
+        nonlocal reads
+        reads += 1
+        read_column(*arguments)
+
+    monkeypatch.setattr(pooled_rounds, "read_column", count_reads)
+    for block in range(pool):
+        for arm in range(arms):
+            if missing.get(arm) == block:
+                run.miss_block(arm, block, 1e-6)
+            else:
+                reward = better.get((arm, block), 0.0) if arm < 3 else -9.0
+                run.count_block(arm, block, reward, 1e-6)
+    assert run.recommendation() in (0, 1, 2)
+    decisions = arms + 1  # from the end of the second block on
+    assert reads <= 8 * decisions  # of 200 moves that each of them might make

@@ -14,7 +14,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from dbcare.sklearn import BreakevenSearchCV
-from dbcare.sklearn.figure import MAX_LABELED, shorten_candidates
+from dbcare.sklearn.candidate_labels import shorten_candidates
+from dbcare.sklearn.figure import MAX_LABELED
 
 SAMPLES, TARGETS = load_iris(return_X_y=True)
 FOLDS = 6
@@ -179,9 +180,10 @@ def test_names_of_candidates() -> None:
     """Steps of a pipeline are left out where the rest is clear; numbers are rounded, objects named by their class."""
     assert shorten_candidates([{"svc__C": 0.1 + 0.2, "svc__kernel": "rbf"}]) == ["C=0.3, kernel=rbf"]
     assert shorten_candidates([{"first__size": 1}, {"second__size": 2}]) == ["first__size=1", "second__size=2"]
+    assert shorten_candidates([{"C": 1, "tol": 0.1}, {"C": 2, "tol": 0.1}]) == ["C=1", "C=2"]  # all share the other
     assert shorten_candidates([{"model": GaussianNB()}, {}]) == ["model=GaussianNB", "no parameters"]
     (long,) = shorten_candidates([{"text": "x\n" * 100, "other": "y" * 100}])
-    assert len(long) <= 40
+    assert len(long) <= 60
     assert long.endswith("…")
     assert "\n" not in long
 

@@ -199,7 +199,7 @@ def decide(state: State, tables: RoundsTables) -> None:
     """Find the leader, weigh the others against it, and stop if they break even or no arm that matters can go on.
 
     Arms may be ahead of each other in turn, since pairs share different blocks: then the search for the leader ends
-    once it is back at a marked one, and marks are set after 1, 2, 4, ... moves (Brent 1980).
+    before it is back at a marked one, and marks are set after 1, 2, 4, ... moves (Brent 1980).
     """
     marked = int(state[LEADER])
     for moves in range(1, 2 * len(tables.cost) + 1):

@@ -24,9 +24,10 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from dbcare.live.block_names import order_blocks
+from dbcare.sklearn.candidate_labels import label_candidates
 from dbcare.sklearn.fit_plan import FitEverything, FitOutcome, FitPlan, Place
-from dbcare.sklearn.fit_record import MAX_SEED, FitRecord, label_candidates, make_fingerprint
-from dbcare.sklearn.fit_runner import FitResult, FitRunner, read_score
+from dbcare.sklearn.fit_record import MAX_SEED, FitRecord, make_fingerprint
+from dbcare.sklearn.fit_runner import FitResult, FitRunner, choose_metric, read_score
 from dbcare.sklearn.fold_race import FoldRace
 from dbcare.sklearn.race_results import describe_race, fill_gaps
 
@@ -68,6 +69,8 @@ class BreakevenSearch(BaseSearchCV):
         self : object
             The fitted search.
         """
+        for name in ("best_index_", "best_score_", "best_params_", "best_estimator_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         scorers, refit_metric = self._get_scorers()
         X, y = indexable(X, y)  # noqa: N806
         params = _check_method_params(X, params=params)
@@ -90,7 +93,8 @@ class BreakevenSearch(BaseSearchCV):
         record = None
         if self.storage is not None:
             self._check_replay(splitter)
-            identity = candidates, splits, X, y, routed.estimator.fit, routed.scorer.score
+            data = np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X  # whose layout does not matter
+            identity = candidates, splits, data, y, routed.estimator.fit, routed.scorer.score
             record = self._open_record(labels, identity)
         plan = self._make_plan(len(candidates), splits, record)
         estimator = clone(self.estimator)
@@ -123,14 +127,14 @@ class BreakevenSearch(BaseSearchCV):
             if not callable(self.refit):
                 self.best_score_ = table[f"mean_test_{refit_metric}"][self.best_index_]
             self.best_params_ = table["params"][self.best_index_]
+        self._describe_end(plan, labels, table)
+        if record is not None:
+            record.finish(self.why_stopped_)
         if self.refit:
             self.best_estimator_ = clone(estimator).set_params(**clone(self.best_params_, safe=False))
             self._refit_best(root.subcontext(task_name="refit-with-best-params"), shown, routed.estimator.fit)
         self.scorer_ = scorers._scorers if isinstance(scorers, _MultimetricScorer) else scorers
         self.cv_results_ = table
-        self._describe_end(plan, labels)
-        if record is not None:
-            record.finish(self.why_stopped_)
         root.call_on_fit_task_end(estimator=self, **shown)
         return self
 
@@ -148,7 +152,8 @@ class BreakevenSearch(BaseSearchCV):
             )
         if math.isfinite(self.value) and splits < self.min_folds:
             raise ValueError(
-                f"Cannot have min_folds={self.min_folds} greater than the number of splits: n_splits={splits}."
+                f"Cannot have min_folds={self.min_folds} greater than the number of splits: n_splits={splits}. "
+                "Use more splits, or lower min_folds."
             )
 
     def _check_replay(self, splitter: Any) -> None:
@@ -160,7 +165,9 @@ class BreakevenSearch(BaseSearchCV):
             )
 
     def _open_record(self, labels: Sequence[str], identity: Any) -> FitRecord:
-        parts = clone(self.estimator), self.scoring, self.error_score, self.return_train_score, self.per, identity
+        options = self.scoring, self.refit if isinstance(self.refit, str) else None, self.error_score, self.per
+        races = math.isfinite(self.value)
+        parts = clone(self.estimator), options, self.return_train_score, self.min_folds if races else None, identity
         return FitRecord(
             self.storage,
             self.study_name,
@@ -170,7 +177,8 @@ class BreakevenSearch(BaseSearchCV):
             value=float(self.value),
             unit=f"{self.per}s" if self.price == 1.0 else "units",
             fingerprint=make_fingerprint(parts),
-            seed=self._draw_seed() if isinstance(self.random_state, Integral) else None,
+            seed=self._draw_seed(),
+            keep_seed=isinstance(self.random_state, Integral),
         )
 
     def _make_plan(self, candidates: int, splits: Splits, record: FitRecord | None) -> FitPlan:
@@ -196,11 +204,14 @@ class BreakevenSearch(BaseSearchCV):
         fitted: dict[Place, FitResult] = {} if record is None else dict(record.fits)
         if self.verbose > 0:
             print(plan.describe_start())  # noqa: T201 - as scikit-learn does
+            if fitted:
+                print(f"[Breakeven] {len(fitted)} fits were read from storage")  # noqa: T201
         while batch := plan.next_batch():
             for place, result in runner.run([place for place in batch if place not in fitted]):
                 fitted[place] = result
                 if record is not None:
-                    record.add(place, result, read_score(result, self.refit), self._price_of(result))
+                    score, price = read_score(result, self.refit), self._price_of(result)
+                    fitted[place] = record.add(place, result, score, price)
             self._check_metrics(fitted[place] for place in batch)
             plan.tell(
                 [
@@ -238,7 +249,8 @@ class BreakevenSearch(BaseSearchCV):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite")  # where folds are missing
             table = self._format_results(candidates, self.n_splits_, results)
-        return describe_race(table, results, plan)
+        metrics = [name.removeprefix("mean_test_") for name in table if name.startswith("mean_test_")]
+        return describe_race(table, results, plan, choose_metric(metrics, self.refit))
 
     def _refit_best(self, context: Any, shown: Mapping[str, Any], params: Mapping[str, Any]) -> None:
         """Fit the best candidate on all data."""
@@ -252,7 +264,7 @@ class BreakevenSearch(BaseSearchCV):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         context.call_on_fit_task_end(estimator=self, **shown)
 
-    def _describe_end(self, plan: FitPlan, labels: Sequence[str]) -> None:
+    def _describe_end(self, plan: FitPlan, labels: Sequence[str], table: Mapping[str, Any]) -> None:
         self.n_fits_ = plan.fits
         self.spent_ = plan.spent
         self.why_stopped_ = plan.why_stopped(labels)
@@ -260,7 +272,7 @@ class BreakevenSearch(BaseSearchCV):
         self.expected_loss_ = 0.0
         if isinstance(plan, FoldRace):
             chosen = getattr(self, "best_index_", plan.leader)
-            self.expected_loss_ = float(self.cv_results_["expected_loss"][chosen])
+            self.expected_loss_ = math.nan if chosen is None else float(table["expected_loss"][chosen])
             if self.verbose > 0:
                 print(f"[Breakeven] Stopped after {plan.fits} fits. {self.why_stopped_}")  # noqa: T201
 

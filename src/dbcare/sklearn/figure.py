@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ try:
 except ImportError as failure:
     raise ImportError("Figures of searches require an extra: pip install 'dbcare[lab]'.") from failure
 
+from dbcare.sklearn.candidate_labels import shorten_candidates
+from dbcare.sklearn.fit_runner import choose_metric
+
 Floats = npt.NDArray[np.float64]
 
 MAX_LABELED = 40  # candidates; more are numbered
-LONGEST_LABEL, LONGEST_VALUE = 40, 20  # characters
 ROW, COLUMN, LETTER = 0.24, 0.45, 0.075  # inches, in a figure of our own; a letter of the labels and the title
 LEAST_ROW, LEAST_COLUMN = 0.11, 0.22  # inches that a label needs
 NEGLIGIBLE = 1e-9  # of the largest gap: a loss that is shown as 0
@@ -57,11 +59,11 @@ def draw_search(search: Any, axes: Axes | None = None) -> Axes:
 
 
 def find_metric(search: Any) -> str:
-    """Return the metric by which candidates are compared: the one named by `refit`, or else the first."""
-    metrics: list[str] = [
-        name.removeprefix("mean_test_") for name in search.cv_results_ if name.startswith("mean_test_")
-    ]
-    return next((metric for metric in metrics if metric == search.refit), metrics[0])
+    """Return the metric by which candidates are compared."""
+    prefix = "mean_test_"
+    return choose_metric(
+        [name.removeprefix(prefix) for name in search.cv_results_ if name.startswith(prefix)], search.refit
+    )
 
 
 def measure_gaps(search: Any, metric: str) -> tuple[np.ma.MaskedArray[Any, Any], npt.NDArray[np.bool_]]:
@@ -84,29 +86,6 @@ def describe_search(search: Any, chosen: str, gaps: np.ma.MaskedArray[Any, Any])
         return f"No candidate has a score on all of its folds {fits}."
     is_negligible = loss <= NEGLIGIBLE * gaps.max()
     return f"{chosen} is chosen {fits}, with an expected loss of {0.0 if is_negligible else loss:.2g}."
-
-
-def shorten_candidates(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return short names of the candidates: their parameters, without the steps of a pipeline where that is clear."""
-    names = {name for parameters in candidates for name in parameters}
-    last = [name.rpartition("__")[2] for name in names]
-    shown = {name: short if last.count(short := name.rpartition("__")[2]) == 1 else name for name in names}
-    texts = [
-        ", ".join(f"{shown[name]}={_shorten_value(parameters[name])}" for name in sorted(parameters))
-        for parameters in candidates
-    ]
-    return [_cut(text, LONGEST_LABEL) or "no parameters" for text in texts]
-
-
-def _shorten_value(value: Any) -> str:
-    if isinstance(value, float | np.floating):
-        return f"{value:.3g}"
-    text = type(value).__name__ if hasattr(value, "get_params") else str(value)
-    return _cut("".join(each if each.isprintable() else " " for each in text), LONGEST_VALUE)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _make_axes(shape: tuple[int, int], labels: Sequence[str]) -> tuple[Axes, float, float]:

@@ -6,33 +6,28 @@ fits. The study is for the record, and for whoever wants to watch: its arms are 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pickle import PicklingError
 from typing import Any
 
 import joblib
 
-from dbcare.errors import StudyMismatchError, StudyNotFoundError
+from dbcare.errors import InvalidValueError, StudyError, StudyMismatchError, StudyNotFoundError
 from dbcare.live.settings import Settings
-from dbcare.live.stores.base import Store
+from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
 from dbcare.live.studies import create_in
 from dbcare.live.trial import Observation
 from dbcare.policies.registry import BLOCK_POLICY
 from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
+from dbcare.validation import show
 
 MAX_SEED = 2**31 - 1
-LONGEST_LABEL = 100
-LONGEST_ERROR = 500  # characters of a traceback that are kept, the last ones
-LONGEST_NOTE = 2_500  # what an index of PostgreSQL can hold
-
-HOW_TO_RESUME = (
-    "Pass the same estimator, candidates, data, splits and options to resume that search, or another `study_name`."
-)
+LONGEST_NOTE = 2_500  # bytes, which an index of PostgreSQL can hold
 
 
 class FitRecord:
@@ -52,8 +47,10 @@ class FitRecord:
         What amounts are counted in.
     fingerprint : str
         What tells this search from others.
-    seed : int or None
-        Random seed; None to take that of the stored study, or a random one.
+    seed : int
+        Random seed of a new study.
+    keep_seed : bool
+        Whether a stored study must have that seed, rather than its own.
     """
 
     def __init__(
@@ -67,11 +64,13 @@ class FitRecord:
         value: float,
         unit: str,
         fingerprint: str,
-        seed: int | None,
+        seed: int,
+        keep_seed: bool,
     ) -> None:
         store = open_store(storage, create=True)
-        if seed is None:
-            seed = _find_seed(store, name)
+        if not keep_seed:
+            with contextlib.suppress(StudyNotFoundError):
+                seed = int(store.record(name).settings["seed"])
         endless = math.isinf(value)  # a study has no words for that: its amounts are in units of the price
         settings = Settings(
             arms=tuple(labels),
@@ -87,9 +86,10 @@ class FitRecord:
         )
         try:
             self.study = create_in(store, name, settings, load_if_exists=True)
-        except StudyMismatchError as mismatch:
-            raise StudyMismatchError(f"{mismatch} {HOW_TO_RESUME}") from None
-        self._check_same(settings)
+        except StudyMismatchError:
+            raise _refuse(name, describe_difference(settings, StoredStudy(store, name).settings)) from None
+        if self.study.settings.description != settings.description:
+            raise _refuse(name, "the data, the splits, the estimator or other options differ")
         self._scale = 1.0 if endless else value
         self.fits: dict[Place, FitResult] = {}
         self._read()
@@ -99,14 +99,6 @@ class FitRecord:
         """The random seed of the search."""
         return self.study.settings.seed
 
-    def _check_same(self, settings: Settings) -> None:
-        stored = self.study.settings.description
-        if stored != settings.description:
-            raise StudyMismatchError(
-                f"Study {self.study.name!r} is of another search: {settings.description} was given, {stored} is "
-                f"stored. {HOW_TO_RESUME}"
-            )
-
     def _read(self) -> None:
         notes = self.study.notes()
         candidates = {label: candidate for candidate, label in enumerate(self.study.settings.arms)}
@@ -114,20 +106,29 @@ class FitRecord:
             if row.trial in notes and row.block is not None:
                 self.fits[candidates[row.arm], int(row.block) - 1] = json.loads(notes[row.trial])
 
-    def add(self, place: Place, result: FitResult, score: float, price: float) -> None:
-        """Store a fit; it is safe once this returns."""
+    def add(self, place: Place, result: FitResult, score: float, price: float) -> FitResult:
+        """Store a fit, which is safe once this returns; return it, or the one that another process stored before."""
         candidate, fold = place
         settings = self.study.settings
         has_score = math.isfinite(score)
+        block = settings.block_names.find(fold + 1)
         outcome = Observation(
-            candidate,
-            score if has_score else None,
-            settings.block_names.find(fold + 1),
-            price / self._scale,
-            encode_result(result),
+            candidate, score if has_score else None, block, price / self._scale, encode_result(result)
         )
-        self.study.add_outcomes([outcome])
-        self.fits[place] = result
+        try:
+            self.study.add_outcomes([outcome])
+        except InvalidValueError:
+            self._read()
+            if place not in self.fits:
+                raise StudyError(
+                    f"Study {self.study.name!r} has a trial of {settings.arms[candidate]!r} on fold {fold} that no "
+                    "search made. Choose another `study_name`, and ask the study of a search for no trials."
+                ) from None
+            return self.fits[place]
+        if not has_score:
+            with contextlib.suppress(InvalidValueError):  # it was ruled out before, or is the only one left
+                self.study.retire(settings.arms[candidate], "a fit has no score")
+        return result
 
     def finish(self, reason: str) -> None:
         """Stop the study, unless it has stopped."""
@@ -135,37 +136,44 @@ class FitRecord:
             self.study.stop(reason.removesuffix("."))
 
 
-def _find_seed(store: Store, name: str) -> int:
-    """Return the seed of a stored study, or a new one."""
-    try:
-        return int(store.record(name).settings["seed"])
-    except StudyNotFoundError:
-        return secrets.randbelow(MAX_SEED)
+def describe_difference(given: Settings, stored: Settings) -> str:
+    """Return in a clause why a stored study is not that of a search."""
+    new, gone = set(given.arms) - set(stored.arms), set(stored.arms) - set(given.arms)
+    if new or gone:
+        example = next(label for label in (*given.arms, *stored.arms) if label in new | gone)
+        return f"{len(new):,} candidates are new, and {len(gone):,} are gone, such as {example}"
+    if given.pool != stored.pool:
+        return f"there are {given.pool} folds, and it has {stored.pool}"
+    if given.seed != stored.seed:
+        return "it has another `random_state`"
+    if (given.cost, given.value) != (stored.cost, stored.value):
+        return "it has another `price` or `value`"
+    return "; ".join(given.differences(stored))
+
+
+def _refuse(name: str, difference: str) -> StudyMismatchError:
+    return StudyMismatchError(
+        f"Study {name!r} is of another search: {difference}. Make the same call again to resume that search, or choose "
+        "another `study_name`. Within an outer cross-validation, whose data differ, set storage=None."
+    )
 
 
 def encode_result(result: FitResult) -> str:
-    """Return a fit's result as the note under which it is stored."""
-    error = result["fit_error"]
-    note = json.dumps(result | {"fit_error": None if error is None else error[-LONGEST_ERROR:]}, default=float)
-    if len(note) > LONGEST_NOTE:
+    """Return a fit's result as the note under which it is stored, with as much of its error as there is room for."""
+
+    def encode(error: str | None) -> str:
+        return json.dumps(result | {"fit_error": error}, default=float, ensure_ascii=False)
+
+    room = LONGEST_NOTE - len(encode("").encode())
+    if room < 0:
         raise ValueError(
-            f"The scores of a fit take {len(note):,} characters, and `storage` has room for {LONGEST_NOTE:,}; "
-            "use fewer metrics."
+            f"The scores of a fit take more than the {LONGEST_NOTE:,} bytes that `storage` has room for; use fewer "
+            "metrics."
         )
-    return note
-
-
-def label_candidates(candidates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what people call the candidates: their parameters, as scikit-learn writes them, all different."""
-    labels: list[str] = []
-    taken: set[str] = set()
-    for number, parameters in enumerate(candidates):
-        text = ", ".join(f"{name}={parameters[name]}" for name in sorted(parameters)) or "no parameters"
-        text = "".join(each if each.isprintable() else " " for each in text)
-        label = text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}..."
-        labels.append(label if label not in taken else f"{label} (candidate {number})")
-        taken.add(labels[-1])
-    return labels
+    error = result["fit_error"]
+    while error is not None and len(encode(error).encode()) > LONGEST_NOTE:
+        error = error[len(error) // 10 + 1 :]  # its end says the most
+    return encode(error)
 
 
 def make_fingerprint(parts: Any) -> str:
@@ -174,5 +182,6 @@ def make_fingerprint(parts: Any) -> str:
         return str(joblib.hash(parts))
     except (PicklingError, AttributeError, TypeError) as failure:
         raise ValueError(
-            f"`storage` requires an estimator, candidates, scoring and data that can be pickled: {failure}."
+            "`storage` requires an estimator, candidates, scoring and data that can be pickled, so define functions "
+            f"and classes at the top of a module: {show(str(failure))}."
         ) from failure

@@ -78,12 +78,17 @@ def _fit_place(place: Place, estimator: Any, **arguments: Any) -> tuple[Place, F
     return place, result
 
 
-def read_score(result: FitResult, metric: Any) -> float:
-    """Return the test score by which candidates are compared: by this metric, or by the first if there is none such.
+def choose_metric(metrics: Sequence[str], refit: Any) -> str:
+    """Return the metric by which candidates are compared: the one that `refit` names, or else the first."""
+    return next((metric for metric in metrics if metric == refit), metrics[0])
+
+
+def read_score(result: FitResult, refit: Any) -> float:
+    """Return the test score by which candidates are compared.
 
     It is NaN if it is too large to reckon with, as that of a fit that diverged may be.
     """
     scores = result["test_scores"]
     if isinstance(scores, dict):
-        scores = scores[metric] if isinstance(metric, str) and metric in scores else next(iter(scores.values()))
+        scores = scores[choose_metric(list(scores), refit)]
     return float(scores) if abs(scores) <= MAX_MAGNITUDE else math.nan

@@ -192,8 +192,8 @@ class FoldRace(FitPlan):
             return f"[Breakeven] {self.fits} fits: no candidate has a score on all of its folds"
         loss = self.expected_losses()[self.leader]
         return (
-            f"[Breakeven] {self.fits} fits, {self.spent:.4g} spent: {len(self.racing)} of {self.candidates} candidates "
-            f"in the race, {labels[self.leader]} leads, expected loss {loss:.3g}"
+            f"[Breakeven] {self.fits} fits, {show_amount(self.spent)} spent: {len(self.racing)} of {self.candidates} "
+            f"candidates in the race, {labels[self.leader]} leads, expected loss {loss:.3g}"
         )
 
     def why_stopped(self, labels: Sequence[str]) -> str:
@@ -212,5 +212,11 @@ class FoldRace(FitPlan):
         other = labels[self.active[rival if self.active[rival] != chosen else int(state[LEADER])]]
         return (
             f"Another fit does not pay: the chance that {other} is better than {name} is worth about "
-            f"{loss * self.value:.3g}, no more than {self._policy.patience:.0%} of the {self.spent:.4g} spent."
+            f"{show_amount(loss * self.value)}, no more than {self._policy.patience:.0%} of the "
+            f"{show_amount(self.spent)} spent."
         )
+
+
+def show_amount(amount: float) -> str:
+    """Return an amount of whatever prices are in, with three digits, or all before the point."""
+    return f"{amount:,.0f}" if amount >= 1000.0 else f"{amount:.3g}"

@@ -32,7 +32,7 @@ def _empty(value: Any) -> Any:
     return dict.fromkeys(value, np.nan) if isinstance(value, dict) else np.nan
 
 
-def describe_race(table: dict[str, Any], results: Sequence[FitResult], race: FoldRace) -> dict[str, Any]:
+def describe_race(table: dict[str, Any], results: Sequence[FitResult], race: FoldRace, metric: str) -> dict[str, Any]:
     """Return a table of scikit-learn's with means, deviations and ranks that allow for missing folds, and new columns.
 
     The new columns are `n_folds`; `expected_loss`, as `FoldRace.expected_losses` says; and `given_up_after`, the number
@@ -55,7 +55,8 @@ def describe_race(table: dict[str, Any], results: Sequence[FitResult], race: Fol
                 f"One or more of the {name.split('_')[0]} scores are non-finite: {means}", UserWarning, stacklevel=4
             )
         if name.startswith("test_"):
-            described[f"rank_{name}"] = rank_by_comparisons(scores, fitted, race.leader)
+            decided = name == f"test_{metric}"
+            described[f"rank_{name}"] = rank_by_comparisons(scores, fitted, race.leader, decided=decided)
     described["n_folds"] = fitted.sum(axis=1)
     described["expected_loss"] = race.expected_losses()
     described["given_up_after"] = np.array([race.given_up.get(each, np.nan) for each in range(candidates)])
@@ -71,12 +72,15 @@ def _describe_columns(table: dict[str, Any], name: str, values: Floats, fitted: 
     table[f"std_{name}"] = np.sqrt(squares.sum(axis=1) / counts)
 
 
-def rank_by_comparisons(scores: Floats, fitted: npt.NDArray[np.bool_], leader: int | None) -> npt.NDArray[np.int32]:
+def rank_by_comparisons(
+    scores: Floats, fitted: npt.NDArray[np.bool_], leader: int | None, *, decided: bool = True
+) -> npt.NDArray[np.int32]:
     """Return ranks by how much the leader is ahead on the folds that it shares with each candidate.
 
     Where that is equal, the candidate with more of these folds is better. Candidates without a score on some fitted
     fold share the last rank; all share the first if there is no leader. If it is the leader that has no score by this
-    metric, the candidate with the most folds takes its place.
+    metric, the candidate with the most folds takes its place. By the metric that `decided` the race, none is before
+    the leader.
     """
     usable = np.abs(scores) <= MAX_MAGNITUDE
     has_scores = np.asarray((usable | ~fitted).all(axis=1))
@@ -88,6 +92,8 @@ def rank_by_comparisons(scores: Floats, fitted: npt.NDArray[np.bool_], leader: i
     counts = shared.sum(axis=1)
     leads = np.where(shared, values[leader] - values, 0.0).sum(axis=1) / counts
     leads = np.round(leads / (ROUNDING * max(np.abs(values[leader]).max(), SMALLEST)))
+    if decided:
+        leads[leads < 0.0] = 1.0  # candidates may be ahead of each other in turn: none is better than the leader
     order = np.lexsort((-counts, leads))
     steps = np.zeros(len(scores))
     steps[order[1:]] = np.cumsum((np.diff(leads[order]) != 0.0) | (np.diff(counts[order]) != 0))

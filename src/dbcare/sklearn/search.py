@@ -30,9 +30,10 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
     price : float, default=1.0
         What a fit costs, or a second of fitting and scoring; see `per`.
     per : {"fit", "second"}, default="fit"
-        What `price` is for. By the second, slow candidates have to be better to stay in the race.
+        What `price` is for. By the second, candidates that are quick to fit are fitted first.
     min_folds : int, default=3
-        Number of folds that every candidate is fitted on before any is given up. An infinite `value` ignores it.
+        Number of folds that every candidate is fitted on before any is given up, at least 2. An infinite `value`
+        ignores it.
     scoring : str, callable, list, tuple or dict, default=None
         How predictions are scored; several metrics as in GridSearchCV. None for the estimator's own score.
     n_jobs : int, default=None
@@ -40,7 +41,8 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
     refit : bool, str or callable, default=True
         Whether to fit the best candidate on all data. With several metrics, the name of the one that decides, or a
         function of `cv_results_` that returns the index of the best candidate; then the first metric decides which
-        candidates stay in the race.
+        candidates stay in the race. Such a function should use `rank_test_...` and `n_folds`: means are over different
+        folds.
     cv : int, splitter or iterable, default=None
         Folds: their number, a splitter, or pairs of training and test indices. None for five.
     verbose : int, default=0
@@ -56,7 +58,8 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
         Random seed for the order of the folds. Folds that follow time keep theirs.
     storage : str, default=None
         Where fits are kept, such as "sqlite:///search.db". The same call then continues a search that was
-        interrupted, and fits nothing twice. None to keep nothing.
+        interrupted, and repeats only the fits that were running. Scores are kept, code is not compared. None to keep
+        nothing.
     study_name : str, default="search"
         Name of the study in `storage`.
 
@@ -76,8 +79,10 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
         The table of GridSearchCV. For a finite `value`, scores are NaN where a fold was not fitted, means and
         standard deviations are over the fitted folds, and `rank_test_score` compares candidates with the best one on
         the folds that they share. Further columns: `n_folds`, `expected_loss`, and `given_up_after`, the number of
-        fits of the whole search after which a candidate left the race, NaN if it never did.
-    best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_, multimetric_
+        fits of the whole search after which a candidate last left the race, NaN if it is still in it.
+    best_score_ : float
+        Mean test score of the best candidate over its fitted folds, so not over the same folds as in GridSearchCV.
+    best_estimator_, best_params_, best_index_, scorer_, n_splits_, refit_time_, multimetric_
         As in GridSearchCV.
 
     Examples
@@ -162,9 +167,10 @@ class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
     price : float, default=1.0
         What a fit costs, or a second of fitting and scoring; see `per`.
     per : {"fit", "second"}, default="fit"
-        What `price` is for. By the second, slow candidates have to be better to stay in the race.
+        What `price` is for. By the second, candidates that are quick to fit are fitted first.
     min_folds : int, default=3
-        Number of folds that every candidate is fitted on before any is given up. An infinite `value` ignores it.
+        Number of folds that every candidate is fitted on before any is given up, at least 2. An infinite `value`
+        ignores it.
     n_iter : int, default=10
         Number of candidates.
     scoring : str, callable, list, tuple or dict, default=None
@@ -174,7 +180,8 @@ class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
     refit : bool, str or callable, default=True
         Whether to fit the best candidate on all data. With several metrics, the name of the one that decides, or a
         function of `cv_results_` that returns the index of the best candidate; then the first metric decides which
-        candidates stay in the race.
+        candidates stay in the race. Such a function should use `rank_test_...` and `n_folds`: means are over different
+        folds.
     cv : int, splitter or iterable, default=None
         Folds: their number, a splitter, or pairs of training and test indices. None for five.
     verbose : int, default=0
@@ -190,7 +197,8 @@ class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
         Whether `cv_results_` has scores on the training data too.
     storage : str, default=None
         Where fits are kept, such as "sqlite:///search.db". The same call then continues a search that was
-        interrupted, and fits nothing twice. None to keep nothing.
+        interrupted, and repeats only the fits that were running. Scores are kept, code is not compared. None to keep
+        nothing.
     study_name : str, default="search"
         Name of the study in `storage`.
 
@@ -210,7 +218,7 @@ class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
         The table of RandomizedSearchCV. For a finite `value`, scores are NaN where a fold was not fitted, means and
         standard deviations are over the fitted folds, and `rank_test_score` compares candidates with the best one on
         the folds that they share. Further columns: `n_folds`, `expected_loss`, and `given_up_after`, the number of
-        fits of the whole search after which a candidate left the race, NaN if it never did.
+        fits of the whole search after which a candidate last left the race, NaN if it is still in it.
     best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_, multimetric_
         As in RandomizedSearchCV.
 
