@@ -5,6 +5,7 @@ breakeven_search   `fit`: batches of fits until the plan is done, then the table
 fit_plan           what a plan of fits offers; `FitEverything`, as GridSearchCV does
 fold_race          the plan for finite values: candidates race over folds, and those drop out that are not worth a fit
 fit_runner         runs the fits of a batch, by the same function as scikit-learn's own searches
+candidate_labels   what people call the candidates
 fit_record         keeps fits in a study, so that a search can be resumed and watched
 race_results       `cv_results_` of a race
 figure             the picture of a search; requires matplotlib
