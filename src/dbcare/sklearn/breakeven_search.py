@@ -201,12 +201,14 @@ class BreakevenSearch(BaseSearchCV):
         self, plan: FitPlan, runner: FitRunner, record: FitRecord | None, labels: Sequence[str]
     ) -> dict[Place, FitResult]:
         """Fit batch after batch until the plan is done; what a record has is not fitted again."""
-        fitted: dict[Place, FitResult] = {} if record is None else dict(record.fits)
+        stored = {} if record is None else record.fits
+        fitted: dict[Place, FitResult] = {}
         if self.verbose > 0:
             print(plan.describe_start())  # noqa: T201 - as scikit-learn does
-            if fitted:
-                print(f"[Breakeven] {len(fitted)} fits were read from storage")  # noqa: T201
+            if stored:
+                print(f"[Breakeven] {len(stored)} fits were read from storage")  # noqa: T201
         while batch := plan.next_batch():
+            fitted |= {place: stored[place] for place in batch if place in stored}
             for place, result in runner.run([place for place in batch if place not in fitted]):
                 fitted[place] = result
                 if record is not None:
