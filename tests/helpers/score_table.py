@@ -39,7 +39,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
         self.fitted_ = True
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
         """Return the score on the fold of the first sample."""
         return float(self.table[self.candidate, int(X[0, 0])])
 

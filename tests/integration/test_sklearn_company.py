@@ -135,5 +135,5 @@ def score_plainly(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803
     return float(estimator.score(X))
 
 
-def score_negatively(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803
+def score_negatively(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
     return -float(estimator.score(X))

@@ -52,12 +52,12 @@ class SometimesFails(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
     def __init__(self, level: int = 0) -> None:
         self.level = level
 
-    def fit(self, X: Any, y: Any) -> "SometimesFails":  # noqa: N803
+    def fit(self, X: Any, y: Any) -> "SometimesFails":  # noqa: N803 - as above
         if self.level % 2 == 1 and X[0, 0] != 5.1:
             raise ValueError("Cannot be fitted.")
         return self
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any) -> float:  # noqa: N803 - as above
         return 0.1 * self.level
 
 

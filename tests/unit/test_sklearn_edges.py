@@ -106,7 +106,7 @@ def test_a_scorer_without_an_answer_rules_out() -> None:
 
 @pytest.mark.filterwarnings(NON_FINITE)
 def test_without_any_score_the_first_candidate_is_chosen_as_in_grid_search() -> None:
-    def score(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803
+    def score(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
         return math.nan
 
     search = search_table(draw_table(3, 5, 1), value=10.0, scoring=score)

@@ -1,4 +1,4 @@
-"""Keeps the fits of a search in a study, so that a search that was killed goes on without fitting anything again.
+"""Keeps the fits of a search in a study, so that a search that was killed repeats only what was running.
 
 The search decides by itself; decisions follow from the scores, and are the same when stored scores take the place of
 fits. The study is for the record, and for whoever wants to watch: its arms are the candidates, its blocks the folds.
