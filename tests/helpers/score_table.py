@@ -26,7 +26,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
         self.seconds = seconds
         self.journal = journal
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803 - the names that scikit-learn uses
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit on every fold but one, or on all."""
         folds = self.table.shape[1]
         fold = next((number for number in range(folds) if number not in X[:, 0]), folds)
@@ -39,7 +39,7 @@ class TableEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
         self.fitted_ = True
         return self
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
+    def score(self, X: Any, y: Any = None) -> float:
         """Return the score on the fold of the first sample."""
         return float(self.table[self.candidate, int(X[0, 0])])
 

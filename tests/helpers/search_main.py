@@ -17,7 +17,7 @@ SECONDS = (0.04,) * 6
 NAME = "killed"
 
 
-def score_twice(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:  # noqa: N803 - the names of scikit-learn
+def score_twice(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:
     """Return the score of the table, and another that orders candidates the other way around."""
     score = estimator.score(X)
     return {"plain": score, "reversed": 1.0 / 3.0 - math.pi * score}

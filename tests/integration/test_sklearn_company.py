@@ -131,9 +131,9 @@ def test_a_function_chooses_from_the_table_and_without_refit_the_first_metric_de
     assert list(none.cv_results_["rank_test_negative"]).index(1) == np.argmin(table.mean(axis=1))
 
 
-def score_plainly(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - the names that scikit-learn uses
+def score_plainly(estimator: Any, X: Any, y: Any = None) -> float:
     return float(estimator.score(X))
 
 
-def score_negatively(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
+def score_negatively(estimator: Any, X: Any, y: Any = None) -> float:
     return -float(estimator.score(X))

@@ -30,7 +30,7 @@ def choose_third(results: dict[str, Any]) -> int:
     return 2
 
 
-def score_twice(estimator: Any, X: Any, y: Any) -> dict[str, float]:  # noqa: N803 - the names that scikit-learn uses
+def score_twice(estimator: Any, X: Any, y: Any) -> dict[str, float]:
     """Return two scores at once."""
     predicted = estimator.predict(X)
     return {"accuracy": accuracy_score(y, predicted), "f1": f1_score(y, predicted, average="macro")}
@@ -52,12 +52,12 @@ class SometimesFails(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
     def __init__(self, level: int = 0) -> None:
         self.level = level
 
-    def fit(self, X: Any, y: Any) -> "SometimesFails":  # noqa: N803 - as above
+    def fit(self, X: Any, y: Any) -> "SometimesFails":
         if self.level % 2 == 1 and X[0, 0] != 5.1:
             raise ValueError("Cannot be fitted.")
         return self
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: N803 - as above
+    def score(self, X: Any, y: Any) -> float:
         return 0.1 * self.level
 
 

@@ -101,7 +101,7 @@ def test_a_trial_that_somebody_else_asked_for_is_named(storage: str) -> None:
         search_table(TABLE, value=1e5, storage=storage, scoring=interrupt_fourth)
 
 
-def interrupt_fourth(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - the names of scikit-learn
+def interrupt_fourth(estimator: Any, X: Any, y: Any = None) -> float:
     """Score as usual, but for the fourth time press Ctrl-C."""
     interrupt_fourth.calls = getattr(interrupt_fourth, "calls", 0) + 1  # type: ignore[attr-defined]  # as above
     if interrupt_fourth.calls == 4:  # type: ignore[attr-defined]  # as above
@@ -129,6 +129,6 @@ def test_a_second_fit_does_not_remember_the_first() -> None:
     assert search.why_stopped_ == "No candidate has a score on all folds."
 
 
-def score_nothing(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:  # noqa: N803 - the names of scikit-learn
+def score_nothing(estimator: Any, X: Any, y: Any = None) -> dict[str, float]:
     """Return two scores, of which the first does not exist."""
     return {"first": np.nan, "second": 1.0}

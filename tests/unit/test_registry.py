@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -181,8 +182,6 @@ def test_what_a_function_returns_is_checked_when_it_is_built() -> None:
 
 
 def test_a_rule_with_defaults_or_compiled_by_numba_is_fine() -> None:
-    numba = pytest.importorskip("numba")
-
     def generous(state: State, tables: Any, arm: int, reward: float, extra: float = 0.0) -> None:
         state[0] += 1
 

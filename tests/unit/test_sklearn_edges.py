@@ -94,7 +94,7 @@ def test_error_score_raise_raises_and_a_number_is_a_score() -> None:
 
 @pytest.mark.filterwarnings(NON_FINITE)
 def test_a_scorer_without_an_answer_rules_out() -> None:
-    def score(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - the names that scikit-learn uses
+    def score(estimator: Any, X: Any, y: Any = None) -> float:
         return math.nan if estimator.candidate == 2 else estimator.score(X)
 
     table = draw_table(4, 10, 3)
@@ -106,7 +106,7 @@ def test_a_scorer_without_an_answer_rules_out() -> None:
 
 @pytest.mark.filterwarnings(NON_FINITE)
 def test_without_any_score_the_first_candidate_is_chosen_as_in_grid_search() -> None:
-    def score(estimator: Any, X: Any, y: Any = None) -> float:  # noqa: N803 - as above
+    def score(estimator: Any, X: Any, y: Any = None) -> float:
         return math.nan
 
     search = search_table(draw_table(3, 5, 1), value=10.0, scoring=score)

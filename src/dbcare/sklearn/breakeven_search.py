@@ -52,7 +52,7 @@ class BreakevenSearch(BaseSearchCV):
         """Return the candidates."""
 
     @_fit_context(prefer_skip_nested_validation=False)  # nobody has validated the estimator's parameters
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:  # noqa: N803 - the names that scikit-learn uses
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Fit candidates on folds until another fit is not worth its price, then refit the best one on all data.
 
         Parameters
@@ -72,7 +72,7 @@ class BreakevenSearch(BaseSearchCV):
         for name in ("best_index_", "best_score_", "best_params_", "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         scorers, refit_metric = self._get_scorers()
-        X, y = indexable(X, y)  # noqa: N806 - the name that scikit-learn uses
+        X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         weights = params.get("sample_weight")
@@ -204,9 +204,9 @@ class BreakevenSearch(BaseSearchCV):
         stored = {} if record is None else record.fits
         fitted: dict[Place, FitResult] = {}
         if self.verbose > 0:
-            print(plan.describe_start())  # noqa: T201 - as scikit-learn does
+            print(plan.describe_start())
             if stored:
-                print(f"[Breakeven] {len(stored)} fits were read from storage")  # noqa: T201 - as above
+                print(f"[Breakeven] {len(stored)} fits were read from storage")
         while batch := plan.next_batch():
             fitted |= {place: stored[place] for place in batch if place in stored}
             for place, result in runner.run([place for place in batch if place not in fitted]):
@@ -222,7 +222,7 @@ class BreakevenSearch(BaseSearchCV):
                 ]
             )
             if self.verbose > 0 and isinstance(plan, FoldRace):
-                print(plan.describe_standing(labels))  # noqa: T201 - as above
+                print(plan.describe_standing(labels))
         return fitted
 
     def _price_of(self, result: FitResult) -> float:
@@ -276,7 +276,7 @@ class BreakevenSearch(BaseSearchCV):
             chosen = getattr(self, "best_index_", plan.leader)
             self.expected_loss_ = math.nan if chosen is None else float(table["expected_loss"][chosen])
             if self.verbose > 0:
-                print(f"[Breakeven] Stopped after {plan.fits} fits. {self.why_stopped_}")  # noqa: T201 - a line of `verbose`
+                print(f"[Breakeven] Stopped after {plan.fits} fits. {self.why_stopped_}")
 
     def plot(self, axes: Any = None) -> Any:
         """Draw which candidates were fitted on which folds, and how far behind the best one they are.
