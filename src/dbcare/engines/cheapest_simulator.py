@@ -17,21 +17,23 @@ from dbcare.policies.policy import Policy
 PULLS_PER_WORK_UNIT = 0.9
 
 
-def choose_simulator(policy: Policy, arms: Arms, seed: int, runs: int) -> tuple[Simulator, Outcomes]:
+def choose_simulator(
+    policy: Policy, arms: Arms, seed: int, runs: int, *, tallied: bool = False
+) -> tuple[Simulator, Outcomes]:
     """Return the cheaper simulator, and the pilot runs it has already made."""
     try:
-        skip = skip_simulator(policy, arms, seed)
+        skip = skip_simulator(policy, arms, seed, tallied=tallied)
     except EngineError:
-        return _with_no_runs(direct_simulator(policy, arms, seed))
+        return _with_no_runs(direct_simulator(policy, arms, seed, tallied=tallied))
     if not isinstance(policy, EliminationPolicy) or policy.arms == 2:
         return _with_no_runs(skip)
-    pilot = Outcomes.empty(min(runs, max(16, min(runs // 200, 200))), control=skip.checkpoint > 0)
+    pilot = skip.allocate(min(runs, max(16, min(runs // 200, 200))))
     block = skip.block()
     block(pilot, 0)
     if pilot.pulls.sum() > PULLS_PER_WORK_UNIT * block.effort:
         return skip, pilot
-    return _with_no_runs(direct_simulator(policy, arms, seed))
+    return _with_no_runs(direct_simulator(policy, arms, seed, tallied=tallied))
 
 
 def _with_no_runs(simulator: Simulator) -> tuple[Simulator, Outcomes]:
-    return simulator, Outcomes.empty(0, control=simulator.checkpoint > 0)
+    return simulator, simulator.allocate(0)

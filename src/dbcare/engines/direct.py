@@ -14,6 +14,7 @@ from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.control_variate import Watch
 from dbcare.engines.draws import Arms, Drawing, PullDrawing
 from dbcare.engines.rng import begun
+from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.policies.epochs import (
     ALIVE,
     EACH,
@@ -56,11 +57,12 @@ def any_loop(rule: Rule, drawing: PullDrawing, block_of: Callable[..., int]) -> 
 
     def simulate_any(
         first, seed, arms, costs, tables, state, work, max_pulls,
-        recommended, pulls, undecided, spent, pulled, blocks, rewards,
+        recommended, pulls, undecided, spent, tallies, pulled, blocks, rewards,
     ):  # fmt: skip
         count = len(costs)
         charged = len(spent) > 0
         recorded = len(pulled) > 0
+        tallied = len(tallies.pulls) > 0
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             s0, s1, s2, s3 = start(arms, work, s0, s1, s2, s3)
@@ -79,6 +81,9 @@ def any_loop(rule: Rule, drawing: PullDrawing, block_of: Callable[..., int]) -> 
                     pulled[made] = arm
                     blocks[made] = block
                     rewards[made] = reward
+                if tallied:
+                    tallies.pulls[place, arm] += 1.0
+                    tallies.sums[place, arm] += reward
                 made += 1
                 total += costs[arm]
                 arm = ask(state, tables)
@@ -128,8 +133,11 @@ def epoch_loop(rule: EpochRule, drawing: Drawing, watch: Watch) -> Callable[...,
     draw_epochs = drawing_loop(rule, drawing)
     after_epoch, after_run = watch
 
-    def simulate_epochs(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+    def simulate_epochs(
+        first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders, tallies
+    ):
         arm_at = arms_offset(state)
+        tallied = len(tallies.pulls) > 0
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             init(state, tables, tie)
@@ -148,9 +156,13 @@ def epoch_loop(rule: EpochRule, drawing: Drawing, watch: Watch) -> Callable[...,
                 end_epochs(state, completed - before)
                 decide(state, tables)
                 after_epoch(checkpoint, state, work, alive)
+                if tallied:
+                    tally_drops(tallies, place, state, alive)
             recommended[place] = recommend(state, tables)
             pulls[place] = int(state[PULLS])
             undecided[place] = state[ALIVE] > 1
             after_run(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3)
+            if tallied:
+                tally_end(tallies, place, state)
 
     return simulate_epochs

@@ -156,11 +156,12 @@ def make_simulator(
 ) -> tuple[Simulator, Outcomes]:
     """Return the simulator of that engine, and the runs that choosing it has already made."""
     if risk.costs_differ:
-        return charging_simulator(policy, arms, seed, risk.costs(policy.arms)), Outcomes.empty(0, charged=True)
+        simulator = charging_simulator(policy, arms, seed, risk.costs(policy.arms))
+        return simulator, simulator.allocate(0)
     if engine == "auto":
         return choose_simulator(policy, arms, seed, runs)
     simulator = (direct_simulator if engine == "direct" else skip_simulator)(policy, arms, seed)
-    return simulator, Outcomes.empty(0, control=simulator.checkpoint > 0)
+    return simulator, simulator.allocate(0)
 
 
 def warn_if_interpreted(simulator: Simulator) -> None:
@@ -179,7 +180,7 @@ def extend_runs(
 ) -> Outcomes:
     """Continue `done` to `runs` runs; `check` may raise to end this early."""
     known = len(done.pulls)
-    outcomes = Outcomes.empty(runs, control=simulator.checkpoint > 0, charged=simulator.charged, caps=done.caps)
+    outcomes = simulator.allocate(runs, done.caps)
     outcomes.take(done)
     blocks = [simulator.block() for _ in range(threads if simulator.parallel else 1)]
     # Compiling, if it is needed at all, happens here and not in several threads at once.

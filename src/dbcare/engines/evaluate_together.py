@@ -98,7 +98,7 @@ def evaluate_together(
         warn_if_interpreted(simulator)
     else:
         simulator = _capped_simulator(policies[largest_place], arms, seed, caps, engine)
-        outcomes = Outcomes.empty(0, control=False, caps=len(caps))
+        outcomes = simulator.allocate(0, len(caps))
     outcomes = extend_runs(outcomes, simulator, runs, thread_count)
     read_cap = _make_cap_reader(outcomes, np.array(bandit.gaps), simulator, arms)
     evaluations = [

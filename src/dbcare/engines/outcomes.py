@@ -1,9 +1,12 @@
 """The outcomes of simulated runs."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dbcare.engines.tallies import Tallies
 
 
 @dataclass(frozen=True)
@@ -15,9 +18,12 @@ class Outcomes:
     undecided: npt.NDArray[np.bool_]  # whether the run stopped with more than one arm left
     leader: npt.NDArray[np.int32]  # the control variate's arm; empty without one
     spent: npt.NDArray[np.float64]  # the total cost of the pulls; empty if all arms cost the same
+    tallies: Tallies  # pulls and sums by arm; empty if runs are not tallied
 
     @classmethod
-    def empty(cls, runs: int, *, control: bool = False, charged: bool = False, caps: int | None = None) -> "Outcomes":
+    def empty(
+        cls, runs: int, *, control: bool = False, charged: bool = False, caps: int | None = None, tallied_arms: int = 0
+    ) -> "Outcomes":
         """Allocate outcomes for `runs` runs, at each of `caps` caps if given."""
         shape = runs if caps is None else (runs, caps)
         return cls(
@@ -26,6 +32,7 @@ class Outcomes:
             np.empty(shape, np.bool_),
             np.empty(runs if control else 0, np.int32),
             np.empty(runs if charged else 0),
+            Tallies.empty(runs, tallied_arms),
         )
 
     def part(self, start: int, stop: int) -> "Outcomes":
@@ -36,6 +43,7 @@ class Outcomes:
             self.undecided[start:stop],
             self.leader[start:stop],
             self.spent[start:stop],
+            self.tallies.part(start, stop),
         )
 
     @property
@@ -56,9 +64,13 @@ class Outcomes:
             self.undecided[:, place].copy(),
             self.leader,
             self.spent,
+            self.tallies,
         )
 
     def take(self, done: "Outcomes") -> None:
         """Copy the finished runs `done` to the front."""
-        for target, source in zip(vars(self).values(), vars(done).values(), strict=True):
+        for target, source in zip(self._arrays(), done._arrays(), strict=True):
             target[: len(source)] = source
+
+    def _arrays(self) -> list[Any]:
+        return [self.recommended, self.pulls, self.undecided, self.leader, self.spent, *self.tallies]

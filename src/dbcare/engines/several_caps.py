@@ -55,7 +55,7 @@ def _bind_kernel(policy: EliminationPolicy, arms: Arms, reach: Reach, seed: int,
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         results = (out.recommended, out.pulls, out.undecided)
         by_cap = [result if result.ndim == 2 else result[:, None] for result in results]
-        kernel(first, seed, arms, policy.tables, reach, caps, state, work, *by_cap)
+        kernel(first, seed, arms, policy.tables, reach, caps, state, work, *by_cap, out.tallies)
 
     return run
 

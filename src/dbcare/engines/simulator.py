@@ -36,5 +36,12 @@ class Simulator:
     guarantee: str
     checkpoint: int = 0
     charged: bool = False  # whether it adds up the cost of the pulls in each run
+    tallied_arms: int = 0  # arms whose pulls and sums it records, or 0
     parallel: bool = True
     interpreted: str = ""  # why the policy could not be compiled; empty if it was
+
+    def allocate(self, runs: int, caps: int | None = None) -> Outcomes:
+        """Allocate the outcomes of so many runs, at each of `caps` caps if given."""
+        return Outcomes.empty(
+            runs, control=self.checkpoint > 0, charged=self.charged, caps=caps, tallied_arms=self.tallied_arms
+        )

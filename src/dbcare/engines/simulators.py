@@ -52,20 +52,32 @@ def have_equal_sigmas(arms: Arms) -> bool:
     return isinstance(arms, GaussianArms) and bool(np.all(arms.sigma == arms.sigma[0]))
 
 
-def direct_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
-    """Build a simulator that draws every pull; works for any policy."""
-    if isinstance(policy, EpochPolicy) and not isinstance(arms, BlockArms):
-        checkpoint = find_checkpoint(policy, arms)
+def direct_simulator(policy: Policy, arms: Arms, seed: int, *, tallied: bool = False) -> Simulator:
+    """Build a simulator that draws every pull; works for any policy. `tallied` runs have no control variate."""
+    # Only elimination keeps the sum of all rewards of an arm.
+    in_epochs = isinstance(policy, EliminationPolicy if tallied else EpochPolicy)
+    if isinstance(policy, EpochPolicy) and in_epochs and not isinstance(arms, BlockArms):
+        checkpoint = 0 if tallied else find_checkpoint(policy, arms)
         kernel = _epoch_kernel(policy.rule, make_drawing(arms), WATCH if checkpoint else NO_WATCH)
         run = _bind_epoch_kernel(kernel, policy, arms, seed, checkpoint)
-        return Simulator("direct", partial(KernelBlock, policy, 4 * policy.arms, run), "every pull drawn", checkpoint)
-    return _any_simulator(policy, arms, seed, np.ones(policy.arms))
+        block = partial(KernelBlock, policy, 4 * policy.arms, run)
+        return _tally(Simulator("direct", block, "every pull drawn", checkpoint), policy, tallied)
+    return _tally(_any_simulator(policy, arms, seed, np.ones(policy.arms)), policy, tallied)
 
 
-def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
-    """Build a simulator that draws many pulls at once; raises EngineError if the policy or the arms do not allow it."""
+def _tally(simulator: Simulator, policy: Policy, tallied: bool) -> Simulator:
+    return replace(simulator, tallied_arms=policy.arms) if tallied else simulator
+
+
+def skip_simulator(policy: Policy, arms: Arms, seed: int, *, tallied: bool = False) -> Simulator:
+    """Build a simulator that draws many pulls at once; raises EngineError if the policy or the arms do not allow it.
+
+    `tallied` runs have no control variate, and more than two arms.
+    """
     if isinstance(arms, BlockArms):
         raise EngineError("The skip engine cannot simulate arms that share blocks; use the direct engine.")
+    if tallied and (isinstance(policy, SchedulePolicy) or policy.arms == 2):
+        raise EngineError("The skip engine cannot tally the arms of these runs; use the direct engine.")
     if isinstance(policy, SchedulePolicy):
         return _planned_simulator(policy, arms, seed)
     if not isinstance(policy, EliminationPolicy):
@@ -74,23 +86,23 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
             "use the direct engine."
         )
     if not isinstance(arms, GaussianArms):
-        return safe_jump_simulator(policy, arms, seed)
+        return _tally(safe_jump_simulator(policy, arms, seed), policy, tallied)
     module = two_arms if policy.arms == 2 else many_arms
     if not is_concave(policy.tables, policy.arms):
         raise EngineError("The skip engine needs a boundary n * e_n that is concave in n; use the direct engine.")
-    checkpoint = find_checkpoint(policy, arms)
+    checkpoint = 0 if tallied else find_checkpoint(policy, arms)
     run = _bind_epoch_kernel(_skip_kernel(policy.rule, policy.arms == 2), policy, arms, seed, checkpoint)
     block = partial(KernelBlock, policy, module.work_size(policy.arms), run)
     exact = "the exact law of the discrete walk"
     guarantee = exact if policy.arms == 2 else f"each jump certified to {many_arms.EPSILON:g}"
-    return Simulator("skip", block, guarantee, checkpoint)
+    return _tally(Simulator("skip", block, guarantee, checkpoint), policy, tallied)
 
 
 def _bind_epoch_kernel(kernel: Any, policy: EpochPolicy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
     """Bind a kernel with the signature shared by all policies in epochs."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
-        results = (out.recommended, out.pulls, out.undecided, out.leader)
+        results = (out.recommended, out.pulls, out.undecided, out.leader, out.tallies)
         kernel(first, seed, arms, policy.tables, state, work, checkpoint, *results)
 
     return run
@@ -145,7 +157,7 @@ def _bind_any_kernel(
     """Bind the kernel for any policy."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
-        results = (out.recommended, out.pulls, out.undecided, out.spent, *record)
+        results = (out.recommended, out.pulls, out.undecided, out.spent, out.tallies, *record)
         kernel(first, seed, arms, costs, policy.tables, state, work, policy.max_pulls, *results)
         if np.any(out.recommended == direct.ILLEGAL):
             raise _illegal_arm_error(policy)
@@ -174,7 +186,11 @@ def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcom
         while (arm := rule.ask(state, tables)) != STOP and pulls < policy.max_pulls:
             if arm not in legal or (block := block_of(state, tables, arm, pulls)) < 0:
                 raise _illegal_arm_error(policy)
-            rule.tell(state, tables, arm, reward_of(arms, work, arm, block, pulls, words))
+            reward = reward_of(arms, work, arm, block, pulls, words)
+            rule.tell(state, tables, arm, reward)
+            if out.tallies.arms:
+                out.tallies.pulls[place, arm] += 1.0
+                out.tallies.sums[place, arm] += reward
             pulls += 1
             spent += costs[arm]
         choice = rule.recommend(state, tables)

@@ -109,6 +109,11 @@ class Breakeven(BreakevenPolicy):
         return math.isinf(self.sigma_pulls)
 
     @property
+    def treats_arms_alike(self) -> bool:
+        # Without a stated sigma, the first arms get a second pull before the others.
+        return self.sigma is not None and not self.risk.costs_differ
+
+    @property
     def learns_spread(self) -> bool:
         return not self.is_known
 

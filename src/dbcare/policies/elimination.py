@@ -101,6 +101,10 @@ class EliminationPolicy(EpochPolicy):
     rule = RULE
 
     @property
+    def treats_arms_alike(self) -> bool:
+        return True
+
+    @property
     @abstractmethod
     def tables(self) -> EliminationTables:
         """The boundary, the limits on epochs and the cap on pulls."""

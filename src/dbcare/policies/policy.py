@@ -62,6 +62,14 @@ class Policy(ABC):
         return f"{type(self).__qualname__}(arms={self.arms}, max_pulls={self.max_pulls})"
 
     @property
+    def treats_arms_alike(self) -> bool:
+        """Whether relabeling the arms changes no law of a run; then evaluations average over the labels.
+
+        Ties must be broken at random, and no arm may cost more or come first in a way that matters.
+        """
+        return False
+
+    @property
     def learns_spread(self) -> bool:
         """Whether the rule corrects a sigma that the rewards contradict."""
         return False

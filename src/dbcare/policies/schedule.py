@@ -54,6 +54,10 @@ class SchedulePolicy(EpochPolicy):
     rule = RULE
 
     @property
+    def treats_arms_alike(self) -> bool:
+        return True
+
+    @property
     def fresh(self) -> bool:
         """Whether a round ranks arms by its own rewards only."""
         return False

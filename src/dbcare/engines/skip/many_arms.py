@@ -29,6 +29,7 @@ from dbcare.engines.direct import drawing_loop
 from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import reachable
+from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
@@ -101,8 +102,11 @@ def skip_loop(rule: EpochRule) -> Callable[..., None]:
     settle = settle_gaussian
     draw_epochs = drawing_loop(rule, Drawing(settle_gaussian, draw_gaussian))
 
-    def simulate_skip_many(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+    def simulate_skip_many(
+        first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders, tallies
+    ):
         count = len(arms.mean)
+        tallied = len(tallies.pulls) > 0
         arm_at = arms_offset(state)
         variance = 0.0
         for arm in range(count):
@@ -135,6 +139,8 @@ def skip_loop(rule: EpochRule) -> Callable[..., None]:
                 end_epochs(state, end - epoch)
                 decide(state, tables)
                 note_epoch(checkpoint, state, work, alive)
+                if tallied:
+                    tally_drops(tallies, place, state, alive)
                 if state[ALIVE] < alive:
                     made = state[PULLS]
                     draw_until = made + DENSE if made - dropped_at < DENSE else made
@@ -149,5 +155,7 @@ def skip_loop(rule: EpochRule) -> Callable[..., None]:
             undecided[place] = state[ALIVE] > 1
             if checkpoint > 0:
                 note_leader(checkpoint, state, work, arms, leaders, place, s0, s1, s2, s3)
+            if tallied:
+                tally_end(tallies, place, state)
 
     return simulate_skip_many

@@ -22,6 +22,7 @@ import numpy as np
 
 from dbcare.engines.draws import Drawing, FiniteArms, Floats
 from dbcare.engines.rng import begun
+from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.policies.elimination import EliminationTables
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
@@ -73,9 +74,10 @@ def capped_loop(rule: EpochRule, drawing: Drawing) -> Callable[..., None]:
     init, decide, idle, recommend = rule.init, rule.decide, rule.idle, rule.recommend
     settle, draw = drawing
 
-    def simulate_capped(first, seed, arms, tables, reach, caps, state, work, recommended, pulls, undecided):
+    def simulate_capped(first, seed, arms, tables, reach, caps, state, work, recommended, pulls, undecided, tallies):
         arm_at = arms_offset(state)
         count = arm_at - SUMS
+        tallied = len(tallies.pulls) > 0
         for place in range(len(pulls)):
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             init(state, tables, tie)
@@ -136,6 +138,10 @@ def capped_loop(rule: EpochRule, drawing: Drawing) -> Callable[..., None]:
                 state[LOW] = low
                 end_epochs(state, completed - epoch)
                 decide(state, tables)
+                if tallied:
+                    tally_drops(tallies, place, state, alive)
+            if tallied:
+                tally_end(tallies, place, state)
             chosen = recommend(state, tables)
             for cap in range(passed, len(caps) + 1):
                 recommended[place, cap] = chosen

@@ -112,10 +112,12 @@ def work_size(arms: int) -> int:
 
 
 def skip_loop(rule: EpochRule) -> Callable[..., None]:
-    """Return the loop for elimination between two Gaussian arms, which may differ in sigma; no control variate."""
+    """Return the loop for elimination between two Gaussian arms, which may differ in sigma; no control variate, no tallies."""
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
-    def simulate_skip_two(first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders):
+    def simulate_skip_two(
+        first, seed, arms, tables, state, work, checkpoint, recommended, pulls, undecided, leaders, tallies
+    ):
         drift = arms.mean[0] - arms.mean[1]
         variance = arms.sigma[0] ** 2 + arms.sigma[1] ** 2
         boundary = tables.boundary[tables.row[2] :]

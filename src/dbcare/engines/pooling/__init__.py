@@ -1,0 +1,25 @@
+"""Pooled evaluation: runs on one bandit tell about others, about other labels of the arms, and about their own noise.
+
+model             what runs are judged by: likelihoods of several bandits, and the labels that arms can exchange
+sums              one compiled pass over the runs: weights, averaged losses, and martingales
+control_variates  estimates with standard errors from these sums
+pooled_runs       runs on several bandits, each with tallies of its arms
+evaluate_pooled   draws runs until every bandit's estimate is precise enough
+
+Three ideas reduce the variance; none of them needs to know how the policy works.
+
+*Pooling.* A run that stopped with n_k pulls and sums S_k of arm k has, under bandit j, the likelihood
+prod over k of exp(theta_jk S_k - psi_jk n_k), up to a factor that is the same for all bandits: rewards come from a
+natural exponential family (Gaussian with a known sigma, Bernoulli), and neither the policy's choices nor its stopping
+depend on the bandit. So the runs of all bandits serve bandit j with weights w_j = p_j / sum over m of a_m p_m, where
+a_m is the share of the runs made on bandit m (the balance heuristic of Veach and Guibas 1995). Weights are at most
+1/a_j, so a bandit's estimate is never much worse than that of its own runs alone.
+
+*Averaging over labels.* A policy that treats arms alike does not know which arm is which. Given its run, the labels
+have a posterior distribution, and losses are averaged over it (Rao-Blackwell); p_j is the likelihood averaged over
+labels. All labelings are used if there are at most MAX_LABELINGS, else the permutations of the best few arms.
+
+*Martingales.* Under bandit j, X_k = S_k - n_k mean_jk and X_k^2 - n_k variance_jk have mean 0 when a run stops, for
+any rewards. Multiplied by w_j, they are control variates, with w_j itself, whose mean is 1. Coefficients are fitted on
+the other half of the runs, so estimates are unbiased and their standard errors are honest.
+"""

@@ -1,0 +1,123 @@
+"""Draw runs on several bandits until the pooled estimate of every one of them is precise enough."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.bandit import Bandit
+from dbcare.engines.pooling.control_variates import Estimates, estimate
+from dbcare.engines.pooling.model import Labels, Model, build_model
+from dbcare.engines.pooling.pooled_runs import PooledRuns
+from dbcare.engines.pooling.sums import Floats
+from dbcare.errors import PrecisionWarning
+from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.risk import Loss
+
+FIRST_RUNS = 64  # on each bandit
+MAX_RUNS = 20_000_000  # on all bandits
+MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
+ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
+
+# A wrong choice of a rule that breaks even costs no more than about what was at stake. Any other rule may, rarely, go
+# on to its cap, and such a run must be seen to be counted: pooled runs worth fewer plain ones than this are too few.
+MIN_SHARE_BREAKING_EVEN = 1.0 / 16.0
+MIN_SHARE = 1.0 / 2.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """How precise estimates must be: as so many plain runs, or a standard error that is a fraction of the risk."""
+
+    runs: int | None = None
+    precision: float | None = None
+
+    def variances(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
+        """Return the largest variance allowed for each bandit's risk, a combination of error, regret and pulls."""
+        risks = estimates.means @ np.array(combination)
+        if self.runs is None:
+            assert self.precision is not None
+            return np.asarray((self.precision * risks) ** 2)
+        return np.maximum(estimates.plain_variances(combination) / self.runs, (ROUNDING * risks) ** 2)
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The estimates under each bandit, the runs made on each, and what they are judged by."""
+
+    estimates: Estimates
+    runs: npt.NDArray[np.int64]
+    model: Model
+    source: PooledRuns
+
+
+def combine(loss: Loss, cost: float) -> tuple[float, float, float]:
+    """Return the risk as a combination of error, regret and pulls."""
+    return (1.0, 0.0, cost) if loss is Loss.MISIDENTIFICATION else (0.0, 1.0, cost)
+
+
+def evaluate_pooled(
+    policy: Policy,
+    bandits: Sequence[Bandit],
+    cost: float,
+    losses: Sequence[Loss],
+    target: Target,
+    seed: int,
+    threads: int,
+    watch: Callable[[float], None] | None = None,
+) -> Pooled:
+    """Evaluate a policy on several bandits by pooled runs; the risks under all of `losses` meet the target.
+
+    Where a bandit's estimate is not precise enough, more runs are made on that bandit. The bandits must be of a family
+    that `find_family` knows, unless there is only one. `watch`, if given, is told what share of the work is done.
+    """
+    model = build_model(bandits, choose_labels(policy))
+    combinations = [combine(loss, cost) for loss in losses]
+    source = PooledRuns(policy, bandits, seed, threads)
+    least = _least_effective_runs(policy, target)
+    wanted = np.full(len(bandits), FIRST_RUNS)
+    while True:
+        source.extend(wanted)
+        runs = source.counts
+        estimates = estimate(source.sum(model), runs, combinations)
+        excess = np.max(
+            [
+                estimates.variances(combination) / target.variances(estimates, combination)
+                for combination in combinations
+            ],
+            axis=0,
+        )
+        excess = np.maximum(excess, least / estimates.effective_runs)
+        if watch is not None:
+            watch(float(runs.sum() / np.maximum(runs * excess, runs).sum()))
+        if np.all(excess <= 1.0):
+            break
+        if runs.sum() >= MAX_RUNS:
+            worst = int(np.argmax(excess))
+            warnings.warn(
+                f"The standard error asked for needs more than {MAX_RUNS:,} runs; on bandit {worst} it is "
+                f"{math.sqrt(excess[worst]):.2g} times as large.",
+                PrecisionWarning,
+                stacklevel=2,
+            )
+            break
+        growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
+        wanted = np.ceil(runs * growth).astype(np.int64)
+    return Pooled(estimates, runs, model, source)
+
+
+def choose_labels(policy: Policy) -> Labels:
+    """Return which labels to average over; runs in epochs are made too fast for a part of the labels to pay."""
+    if not policy.treats_arms_alike:
+        return Labels.ONE
+    return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
+
+
+def _least_effective_runs(policy: Policy, target: Target) -> float:
+    share = MIN_SHARE_BREAKING_EVEN if policy.breaks_even else MIN_SHARE
+    return 0.0 if target.runs is None else share * target.runs

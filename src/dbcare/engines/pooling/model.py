@@ -1,0 +1,168 @@
+"""What runs are judged by: the likelihoods of several bandits, and the labels that arms can exchange."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.bandit import Bandit
+from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MAX_LABELINGS = 120  # all labels of five different arms
+DIRECTIONS = 3  # groups of classes whose martingales are followed: the best, the second best, all others
+
+
+class Labels(Enum):
+    """Which labelings of the arms to average over."""
+
+    ONE = "the true one"
+    ALL = "all, unless there are more than MAX_LABELINGS: then the true one"
+    SOME = "all, unless there are more than MAX_LABELINGS: then those that exchange the best arm with another"
+
+
+class Labelings(NamedTuple):
+    """The labelings of the arms, each by how it differs from the reference, under which arm k has class `reference[k]`.
+
+    Under labeling l, arm `arm[l, i]` has class `after[l, i]` instead of `before[l, i]`, for each i below `moves[l]`.
+    Unless the labelings are all there are, each exchanges the best arm with that in `partners`, and runs take turns in
+    being relabeled by one of them; `partners` is empty if runs need not be relabeled.
+    """
+
+    reference: Ints
+    moves: Ints
+    arm: Ints
+    before: Ints
+    after: Ints
+    best: int
+    partners: Ints
+
+
+class Model(NamedTuple):
+    """Several bandits over classes of arms; arms of one class are alike under every bandit. By bandit and class.
+
+    A class's rewards have log-likelihood theta S - psi n, given the sum S of n rewards. `direction` is 0 for the best
+    class under that bandit, 1 for the second best, and 2 for all others.
+    """
+
+    theta: Floats
+    psi: Floats
+    mean: Floats
+    variance: Floats
+    error: Floats  # the loss if an arm of the class is recommended: misidentification
+    regret: Floats  # the same: simple regret
+    direction: Ints
+    labelings: Labelings
+
+    @property
+    def bandits(self) -> int:
+        """The number of bandits."""
+        return len(self.theta)
+
+
+def find_family(bandits: Sequence[Bandit]) -> str | None:
+    """Return the family of rewards whose likelihoods pooling knows, "gaussian" or "bernoulli", or None.
+
+    Gaussian arms must have the same sigma, in all bandits; rates must not be 0 or 1, under which some runs are
+    impossible.
+    """
+    arms = [arm for bandit in bandits for arm in bandit.arms]
+    if all(isinstance(arm, Gaussian) and arm.sigma == arms[0].sigma for arm in arms):
+        return "gaussian"
+    return "bernoulli" if all(isinstance(arm, Bernoulli) and 0.0 < arm.mean < 1.0 for arm in arms) else None
+
+
+def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
+    """Build the model of bandits of one family, or of a single bandit of any."""
+    family = find_family(bandits)
+    mean = np.array([bandit.means for bandit in bandits])
+    variance = np.array([[_variance(arm) for arm in bandit.arms] for bandit in bandits])
+    # Arms are numbered from the best to the worst, under the bandit whose means differ most.
+    order = np.argsort(-mean[int(np.argmax(np.ptp(mean, axis=1)))], kind="stable")
+    if family is not None:  # arms of equal means have equal laws: one class
+        columns, first, class_of = np.unique(mean[:, order], axis=1, return_index=True, return_inverse=True)
+        by_rank = np.argsort(first)  # the classes, from the best on
+        mean = np.ascontiguousarray(columns[:, by_rank])
+        variance = np.ascontiguousarray(variance[:, order[first[by_rank]]])
+        classes = np.argsort(by_rank)[class_of.ravel()]
+    else:
+        mean, variance, classes = mean[:, order], variance[:, order], np.arange(len(order))
+    reference = np.empty(len(order), np.int64)
+    reference[order] = classes
+    theta, psi = _natural_parameters(family, mean, variance)
+    best = mean.max(axis=1, keepdims=True)
+    rank = np.argsort(np.argsort(-mean, axis=1, kind="stable"), axis=1)
+    return Model(
+        theta=theta,
+        psi=psi,
+        mean=mean,
+        variance=variance,
+        error=(mean < best).astype(np.float64),
+        regret=best - mean,
+        direction=np.minimum(rank, DIRECTIONS - 1),
+        labelings=make_labelings(reference, Labels.ONE if family is None else labels),
+    )
+
+
+def _natural_parameters(family: str | None, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Return theta and psi; zeros without a family, so that all weights are 1."""
+    if family == "gaussian":
+        return mean / variance, 0.5 * mean**2 / variance
+    if family == "bernoulli":
+        return np.log(mean) - np.log1p(-mean), -np.log1p(-mean)
+    return np.zeros_like(mean), np.zeros_like(mean)
+
+
+def _variance(arm: Reward) -> float:
+    if isinstance(arm, Bernoulli | Categorical | Empirical):
+        values, probabilities = (np.array(numbers) for numbers in arm.outcomes)
+        return float(probabilities @ (values - arm.mean) ** 2)
+    return arm.sigma**2
+
+
+def make_labelings(reference: Ints, labels: Labels) -> Labelings:
+    """List the labelings of arms whose classes, numbered from the best on, are `reference`."""
+    classes = reference.tolist()
+    best = classes.index(0)
+    listed, partners = [tuple(classes)], []
+    sizes = [classes.count(place) for place in set(classes)]
+    if labels is not Labels.ONE and math.factorial(len(classes)) / math.prod(map(math.factorial, sizes)) <= MAX_LABELINGS:
+        listed = _arrange(tuple(classes))
+    elif labels is Labels.SOME and len(classes) <= MAX_LABELINGS:
+        partners = list(range(len(classes)))
+        listed = [_exchange(classes, best, other) for other in partners]
+    changes = [
+        [(arm, before, after) for arm, (before, after) in enumerate(zip(classes, labels, strict=True)) if before != after]
+        for labels in listed
+    ]
+    width = max(1, *(len(change) for change in changes))
+    table = np.zeros((3, len(listed), width), np.int64)
+    for place, change in enumerate(changes):
+        table[:, place, : len(change)] = np.array(change, np.int64).reshape(-1, 3).T
+    moves = np.array([len(change) for change in changes], np.int64)
+    return Labelings(np.array(classes, np.int64), moves, *table, best, np.array(partners, np.int64))
+
+
+def _arrange(classes: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """List the distinct arrangements of a multiset."""
+    if len(classes) == 1:
+        return [classes]
+    listed = []
+    for first in sorted(set(classes)):
+        rest = list(classes)
+        rest.remove(first)
+        listed += [(first, *others) for others in _arrange(tuple(rest))]
+    return listed
+
+
+def _exchange(classes: list[int], one: int, other: int) -> tuple[int, ...]:
+    changed = list(classes)
+    changed[one], changed[other] = changed[other], changed[one]
+    return tuple(changed)

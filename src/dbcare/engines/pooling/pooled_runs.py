@@ -1,0 +1,85 @@
+"""Runs of one policy on several bandits, tallied by arm, and the sums that their estimates need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.bandit import Bandit
+from dbcare.engines.cheapest_simulator import choose_simulator
+from dbcare.engines.draws import make_arms
+from dbcare.engines.evaluate import extend_runs, warn_if_interpreted
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.pooling.model import Model
+from dbcare.engines.pooling.sums import FOLDS, Floats, Sums, cut_chunks, sum_chunk
+from dbcare.engines.simulator import Simulator
+from dbcare.policies.policy import Policy
+
+NO_WEIGHTS = np.empty((0, 0))
+
+
+class PooledRuns:
+    """Runs of a policy on several bandits; each bandit has a random stream of its own."""
+
+    def __init__(self, policy: Policy, bandits: Sequence[Bandit], seed: int, threads: int) -> None:
+        self.policy, self.bandits, self.seed, self.threads = policy, bandits, seed, threads
+        self.simulators: list[Simulator] = []
+        self.outcomes: list[Outcomes] = []
+
+    def extend(self, wanted: npt.NDArray[np.int64]) -> None:
+        """Continue to so many runs on each bandit, rounded up to a multiple of the number of folds."""
+        for place, runs in enumerate((-(-wanted // FOLDS) * FOLDS).tolist()):
+            if place == len(self.simulators):
+                arms = make_arms(self.bandits[place])
+                seed = derive_seed(self.seed, place)
+                simulator, done = choose_simulator(self.policy, arms, seed, runs, tallied=True)
+                if place == 0:
+                    warn_if_interpreted(simulator)
+                self.simulators.append(simulator)
+                self.outcomes.append(done)
+            if runs > len(self.outcomes[place].pulls):
+                self.outcomes[place] = extend_runs(self.outcomes[place], self.simulators[place], runs, self.threads)
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The number of runs on each bandit."""
+        return np.array([len(done.pulls) for done in self.outcomes])
+
+    @property
+    def pulls(self) -> int:
+        """The pulls of all runs."""
+        return sum(int(done.pulls.sum()) for done in self.outcomes)
+
+    @property
+    def engine(self) -> str:
+        """The engines that made the runs."""
+        return " and ".join(sorted({simulator.engine for simulator in self.simulators}))
+
+    def sum(self, model: Model) -> Sums:
+        """Return the sums over all runs."""
+        shares = self.counts / self.counts.sum()
+        total = Sums.empty(model.bandits)
+        with ThreadPoolExecutor(self.threads) as pool:
+            for part in pool.map(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), cut_chunks(self.outcomes)):
+                total.add(part)
+        return total
+
+    def quantiles(self, model: Model, levels: Floats) -> Floats:
+        """Return quantiles of the pulls of a run, by bandit and level."""
+        shares = self.counts / self.counts.sum()
+        weights = [np.empty((len(chunk.outcomes.pulls), model.bandits)) for chunk in cut_chunks(self.outcomes)]
+        for chunk, filled in zip(cut_chunks(self.outcomes), weights, strict=True):
+            sum_chunk(model, shares, chunk, filled)
+        pulls = np.concatenate([done.pulls for done in self.outcomes]).astype(np.float64)
+        order = np.argsort(pulls, kind="stable")
+        below = np.cumsum(np.concatenate(weights)[order], axis=0)
+        places = [np.searchsorted(column, levels * column[-1] * (1.0 - 1e-12)) for column in below.T]
+        return np.asarray(pulls[order][np.minimum(places, len(pulls) - 1)])
+
+
+def derive_seed(seed: int, place: int) -> int:
+    """Return the seed of the bandit at `place`; different places have independent streams."""
+    return int(np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)[0] >> np.uint64(1))
