@@ -1,8 +1,9 @@
 """What a sweep computes: points, grouped into passes that share work.
 
 A *point* is one policy on one bandit at one cost; its result covers both losses. A *pass* computes several points at
-once: all gaps of a two-arm policy with the exact engine, all costs of a policy whose runs do not depend on the cost, or
-all caps of a racing policy. Passes are the unit of storage, and of work: if a worker is lost, another repeats its pass.
+once: all gaps of a two-arm policy with the exact engine, all gaps of any other policy by pooled runs, all costs of a
+policy whose runs do not depend on the cost, or all caps of a racing policy. Passes are the unit of storage, and of
+work: if a worker is lost, another repeats its pass.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ import numpy as np
 
 import dbcare
 from dbcare.bandit import Bandit
+from dbcare.block_bandits import BlockBandit
 from dbcare.engines import exact
 from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.compile import digest
+from dbcare.engines.pooling.model import find_family
+from dbcare.policies.keep import Keep
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rule import BlockRule
+from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
 
 # The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
@@ -68,6 +73,25 @@ class Point:
         if isinstance(first, Bernoulli) and isinstance(second, Bernoulli) and sum(self.bandit.means) == 1.0:
             return "bernoulli"
         return None
+
+    @cached_property
+    def pool(self) -> str | None:
+        """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
+
+        Policies planned in advance cost next to nothing to simulate. Racing with several caps shares its runs instead,
+        unless rewards are Gaussian.
+        """
+        gaussian = isinstance(self.bandit.arms[0], Gaussian)
+        shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
+        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps:
+            return None
+        if isinstance(self.policy, SchedulePolicy | Keep):
+            return None
+        family = find_family([self.bandit])
+        if family is None:
+            return repr(self.bandit)
+        ranks = np.unique(self.bandit.means, return_inverse=True)[1].tolist()
+        return f"{family} {self.bandit.sigma if gaussian else ''} {ranks}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Point) and self.key == other.key
@@ -133,6 +157,8 @@ def _make_group_key(point: Point) -> str:
     """Return a text that is the same for points that one pass can compute."""
     if point.gap_family is not None:
         return f"{fingerprint(point.policy)} | {point.gap_family} | {point.bandit.sigma!r} | {point.cost!r}"
+    if point.pool is not None:
+        return f"{fingerprint(point.policy)} | {point.pool} | {point.runs} | {point.seed}"
     policy = point.policy
     # For Gaussian rewards, skipping ahead once per cap is cheaper than drawing every pull once for all caps.
     if isinstance(policy, Racing | TwoArmConfidence) and not isinstance(point.bandit.arms[0], Gaussian):

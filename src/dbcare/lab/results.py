@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,8 @@ import dbcare
 from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.pooling.evaluate_pooled import Pooled, Target, combine, evaluate_pooled
+from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code, fingerprint
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
@@ -30,6 +33,7 @@ class Result:
     pulls: float
     capped: float
     engine: str
+    plain_runs: tuple[float | None, float | None]  # that have the same standard errors of the risks; None if exact
 
     def risk(self, loss: Loss) -> tuple[float, float]:
         """Return the risk under `loss` and its standard error."""
@@ -47,6 +51,7 @@ class Result:
             pulls=evaluation.pulls.mean,
             capped=evaluation.capped,
             engine=evaluation.engine,
+            plain_runs=(evaluation.runs, evaluation.runs) if evaluation.runs else (None, None),
         )
 
 
@@ -80,14 +85,17 @@ class Record:
 
 
 def _make_pairs(plain: dict[str, Any]) -> dict[str, Any]:
-    return {str(loss): tuple(plain[str(loss)]) for loss in Loss}
+    return {name: tuple(plain[name]) for name in (*map(str, Loss), "plain_runs")}
 
 
 def compute(work: Pass) -> Record:
     """Compute a pass on one thread."""
     start = time.thread_time()
     first = work.points[0]
-    results, pulls = (_simulate if first.gap_family is None else _evaluate_exactly)(work.points)
+    if first.gap_family is not None:
+        results, pulls = _evaluate_exactly(work.points), 0
+    else:
+        results, pulls = (_simulate if first.pool is None else _pool)(work.points)
     return Record(
         key=work.key,
         results=tuple(results),
@@ -104,7 +112,7 @@ def compute(work: Pass) -> Record:
     )
 
 
-def _evaluate_exactly(points: Sequence[Point]) -> tuple[list[Result], int]:
+def _evaluate_exactly(points: Sequence[Point]) -> list[Result]:
     """Evaluate all gaps in one pass of the exact engine, which simulates no pulls."""
     first = points[0]
     assert first.gap_family is not None
@@ -113,9 +121,34 @@ def _evaluate_exactly(points: Sequence[Point]) -> tuple[list[Result], int]:
     error, regret = (law.risk(Risk(loss, first.cost)) for loss in Loss)
     columns = (error, regret, law.error, law.regret, law.mean_pulls, law.capped)
     return [
-        Result((mi, 0.0), (sr, 0.0), wrong, lost, pulls, capped, "exact")
+        Result((mi, 0.0), (sr, 0.0), wrong, lost, pulls, capped, "exact", (None, None))
         for mi, sr, wrong, lost, pulls, capped in zip(*(column.tolist() for column in columns), strict=True)
-    ], 0
+    ]
+
+
+def _pool(points: Sequence[Point]) -> tuple[list[Result], int]:
+    """Pool the runs on all bandits of the points, as precise as `runs` plain runs; also return the number of pulls."""
+    first = points[0]
+    bandits = {repr(point.bandit): point.bandit for point in points}
+    losses = tuple(Loss) if first.policy.risk is None else (first.policy.risk.loss,)
+    risks = [(loss, cost) for cost in dict.fromkeys(point.cost for point in points) for loss in losses]
+    pooled = evaluate_pooled(first.policy, list(bandits.values()), risks, Target(runs=first.runs), first.seed, 1)
+    places = {name: place for place, name in enumerate(bandits)}
+    return [
+        _make_pooled_result(pooled, places[repr(point.bandit)], point.cost) for point in points
+    ], pooled.source.pulls
+
+
+def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
+    estimates = pooled.estimates
+    error, regret, pulls = estimates.means[place].tolist()
+    combinations = [combine(loss, cost) for loss in Loss]
+    risks = [(error + cost * pulls), (regret + cost * pulls)]
+    errors = [math.sqrt(estimates.variances(combination)[place]) for combination in combinations]
+    worth = [replace_non_finite(float(estimates.plain_runs(combination)[place])) for combination in combinations]
+    capped = float(estimates.capped[place])
+    pairs = list(zip(risks, errors, strict=True))
+    return Result(pairs[0], pairs[1], error, regret, pulls, capped, "pooled", (worth[0], worth[1]))
 
 
 def _simulate(points: Sequence[Point]) -> tuple[list[Result], int]:

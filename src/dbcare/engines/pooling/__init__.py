@@ -20,6 +20,7 @@ have a posterior distribution, and losses are averaged over it (Rao-Blackwell); 
 labels. All labelings are used if there are at most MAX_LABELINGS, else the permutations of the best few arms.
 
 *Martingales.* Under bandit j, X_k = S_k - n_k mean_jk and X_k^2 - n_k variance_jk have mean 0 when a run stops, for
-any rewards. Multiplied by w_j, they are control variates, with w_j itself, whose mean is 1. Coefficients are fitted on
-the other half of the runs, so estimates are unbiased and their standard errors are honest.
+any rewards; so do the second and third powers of X_k - X_l for two arms, less what their variances and third moments
+add. Multiplied by w_j, they are control variates, with w_j itself, whose mean is 1. Coefficients are fitted on the
+other half of the runs, so estimates are unbiased and their standard errors are honest.
 """

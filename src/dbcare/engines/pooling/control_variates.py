@@ -48,6 +48,8 @@ class Estimates:
 
     covariance        [bandit, 3, 3]: of the estimates
     plain_covariance  [bandit, 3, 3]: of a single plain run
+    unseen            [bandit, 3, 3]: products of the largest losses where no run has made an error, else 0; standard
+                      errors then assume that one run had made it
     capped            probability that a run stops undecided
     effective_runs    (sum of weights)^2 / sum of squared weights
     """
@@ -55,19 +57,33 @@ class Estimates:
     means: Floats
     covariance: Floats
     plain_covariance: Floats
+    unseen: Floats
     capped: Floats
     effective_runs: Floats
 
     def variances(self, combination: Sequence[float]) -> Floats:
         """Return the variances of a linear combination of error, regret and pulls."""
-        return np.maximum(np.einsum("jab,a,b->j", self.covariance, combination, combination), 0.0)
+        return _combine(self.covariance, combination) + _combine(self.unseen, combination) / self.effective_runs**2
 
-    def plain_variances(self, combination: Sequence[float]) -> Floats:
-        """Return the variances of the same combination in a single plain run."""
-        return np.maximum(np.einsum("jab,a,b->j", self.plain_covariance, combination, combination), 0.0)
+    def plain_variances(self, combination: Sequence[float], runs: float) -> Floats:
+        """Return the variances of the mean of the same combination over so many plain runs."""
+        return _combine(self.plain_covariance, combination) / runs + _combine(self.unseen, combination) / runs**2
+
+    def plain_runs(self, combination: Sequence[float]) -> Floats:
+        """Return how many plain runs would have the same standard error."""
+        variances, plain = self.variances(combination), _combine(self.plain_covariance, combination)
+        unseen = _combine(self.unseen, combination)
+        roots = plain + np.sqrt(plain**2 + 4.0 * variances * unseen)  # of variances n^2 - plain n - unseen = 0
+        return np.divide(roots, 2.0 * variances, out=np.full_like(roots, np.inf), where=variances > 0.0)
 
 
-def estimate(sums: Sums, runs: npt.NDArray[np.int64], combinations: Sequence[Sequence[float]]) -> Estimates:
+def _combine(products: Floats, combination: Sequence[float]) -> Floats:
+    return np.maximum(np.einsum("jab,a,b->j", products, combination, combination), 0.0)
+
+
+def estimate(
+    sums: Sums, runs: npt.NDArray[np.int64], largest_regret: Floats, combinations: Sequence[Sequence[float]]
+) -> Estimates:
     """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses."""
     bandits = len(runs)
     means, covariance = np.empty((bandits, 3)), np.empty((bandits, 3, 3))
@@ -79,10 +95,13 @@ def estimate(sums: Sums, runs: npt.NDArray[np.int64], combinations: Sequence[Seq
         means[place] = (halves[0][0] + halves[1][0]) / 2.0
         covariance[place] = (halves[0][1] + halves[1][1]) / 4.0
     plain = sums.plain
+    largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(bandits)])
+    largest_losses[plain[:, PLAIN_ERROR] > 0.0] = 0.0
     return Estimates(
         means=means,
         covariance=covariance,
         plain_covariance=_plain_covariance(plain),
+        unseen=largest_losses[:, :, None] * largest_losses[:, None, :],
         capped=plain[:, PLAIN_CAPPED] / plain[:, PLAIN_WEIGHT],
         effective_runs=plain[:, PLAIN_WEIGHT] ** 2 / plain[:, PLAIN_WEIGHT_SQUARED],
     )

@@ -20,6 +20,7 @@ from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
+NEIGHBORS = 8  # bandits of a fine grid whose runs about equally serve each other
 MAX_RUNS = 20_000_000  # on all bandits
 MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
 ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
@@ -43,7 +44,7 @@ class Target:
         if self.runs is None:
             assert self.precision is not None
             return np.asarray((self.precision * risks) ** 2)
-        return np.maximum(estimates.plain_variances(combination) / self.runs, (ROUNDING * risks) ** 2)
+        return np.maximum(estimates.plain_variances(combination, self.runs), (ROUNDING * risks) ** 2)
 
 
 @dataclass(frozen=True)
@@ -64,27 +65,26 @@ def combine(loss: Loss, cost: float) -> tuple[float, float, float]:
 def evaluate_pooled(
     policy: Policy,
     bandits: Sequence[Bandit],
-    cost: float,
-    losses: Sequence[Loss],
+    risks: Sequence[tuple[Loss, float]],
     target: Target,
     seed: int,
     threads: int,
     watch: Callable[[float], None] | None = None,
 ) -> Pooled:
-    """Evaluate a policy on several bandits by pooled runs; the risks under all of `losses` meet the target.
+    """Evaluate a policy on several bandits by pooled runs, until all `risks`, a loss and a cost each, meet the target.
 
     Where a bandit's estimate is not precise enough, more runs are made on that bandit. The bandits must be of a family
     that `find_family` knows, unless there is only one. `watch`, if given, is told what share of the work is done.
     """
     model = build_model(bandits, choose_labels(policy))
-    combinations = [combine(loss, cost) for loss in losses]
+    combinations = [combine(loss, cost) for loss, cost in risks]
     source = PooledRuns(policy, bandits, seed, threads)
     least = _least_effective_runs(policy, target)
-    wanted = np.full(len(bandits), FIRST_RUNS)
+    wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(least / min(len(bandits), NEIGHBORS))))
     while True:
         source.extend(wanted)
         runs = source.counts
-        estimates = estimate(source.sum(model), runs, combinations)
+        estimates = estimate(source.sum(model), runs, model.regret.max(axis=1), combinations)
         excess = np.max(
             [
                 estimates.variances(combination) / target.variances(estimates, combination)

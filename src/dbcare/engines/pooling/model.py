@@ -56,6 +56,7 @@ class Model(NamedTuple):
     psi: Floats
     mean: Floats
     variance: Floats
+    third_moment: Floats  # about the mean
     error: Floats  # the loss if an arm of the class is recommended: misidentification
     regret: Floats  # the same: simple regret
     direction: Ints
@@ -83,17 +84,17 @@ def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
     """Build the model of bandits of one family, or of a single bandit of any."""
     family = find_family(bandits)
     mean = np.array([bandit.means for bandit in bandits])
-    variance = np.array([[_variance(arm) for arm in bandit.arms] for bandit in bandits])
+    variance = np.array([[_central_moment(arm, 2) for arm in bandit.arms] for bandit in bandits])
+    third_moment = np.array([[_central_moment(arm, 3) for arm in bandit.arms] for bandit in bandits])
     # Arms are numbered from the best to the worst, under the bandit whose means differ most.
     order = np.argsort(-mean[int(np.argmax(np.ptp(mean, axis=1)))], kind="stable")
     if family is not None:  # arms of equal means have equal laws: one class
-        columns, first, class_of = np.unique(mean[:, order], axis=1, return_index=True, return_inverse=True)
+        _, first, class_of = np.unique(mean[:, order], axis=1, return_index=True, return_inverse=True)
         by_rank = np.argsort(first)  # the classes, from the best on
-        mean = np.ascontiguousarray(columns[:, by_rank])
-        variance = np.ascontiguousarray(variance[:, order[first[by_rank]]])
-        classes = np.argsort(by_rank)[class_of.ravel()]
+        chosen, classes = order[first[by_rank]], np.argsort(by_rank)[class_of.ravel()]
     else:
-        mean, variance, classes = mean[:, order], variance[:, order], np.arange(len(order))
+        chosen, classes = order, np.arange(len(order))
+    mean, variance, third_moment = (numbers[:, chosen].copy() for numbers in (mean, variance, third_moment))
     reference = np.empty(len(order), np.int64)
     reference[order] = classes
     theta, psi = _natural_parameters(family, mean, variance)
@@ -104,6 +105,7 @@ def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
         psi=psi,
         mean=mean,
         variance=variance,
+        third_moment=third_moment,
         error=(mean < best).astype(np.float64),
         regret=best - mean,
         direction=np.minimum(rank, DIRECTIONS - 1),
@@ -120,11 +122,11 @@ def _natural_parameters(family: str | None, mean: Floats, variance: Floats) -> t
     return np.zeros_like(mean), np.zeros_like(mean)
 
 
-def _variance(arm: Reward) -> float:
+def _central_moment(arm: Reward, power: int) -> float:
     if isinstance(arm, Bernoulli | Categorical | Empirical):
         values, probabilities = (np.array(numbers) for numbers in arm.outcomes)
-        return float(probabilities @ (values - arm.mean) ** 2)
-    return arm.sigma**2
+        return float(probabilities @ (values - arm.mean) ** power)
+    return arm.sigma**2 if power == 2 else 0.0
 
 
 def make_labelings(reference: Ints, labels: Labels) -> Labelings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +63,10 @@ class PooledRuns:
         """Return the sums over all runs."""
         shares = self.counts / self.counts.sum()
         total = Sums.empty(model.bandits)
-        with ThreadPoolExecutor(self.threads) as pool:
-            for part in pool.map(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), cut_chunks(self.outcomes)):
+        with ExitStack() as stack:
+            # One thread is the caller's own, so that its CPU time is counted there.
+            apply = map if self.threads == 1 else stack.enter_context(ThreadPoolExecutor(self.threads)).map
+            for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), cut_chunks(self.outcomes)):
                 total.add(part)
         return total
 

@@ -14,10 +14,11 @@ from dbcare.engines.pooling.model import DIRECTIONS, Model
 
 Floats = npt.NDArray[np.float64]
 
-# The columns of a run: its weight, two martingales per direction, then error, regret and pulls; all times the weight.
+# The columns of a run: its weight; two martingales per direction, and two of the difference between the best and the
+# second best; then error, regret and pulls. All are multiplied by the weight.
 WEIGHT = 0
 MARTINGALES = 1
-ERROR = MARTINGALES + 2 * DIRECTIONS
+ERROR = MARTINGALES + 2 * DIRECTIONS + 2
 REGRET = ERROR + 1
 PULLS = ERROR + 2
 COLUMNS = ERROR + 3
@@ -92,17 +93,20 @@ def average_over_labels(model, source_pulls, source_sums, run, place, recommende
         column[index] = 0.0
     squared_regret = 0.0
     # Deviations and variances by direction, under the reference labels.
-    x0 = x1 = x2 = v0 = v1 = v2 = 0.0
+    x0 = x1 = x2 = v0 = v1 = v2 = t0 = t1 = 0.0
     for kind in range(model.mean.shape[1]):
         deviation = run[1, kind] - model.mean[place, kind] * run[0, kind]
         variance = model.variance[place, kind] * run[0, kind]
+        third = model.third_moment[place, kind] * run[0, kind]
         direction = model.direction[place, kind]
         if direction == 0:
             x0 += deviation
             v0 += variance
+            t0 += third
         elif direction == 1:
             x1 += deviation
             v1 += variance
+            t1 += third
         else:
             x2 += deviation
             v2 += variance
@@ -111,7 +115,7 @@ def average_over_labels(model, source_pulls, source_sums, run, place, recommende
         if share < NEGLIGIBLE:
             continue
         chosen = labelings.reference[recommended]
-        y0, y1, y2, u0, u1, u2 = x0, x1, x2, v0, v1, v2
+        y0, y1, y2, u0, u1, u2, s0, s1 = x0, x1, x2, v0, v1, v2, t0, t1
         for move in range(labelings.moves[label]):
             arm = labelings.arm[label, move]
             for step in range(2):
@@ -119,13 +123,16 @@ def average_over_labels(model, source_pulls, source_sums, run, place, recommende
                 sign = -1.0 if step == 0 else 1.0
                 deviation = sign * (source_sums[arm] - model.mean[place, kind] * source_pulls[arm])
                 variance = sign * model.variance[place, kind] * source_pulls[arm]
+                third = sign * model.third_moment[place, kind] * source_pulls[arm]
                 direction = model.direction[place, kind]
                 if direction == 0:
                     y0 += deviation
                     u0 += variance
+                    s0 += third
                 elif direction == 1:
                     y1 += deviation
                     u1 += variance
+                    s1 += third
                 else:
                     y2 += deviation
                     u2 += variance
@@ -137,6 +144,10 @@ def average_over_labels(model, source_pulls, source_sums, run, place, recommende
         column[MARTINGALES + 3] += share * (y1 * y1 - u1)
         column[MARTINGALES + 4] += share * y2
         column[MARTINGALES + 5] += share * (y2 * y2 - u2)
+        ahead = y0 - y1
+        spread = u0 + u1
+        column[MARTINGALES + 6] += share * (ahead * ahead - spread)
+        column[MARTINGALES + 7] += share * (ahead * (ahead * ahead - 3.0 * spread) - (s0 - s1))
         regret = model.regret[place, chosen]
         column[ERROR] += share * model.error[place, chosen]
         column[REGRET] += share * regret
