@@ -36,10 +36,8 @@ Floats = npt.NDArray[np.float64]
 
 HALVES = ((0, 1), (2, 3))
 RESPONSES = slice(ERROR, COLUMNS)
-NO_CONTROLS: list[int] = []
-WEIGHT_ONLY = [WEIGHT]
-WITH_MARTINGALES = list(range(WEIGHT, ERROR))
-TINY = 1e-10  # of a control's own sum of squares: what is left beside the other controls is rounding
+CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, ERROR)))  # sets of controls
+RIDGE = 1e-9  # added to the unit diagonal of the normal equations
 
 
 @dataclass(frozen=True)
@@ -85,21 +83,15 @@ def estimate(
     sums: Sums, runs: npt.NDArray[np.int64], largest_regret: Floats, combinations: Sequence[Sequence[float]]
 ) -> Estimates:
     """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses."""
-    bandits = len(runs)
-    means, covariance = np.empty((bandits, 3)), np.empty((bandits, 3, 3))
-    for place in range(bandits):
-        halves = [
-            _use(sums, runs, place, own, _fit(sums, runs, place, other, combinations))
-            for own, other in (HALVES, HALVES[::-1])
-        ]
-        means[place] = (halves[0][0] + halves[1][0]) / 2.0
-        covariance[place] = (halves[0][1] + halves[1][1]) / 4.0
+    halves = [
+        _use(sums, runs, own, _fit(sums, runs, other, combinations)) for own, other in (HALVES, HALVES[::-1])
+    ]
     plain = sums.plain
-    largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(bandits)])
+    largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(len(runs))])
     largest_losses[plain[:, PLAIN_ERROR] > 0.0] = 0.0
     return Estimates(
-        means=means,
-        covariance=covariance,
+        means=(halves[0][0] + halves[1][0]) / 2.0,
+        covariance=(halves[0][1] + halves[1][1]) / 4.0,
         plain_covariance=_plain_covariance(plain),
         unseen=largest_losses[:, :, None] * largest_losses[:, None, :],
         capped=plain[:, PLAIN_CAPPED] / plain[:, PLAIN_WEIGHT],
@@ -108,71 +100,73 @@ def estimate(
 
 
 def _fit(
-    sums: Sums, runs: npt.NDArray[np.int64], place: int, folds: Sequence[int], combinations: Sequence[Sequence[float]]
+    sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int], combinations: Sequence[Sequence[float]]
 ) -> Floats:
-    """Return the coefficients of all controls for each response, fitted on these folds."""
-    spreads = [_center(sums, runs, place, [fold]) for fold in folds]
-    best, chosen = np.inf, NO_CONTROLS
-    for controls in (NO_CONTROLS, WEIGHT_ONLY, WITH_MARTINGALES):
+    """Return each bandit's coefficients of all controls for each response, fitted on these folds."""
+    spreads = [_center(sums, runs, [fold]) for fold in folds]
+    both = _center(sums, runs, folds)
+    best = np.full(len(runs), np.inf)
+    slopes = np.zeros((len(runs), ERROR, 3))
+    for controls in CHOICES:
         left = sum(
-            _residual(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in range(len(folds))
+            _share_left(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in range(len(folds))
         )
-        if left < best:
-            best, chosen = left, controls
-    return _solve(_center(sums, runs, place, folds), chosen)
+        better = left < best
+        best = np.where(better, left, best)
+        slopes[better] = _solve(both[better], controls)
+    return slopes
 
 
-def _residual(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[float]]) -> float:
-    """Return the mean, over the combinations, of the share of their variance that the controls leave."""
-    left = _residual_products(spread, slopes)
-    shares = []
+def _share_left(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[float]]) -> Floats:
+    """Return the sum, over the combinations, of the share of their variance that the controls leave."""
+    left, whole = _residual_products(spread, slopes), spread[:, RESPONSES, RESPONSES]
+    shares = np.zeros(len(spread))
     for combination in combinations:
-        whole = float(np.einsum("ab,a,b", spread[RESPONSES, RESPONSES], combination, combination))
-        rest = float(np.einsum("ab,a,b", left, combination, combination))
-        shares.append(rest / whole if whole > 0.0 else 0.0)
-    return float(np.mean(shares))
+        rest, all_of_it = _combine(left, combination), _combine(whole, combination)
+        shares += np.divide(rest, all_of_it, out=np.zeros_like(rest), where=all_of_it > 0.0)
+    return shares
 
 
-def _center(sums: Sums, runs: npt.NDArray[np.int64], place: int, folds: Sequence[int]) -> Floats:
-    """Return the products of deviations from each stratum's mean, summed over these folds."""
+def _center(sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int]) -> Floats:
+    """Return the products of deviations from each stratum's mean, summed over these folds, by bandit."""
     chosen = list(folds)
-    products = sums.products[chosen, place].sum(axis=0)
-    products = np.triu(products) + np.triu(products, 1).T
-    totals = sums.columns[chosen, place].sum(axis=0)
-    counts = runs * (len(chosen) / FOLDS)
-    return np.asarray(products - (totals / np.maximum(counts, 1.0)[:, None]).T @ totals)
+    totals = sums.columns[chosen].sum(axis=0)
+    roots = totals / np.sqrt(np.maximum(runs * (len(chosen) / FOLDS), 1.0))[:, None]
+    return np.asarray(sums.products[chosen].sum(axis=0) - roots.transpose(0, 2, 1) @ roots)
 
 
 def _solve(spread: Floats, controls: list[int]) -> Floats:
     """Return the least-squares coefficients of all controls for each response; 0 for those that are not used."""
-    slopes = np.zeros((ERROR, 3))
-    scale = np.sqrt(np.maximum(np.diag(spread), 0.0))
-    used = [control for control in controls if scale[control] > 0.0]
-    if used:
-        gram = spread[np.ix_(used, used)] / np.outer(scale[used], scale[used])
-        shared = spread[used, RESPONSES] / scale[used, None]
-        slopes[used] = np.linalg.lstsq(gram, shared, rcond=TINY)[0] / scale[used, None]
+    slopes = np.zeros((len(spread), ERROR, 3))
+    if controls:
+        squares = np.maximum(np.diagonal(spread, axis1=1, axis2=2)[:, controls], 0.0)
+        # A control that does not vary has no coefficient; the ridge keeps those apart that vary alike.
+        scale = np.where(squares > 0.0, 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0)), 0.0)
+        gram = spread[:, controls][:, :, controls] * scale[:, :, None] * scale[:, None, :]
+        shared = spread[:, controls, RESPONSES] * scale[:, :, None]
+        slopes[:, controls] = np.linalg.solve(gram + RIDGE * np.eye(len(controls)), shared) * scale[:, :, None]
     return slopes
 
 
 def _residual_products(spread: Floats, slopes: Floats) -> Floats:
     """Return the products of deviations of the responses after subtracting the controls."""
-    shared = slopes.T @ spread[:ERROR, RESPONSES]
-    return np.asarray(spread[RESPONSES, RESPONSES] - shared - shared.T + slopes.T @ spread[:ERROR, :ERROR] @ slopes)
+    across = slopes.transpose(0, 2, 1)
+    shared = across @ spread[:, :ERROR, RESPONSES]
+    left = spread[:, RESPONSES, RESPONSES] - shared - shared.transpose(0, 2, 1)
+    return np.asarray(left + across @ spread[:, :ERROR, :ERROR] @ slopes)
 
 
 def _use(
-    sums: Sums, runs: npt.NDArray[np.int64], place: int, folds: Sequence[int], slopes: Floats
+    sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int], slopes: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the estimates of these folds with given coefficients, and their covariance."""
+    """Return the estimates of these folds with given coefficients, and their covariance, by bandit."""
     count = runs.sum() * len(folds) / FOLDS
-    totals = sums.columns[list(folds), place].sum(axis=(0, 1)) / count
-    known = np.zeros(ERROR)
-    known[WEIGHT] = 1.0  # the mean of the weights; martingales have mean 0
-    means = totals[RESPONSES] - slopes.T @ (totals[:ERROR] - known)
-    strata = int(np.count_nonzero(runs))
-    left = _residual_products(_center(sums, runs, place, folds), slopes)
-    return means, left / count / max(count - strata, 1.0)
+    totals = sums.columns[list(folds)].sum(axis=(0, 2)) / count
+    apart = totals[:, :ERROR].copy()
+    apart[:, WEIGHT] -= 1.0  # the mean of the weights; martingales have mean 0
+    means = totals[:, RESPONSES] - np.einsum("jcr,jc->jr", slopes, apart)
+    left = _residual_products(_center(sums, runs, folds), slopes)
+    return means, left / count / max(count - np.count_nonzero(runs), 1.0)
 
 
 def _plain_covariance(plain: Floats) -> Floats:

@@ -25,10 +25,9 @@ MAX_RUNS = 20_000_000  # on all bandits
 MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
 ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
 
-# A wrong choice of a rule that breaks even costs no more than about what was at stake. Any other rule may, rarely, go
-# on to its cap, and such a run must be seen to be counted: pooled runs worth fewer plain ones than this are too few.
-MIN_SHARE_BREAKING_EVEN = 1.0 / 16.0
-MIN_SHARE = 1.0 / 2.0
+# A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
+# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses.
+MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 2.0
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def evaluate_pooled(
     model = build_model(bandits, choose_labels(policy))
     combinations = [combine(loss, cost) for loss, cost in risks]
     source = PooledRuns(policy, bandits, seed, threads)
-    least = _least_effective_runs(policy, target)
+    least = _least_effective_runs(policy, model, risks, target)
     wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(least / min(len(bandits), NEIGHBORS))))
     while True:
         source.extend(wanted)
@@ -118,6 +117,13 @@ def choose_labels(policy: Policy) -> Labels:
     return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
 
 
-def _least_effective_runs(policy: Policy, target: Target) -> float:
-    share = MIN_SHARE_BREAKING_EVEN if policy.breaks_even else MIN_SHARE
-    return 0.0 if target.runs is None else share * target.runs
+def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
+    """Return how many runs the weights of every bandit must amount to."""
+    if target.runs is None:
+        return 0.0
+    largest_regret = float(model.regret.max())
+    stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
+    ratio = max(
+        (cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0
+    )
+    return target.runs * min(max(MIN_SHARE, ratio * MIN_SHARE), MAX_SHARE)

@@ -31,7 +31,7 @@ PLAIN_COLUMNS = 10
 
 FOLDS = 4
 NEGLIGIBLE = 1e-9  # a weight, or a posterior probability, that cannot change a result
-FAR = -32.0  # log of a ratio of likelihoods that cannot either
+FAR = -28.0  # log of a ratio of likelihoods that cannot either
 CHUNK = 8192  # runs; sums are added chunk by chunk, so that they do not depend on the number of threads
 
 
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
     """Sums over runs, by fold and target bandit; `columns` also by the bandit that the runs were made on."""
 
     columns: Floats  # [fold, target, source, column]
-    products: Floats  # [fold, target, column, column], above the diagonal
+    products: Floats  # [fold, target, column, column]
     plain: Floats  # [target, plain column]
 
     @classmethod
@@ -57,33 +57,35 @@ class Sums(NamedTuple):
             target += source
 
 
-def log_likelihoods(model, source_pulls, source_sums, run, place, logs, posterior):
-    """Compute one run's log-likelihood under a bandit, averaged over labels, and the posterior of the labels."""
+def label_likelihoods(steps, model, arm_pulls, arm_sums, run, place, posterior):
+    """Store one run's log-likelihood under a bandit for every labeling; return the largest."""
     labelings = model.labelings
-    count = len(labelings.moves)
     reference = 0.0
     for kind in range(model.theta.shape[1]):
         reference += model.theta[place, kind] * run[1, kind] - model.psi[place, kind] * run[0, kind]
     highest = -np.inf
-    for label in range(count):
+    for label in range(len(labelings.moves)):
         log = reference
         for move in range(labelings.moves[label]):
             arm = labelings.arm[label, move]
-            before = labelings.before[label, move]
-            after = labelings.after[label, move]
-            log += (model.theta[place, after] - model.theta[place, before]) * source_sums[arm]
-            log -= (model.psi[place, after] - model.psi[place, before]) * source_pulls[arm]
+            log += steps[0, place, label, move] * arm_sums[arm] - steps[1, place, label, move] * arm_pulls[arm]
         posterior[place, label] = log
         highest = max(highest, log)
+    return highest
+
+
+def average_likelihoods(posterior, place, highest):
+    """Turn log-likelihoods into posterior probabilities of the labelings; return the log of their sum."""
     total = 0.0
-    for label in range(count):
+    for label in range(posterior.shape[1]):
         behind = posterior[place, label] - highest
         share = math.exp(behind) if behind > FAR else 0.0
         posterior[place, label] = share
         total += share
-    for label in range(count):
-        posterior[place, label] /= total
-    logs[place] = highest + math.log(total)
+    scale = 1.0 / total
+    for label in range(posterior.shape[1]):
+        posterior[place, label] *= scale
+    return highest + math.log(total)
 
 
 def average_over_labels(model, source_pulls, source_sums, run, place, recommended, posterior, column):
@@ -155,8 +157,17 @@ def average_over_labels(model, source_pulls, source_sums, run, place, recommende
     return squared_regret
 
 
+def add_products(column, sums, products):
+    """Add one run's columns, and all their products: a loop of fixed length compiles to vector instructions."""
+    for row in range(COLUMNS):
+        value = column[row]
+        sums[row] += value
+        for other in range(COLUMNS):
+            products[row, other] += value * column[other]
+
+
 def add_runs(
-    model, shares, source, first, recommended, pulls, undecided, tallies, arm_pulls, arm_sums, run, logs, posterior,
+    steps, model, shares, source, first, recommended, pulls, undecided, tallies, arm_pulls, arm_sums, run, logs, posterior,
     column, columns, products, plain, weights,
 ):  # fmt: skip
     """Add runs on bandit `source`, from number `first` on; `shares` are the shares of runs by bandit."""
@@ -187,12 +198,14 @@ def add_runs(
             run[1, kind] += arm_sums[arm]
         highest = -np.inf
         for place in range(count):
-            log_likelihoods(model, arm_pulls, arm_sums, run, place, logs, posterior)
+            logs[place] = label_likelihoods(steps, model, arm_pulls, arm_sums, run, place, posterior)
             highest = max(highest, logs[place])
         mixture = 0.0
         for place in range(count):
-            behind = logs[place] - highest
-            logs[place] = math.exp(behind) if behind > FAR else 0.0
+            if logs[place] < highest + FAR:
+                logs[place] = 0.0
+                continue
+            logs[place] = math.exp(average_likelihoods(posterior, place, logs[place]) - highest)
             mixture += shares[place] * logs[place]
         made = float(pulls[index])
         for place in range(count):
@@ -218,11 +231,7 @@ def add_runs(
             column[PULLS] = made
             for row in range(COLUMNS):
                 column[row] *= weight
-                columns[fold, place, source, row] += column[row]
-            for row in range(COLUMNS):
-                value = column[row]
-                for other in range(row, COLUMNS):
-                    products[fold, place, row, other] += value * column[other]
+            add_products(column, columns[fold, place, source], products[fold, place])
 
 
 @cache
@@ -241,12 +250,15 @@ class Chunk(NamedTuple):
 def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> Sums:
     """Return the sums over a chunk of runs; `weights`, unless empty, receives the weight of each run by bandit."""
     sums = Sums.empty(model.bandits)
+    before, after = model.labelings.before, model.labelings.after
+    # By how much each move of a labeling changes the log-likelihood, per unit of reward and per pull.
+    steps = np.stack([numbers[:, after] - numbers[:, before] for numbers in (model.theta, model.psi)])
     classes, labels = model.theta.shape[1], len(model.labelings.moves)
     out = chunk.outcomes
     by_arm = np.empty((2, out.tallies.arms))
     scratch = (np.empty((2, classes)), np.empty(model.bandits), np.empty((model.bandits, labels)), np.empty(COLUMNS))
     runs = (out.recommended, out.pulls, out.undecided, out.tallies)
-    _kernel()(model, shares, chunk.source, chunk.first, *runs, *by_arm, *scratch, *sums, weights)
+    _kernel()(steps, model, shares, chunk.source, chunk.first, *runs, *by_arm, *scratch, *sums, weights)
     return sums
 
 
