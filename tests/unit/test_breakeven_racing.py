@@ -10,6 +10,7 @@ from scipy.stats import norm
 
 from dbcare import DBCARE, Bandit, BreakevenRacing, Risk, evaluate, evaluate_grid
 from dbcare.errors import InvalidValueError
+from dbcare.risk import Loss
 from dbcare.theory import normal
 
 
@@ -40,6 +41,31 @@ def test_the_radius_is_where_loss_and_share_of_the_spend_are_equal(survivors: in
     regret = BreakevenRacing(Risk.simple_regret(cost), 5, sigma)
     root = brentq(lambda z: scale * (norm.pdf(z) - z * norm.sf(z)) - share, 0.0, 10.0, xtol=1e-14)
     assert regret.radius(epoch, survivors) == pytest.approx(scale * root, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        BreakevenRacing(Risk.misidentification(2e-3), 40, 0.7),
+        BreakevenRacing(Risk.misidentification(0.3), 7, 0.7),  # a share above 1/2 from the first epoch on
+        BreakevenRacing(Risk.simple_regret(2e-3), 12, 0.7),
+    ],
+)
+def test_rows_for_each_number_of_survivors(policy: BreakevenRacing) -> None:
+    """The same bits as from the formula for one k at a time: each row has epochs 0 to T // k."""
+    rows, limits = [], []
+    for k in range(2, policy.arms + 1):
+        epochs = np.arange(1.0, policy.max_pulls // k + 1)
+        share = policy.cost * epochs * k / (k - 1.0)
+        if policy.risk.loss is Loss.MISIDENTIFICATION:
+            z = normal.upper_tail_inverse(share)
+        else:
+            z = normal.expected_excess_inverse(share * np.sqrt(epochs / 2.0) / policy.sigma)
+        rows.append([0.0, *(policy.sigma * np.sqrt(2.0 * epochs) * z)])
+        limits.append(next((n for n, b in enumerate(rows[-1]) if n > 0 and b == 0.0), len(epochs)))
+    assert policy.tables.boundary.tobytes() == np.concatenate(rows).tobytes()
+    assert policy.tables.row.tolist() == [0, 0, *np.cumsum([0, *map(len, rows[:-1])])]
+    assert policy.tables.last_epoch.tolist() == [0, 0, *limits]
 
 
 def test_the_cap_is_the_papers_budget() -> None:

@@ -10,7 +10,7 @@ from helpers.play_run import play, play_by
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables
-from dbcare.risk import Risk
+from dbcare.risk import Loss, Risk
 
 # Four arms, sigma = 0.1, c = 0.02: 1/(e c) = 18.394, so N*(4) = 4.60, N*(3) = 6.13, N*(2) = 9.20 and the last
 # epochs are 5, 7, 10. delta = c/(1 + 2c ln 4 N*(2)) = 0.02/(1 + 1.386/2.718) = 0.013245, and
@@ -35,6 +35,24 @@ def test_tables_by_hand(policy: DBCARE, delta: float, limits: dict[int, int], ra
         assert policy.epoch_limit(survivors) == policy.tables.last_epoch[survivors] == last
         for epoch, radius in enumerate(radii, start=1):
             assert policy.radius(epoch, survivors) == pytest.approx(radius, rel=3e-5)
+
+
+@pytest.mark.parametrize("risk", [Risk.misidentification(1e-4), Risk.simple_regret(3e-5)])
+@pytest.mark.parametrize("arms", [2, 7, 300])
+def test_limits_for_each_number_of_survivors(risk: Risk, arms: int) -> None:
+    """floor(N*(k)) + 1, with N*(k) = 1/(k e c) or (3/2e) (sigma/((k-1) c))^(2/3), one k at a time."""
+    sigma = 0.37
+    policy = DBCARE(risk, arms, sigma)
+    limits = [0, 0]
+    for k in range(2, arms + 1):
+        if risk.loss is Loss.MISIDENTIFICATION:
+            budget = 1.0 / (k * math.e * risk.single_cost)
+        else:
+            budget = 1.5 / math.e * (sigma / ((k - 1) * risk.single_cost)) ** (2.0 / 3.0)
+        limits.append(math.floor(budget) + 1)
+        assert policy.epoch_limit(k) == limits[k]
+    assert policy.tables.last_epoch.tolist() == limits
+    assert policy.max_pulls == sum(limits) + limits[2]
 
 
 def test_four_arms_dropped_at_different_epochs() -> None:

@@ -91,15 +91,16 @@ class DBCARE(EliminationPolicy):
     @cached_property
     def tables(self) -> EliminationTables:
         epochs = np.arange(self.epoch_limit(2) + 1)
-        limits = [0, 0, *(self.epoch_limit(survivors) for survivors in range(2, self.arms + 1))]
+        last_epoch = np.zeros(self.arms + 1, dtype=np.int64)
+        last_epoch[2:] = budgets.last_epoch(self.risk.loss, np.arange(2, self.arms + 1), self.cost, self.sigma)
         return EliminationTables(
             boundary=hoeffding(epochs, self.sigma, self.arms, self.delta),
             row=np.zeros(self.arms + 1, dtype=np.int64),
-            last_epoch=np.asarray(limits, dtype=np.int64),
+            last_epoch=last_epoch,
             max_pulls=NO_CAP,
         )
 
-    @property
+    @cached_property
     def max_pulls(self) -> int:
         return int(pulls.most_pulls(self.risk.loss, self.arms, self.cost, self.sigma))
 
