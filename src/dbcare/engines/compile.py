@@ -4,7 +4,7 @@ Policies are plain functions that import no numba, and engines are loops with ho
 a loop and every function it calls into machine code, and keeps that on disk. Numba's own cache knows nothing of the
 functions that a loop inlines, and never recognizes closures; so the loop's source is written to a file whose name
 carries a digest of all code that goes into it, and numba caches that. Processes that need the same kernel at the same
-time wait for the first of them to compile it.
+time wait for the first of them to compile it. A folder that cannot be written is still read.
 """
 
 import hashlib
@@ -14,13 +14,14 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import UnsupportedError
@@ -44,6 +45,11 @@ def cache_folder() -> Path:
 
 # Called once per run, or where something happens: inlining these, and what they call, would only compile longer.
 RARELY_CALLED = ("init", "decide", "recommend")
+
+# Seconds that kernels usually take to compile, from a fast processor to a slow or busy one.
+USUAL_SECONDS = {
+    "a simulator of your policy": "5 to 15",
+}
 
 VERSIONED = ("math", "numpy", "numba")  # modules whose contents follow from the versions in the digest
 
@@ -95,6 +101,15 @@ _LOADED: dict[str, Any] = {}
 _LOADING = threading.Lock()  # a sweep asks from several threads
 
 
+def list_used() -> tuple[set[str], set[str]]:
+    """Return which kernels this process has compiled, and which it has loaded, once for each type of arguments."""
+    with _LOADING:
+        stats = [(code, dispatcher.stats) for code, dispatcher in _LOADED.items()]
+    compiled = {f"{code} {signature}" for code, each in stats for signature in each.cache_misses}
+    loaded = {f"{code} {signature}" for code, each in stats for signature in each.cache_hits}
+    return compiled, loaded
+
+
 def _compile(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     done: dict[tuple[FunctionType, str], Any] = {}
     names = {
@@ -105,23 +120,64 @@ def _compile(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     kept = keep and _keep(path, source)
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
-    try:
-        dispatcher = numba.njit(cache=kept, **OPTIONS)(names[loop.__name__])
-    except RuntimeError:  # the folder holds the source, but cannot be written
-        kept = False
-        dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
-    _announce_compilation(dispatcher, label)
+    dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
+    _announce_compilation(dispatcher, _describe_wait(label, path.parent, keep, kept))
     if kept:
+        dispatcher._cache = KernelCache(dispatcher.py_func)
         _compile_in_turn(dispatcher, path)
     return dispatcher
 
 
-def _announce_compilation(dispatcher: Any, label: str) -> None:
+def _describe_wait(label: str, folder: Path, keep: bool, kept: bool) -> str:
+    """Return the notice that a kernel is being compiled: how long that usually takes, and how often."""
+    if kept and os.access(folder, os.W_OK):
+        often = "once on this machine; `dbcare warm-up` compiles all that ship in advance"
+    elif keep:
+        often = f"in every process, as {folder} cannot be written"
+    else:
+        often = "in every process, as its tables are defined in the main script"
+    return f"dbcare: compiling {label} (usually {USUAL_SECONDS.get(label, 'a few')} seconds, {often})"
+
+
+class KernelLocator(InTreeCacheLocator):  # type: ignore[misc]  # numba is not typed
+    """Finds machine code next to a kernel's source, in a folder that need not be writable."""
+
+    @classmethod
+    def from_function(cls, function: FunctionType, file: str) -> "KernelLocator":
+        return cls(function, file)
+
+    def get_source_stamp(self) -> str:
+        # The file's name has the digest of all code; its time may change when a cache is copied.
+        return Path(self._py_file).name
+
+
+class KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]  # numba is not typed
+    """Numba's format of a cached function, found by `KernelLocator`."""
+
+    _locator_classes = (KernelLocator,)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]  # numba is not typed
+    """Numba's cache, without errors: what cannot be read is compiled, and what cannot be written is not saved."""
+
+    _impl_class = KernelCacheImpl
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        with suppress(OSError):
+            return super().load_overload(signature, context)
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(signature, result)
+
+
+def _announce_compilation(dispatcher: Any, notice: str) -> None:
     """Tell the user when `dispatcher` is really compiled, rather than loaded from disk."""
     compile_signature = dispatcher._compiler.compile
 
     def announce_and_compile(*signature: Any) -> Any:
-        print(f"dbcare: compiling {label} (once on this machine, a few seconds)", file=sys.stderr)  # noqa: T201  # the notice
+        print(notice, file=sys.stderr)  # noqa: T201  # the notice
         return compile_signature(*signature)
 
     dispatcher._compiler.compile = announce_and_compile
@@ -158,10 +214,10 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _keep(path: Path, source: str) -> bool:
-    """Write the source once; return False where the folder cannot be written, and then nothing is cached."""
-    if path.exists():
-        return True
+    """Write the source once; return False where it is missing and cannot be written, and then nothing is cached."""
     try:
+        if path.exists():
+            return True
         path.parent.mkdir(parents=True, exist_ok=True)
         with _locked(path):
             if not path.exists():  # written again, it would be newer than the code that others compiled from it

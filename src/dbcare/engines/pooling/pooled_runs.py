@@ -27,6 +27,7 @@ class PooledRuns:
 
     def __init__(self, policy: Policy, bandits: Sequence[Bandit], seed: int, threads: int) -> None:
         self.policy, self.bandits, self.seed, self.threads = policy, bandits, seed, threads
+        self.turns = [derive_seed(seed, place, 1) for place in range(len(bandits))]
         self.simulators: list[Simulator] = []
         self.outcomes: list[Outcomes] = []
 
@@ -66,15 +67,17 @@ class PooledRuns:
         with ExitStack() as stack:
             # One thread is the caller's own, so that its CPU time is counted there.
             apply = map if self.threads == 1 else stack.enter_context(ThreadPoolExecutor(self.threads)).map
-            for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), cut_chunks(self.outcomes)):
+            chunks = cut_chunks(self.outcomes, self.turns)
+            for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), chunks):
                 total.add(part)
         return total
 
     def quantiles(self, model: Model, levels: Floats) -> Floats:
         """Return quantiles of the pulls of a run, by bandit and level."""
         shares = self.counts / self.counts.sum()
-        weights = [np.empty((len(chunk.outcomes.pulls), model.bandits)) for chunk in cut_chunks(self.outcomes)]
-        for chunk, filled in zip(cut_chunks(self.outcomes), weights, strict=True):
+        chunks = cut_chunks(self.outcomes, self.turns)
+        weights = [np.empty((len(chunk.outcomes.pulls), model.bandits)) for chunk in chunks]
+        for chunk, filled in zip(chunks, weights, strict=True):
             sum_chunk(model, shares, chunk, filled)
         pulls = np.concatenate([done.pulls for done in self.outcomes]).astype(np.float64)
         order = np.argsort(pulls, kind="stable")
@@ -83,6 +86,6 @@ class PooledRuns:
         return np.asarray(pulls[order][np.minimum(places, len(pulls) - 1)])
 
 
-def derive_seed(seed: int, place: int) -> int:
-    """Return the seed of the bandit at `place`; different places have independent streams."""
-    return int(np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def derive_seed(seed: int, *place: int) -> int:
+    """Return the seed for a place, such as a bandit's; different places have independent streams."""
+    return int(np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)[0] >> np.uint64(2))

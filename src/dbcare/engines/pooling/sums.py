@@ -167,10 +167,13 @@ def add_products(column, sums, products):
 
 
 def add_runs(
-    steps, model, shares, source, first, recommended, pulls, undecided, tallies, arm_pulls, arm_sums, run, logs, posterior,
+    steps, model, shares, source, turn, first, recommended, pulls, undecided, tallies, arm_pulls, arm_sums, run, logs, posterior,
     column, columns, products, plain, weights,
 ):  # fmt: skip
-    """Add runs on bandit `source`, from number `first` on; `shares` are the shares of runs by bandit."""
+    """Add runs on bandit `source`, from number `first` on; `shares` are the shares of runs by bandit.
+
+    Runs take turns in being relabeled; the first one by the partner at `turn`, a random number.
+    """
     count = len(shares)
     weighted = len(weights) > 0
     best = model.labelings.best
@@ -182,7 +185,7 @@ def add_runs(
             arm_sums[arm] = tallies.sums[index, arm]
         chosen = recommended[index]
         if len(partners) > 0:
-            partner = partners[(first + index) // FOLDS % len(partners)]
+            partner = partners[(turn + (first + index) // FOLDS) % len(partners)]
             arm_pulls[best], arm_pulls[partner] = arm_pulls[partner], arm_pulls[best]
             arm_sums[best], arm_sums[partner] = arm_sums[partner], arm_sums[best]
             if chosen == best:
@@ -240,9 +243,10 @@ def _kernel() -> Any:
 
 
 class Chunk(NamedTuple):
-    """Some runs on one bandit, from number `first` on."""
+    """Some runs on one bandit, from number `first` on; `turn` is a random number that relabeling starts from."""
 
     source: int
+    turn: int
     first: int
     outcomes: Outcomes
 
@@ -258,14 +262,14 @@ def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> Su
     by_arm = np.empty((2, out.tallies.arms))
     scratch = (np.empty((2, classes)), np.empty(model.bandits), np.empty((model.bandits, labels)), np.empty(COLUMNS))
     runs = (out.recommended, out.pulls, out.undecided, out.tallies)
-    _kernel()(steps, model, shares, chunk.source, chunk.first, *runs, *by_arm, *scratch, *sums, weights)
+    _kernel()(steps, model, shares, chunk.source, chunk.turn, chunk.first, *runs, *by_arm, *scratch, *sums, weights)
     return sums
 
 
-def cut_chunks(outcomes: Sequence[Outcomes]) -> list[Chunk]:
-    """Cut the runs of each bandit into chunks."""
+def cut_chunks(outcomes: Sequence[Outcomes], turns: Sequence[int]) -> list[Chunk]:
+    """Cut the runs of each bandit into chunks; `turns` are random numbers by bandit."""
     return [
-        Chunk(source, start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
+        Chunk(source, turns[source], start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
         for source, runs in enumerate(outcomes)
         for start in range(0, len(runs.pulls), CHUNK)
     ]

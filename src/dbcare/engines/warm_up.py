@@ -1,0 +1,171 @@
+"""Compile the kernels of policies in advance, by using every engine once on small problems.
+
+Which kernels there are follows from the registry of policies, from the engines, and from the kinds of arms.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import redirect_stderr, suppress
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+
+from dbcare.bandit import Bandit
+from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
+from dbcare.engines.compile import list_used
+from dbcare.engines.draws import make_arms
+from dbcare.engines.evaluate import evaluate, extend_runs
+from dbcare.engines.evaluate_together import evaluate_together
+from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.simulators import direct_simulator, skip_simulator
+from dbcare.engines.threads import available_threads
+from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies.policy import Policy
+from dbcare.policies.racing import ConfidencePolicy
+from dbcare.policies.registry import POLICIES, build_policy
+from dbcare.policies.rule import BlockRule
+from dbcare.policies.schedule import SchedulePolicy
+from dbcare.risk import Risk
+
+RISK = Risk.misidentification(1e-3)
+OPTIONS = {"delta": 0.1, "budget": 12, "pulls": 2}  # for policies that cannot do without
+
+# Simulators of two arms and of more can differ.
+BANDITS: dict[str, tuple[Bandit, ...]] = {
+    "Gaussian arms": (Bandit.gaussian([0.5, 0.0]), Bandit.gaussian([0.5, 0.0, 0.0])),
+    "Bernoulli arms": (Bandit.bernoulli([0.75, 0.25]), Bandit.bernoulli([0.75, 0.25, 0.25])),
+    "Gaussian blocks": (GaussianBlocks.of([0.5, 0.0, 0.0]),),
+    "a score table": (ScoreTable([[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]]),),
+}
+
+
+def _draw_every_pull(policy: Policy, bandit: Bandit) -> None:
+    evaluate(policy, bandit, RISK, runs=1, engine="direct", threads=1)
+
+
+def _skip(policy: Policy, bandit: Bandit) -> None:
+    evaluate(policy, bandit, RISK, runs=1, engine="skip", threads=1)
+
+
+def _compute_exactly(policy: Policy, bandit: Bandit) -> None:
+    evaluate(policy, bandit, RISK, engine="exact")
+
+
+def _charge_by_arm(policy: Policy, bandit: Bandit) -> None:
+    costs = Risk(RISK.loss, tuple(1e-3 * (1 + arm) for arm in range(policy.arms)))
+    evaluate(policy, bandit, costs, runs=1, threads=1)
+
+
+def _pool(policy: Policy, bandit: Bandit) -> None:
+    """Make tallied runs by both simulators, of which pooling chooses one, and pool some."""
+    if isinstance(bandit, BlockBandit) or isinstance(policy, SchedulePolicy):
+        return
+    arms = make_arms(bandit)
+    for build in (direct_simulator, skip_simulator):
+        with suppress(EngineError):
+            simulator = build(policy, arms, 0, tallied=True)
+            extend_runs(simulator.allocate(0), simulator, 1, 1)
+    evaluate_pooled(policy, [bandit], [(RISK.loss, 1e-3)], Target(runs=1), seed=0, threads=1)
+
+
+def _share_runs(policy: Policy, bandit: Bandit) -> None:
+    if isinstance(policy, ConfidencePolicy):
+        policies = [policy, replace(policy, max_pulls=policy.max_pulls // 2)]
+        for engine in ("auto", "direct"):
+            evaluate_together(policies, bandit, [RISK, RISK], runs=1, engine=engine, threads=1)
+
+
+USES: dict[str, Callable[[Policy, Bandit], None]] = {
+    "every pull drawn": _draw_every_pull,
+    "skipping ahead": _skip,
+    "exactly": _compute_exactly,
+    "costs by arm": _charge_by_arm,
+    "pooled runs": _pool,
+    "several caps": _share_runs,
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One use of an engine for the policies that share a rule, and so most kernels, on one kind of arms."""
+
+    policies: tuple[str, ...]
+    arms: str
+    use: str
+
+    @property
+    def label(self) -> str:
+        """What is compiled, in words."""
+        return f"{', '.join(self.policies)}: {self.arms}, {self.use}"
+
+    def run(self) -> None:
+        """Use the engine, where it applies to the policy and the arms."""
+        for bandit in BANDITS[self.arms]:
+            for name in self.policies:
+                policy = _build(name, bandit)
+                if policy is not None:
+                    with suppress(EngineError):
+                        USES[self.use](policy, bandit)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished task: the kernels that it compiled, those that it found on disk, and the seconds that it took."""
+
+    task: Task
+    compiled: frozenset[str]
+    found: frozenset[str]
+    seconds: float
+
+
+def _build(name: str, bandit: Bandit) -> Policy | None:
+    """Build a policy by name; None if it is not for so many arms."""
+    options = {option: OPTIONS[option] for option in POLICIES.entry(name).options if option in OPTIONS}
+    try:
+        policy = build_policy(name, bandit, RISK, **options)
+    except InvalidValueError:
+        return None
+    return policy if policy.arms == len(bandit.arms) else None
+
+
+def list_shipped() -> list[str]:
+    """List the policies that ship with dbcare."""
+    return [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")]
+
+
+def plan_tasks(names: Iterable[str]) -> list[Task]:
+    """List the tasks for some policies. Those that may need the same kernel are far apart, so as not to wait for it."""
+    tasks = []
+    for use in USES:
+        for arms, bandits in BANDITS.items():
+            groups: dict[int, list[str]] = {}
+            for name in names:
+                built = [policy for bandit in bandits if (policy := _build(name, bandit)) is not None]
+                in_blocks = isinstance(bandits[0], BlockBandit)
+                if built and (not in_blocks or isinstance(built[0].rule, BlockRule)):
+                    groups.setdefault(id(built[0].rule), []).append(name)
+            tasks += [Task(tuple(group), arms, use) for group in groups.values()]
+    return tasks
+
+
+def run_tasks(tasks: Iterable[Task], processes: int | None = None) -> Iterator[Done]:
+    """Run tasks in processes of their own, one per CPU by default; yield each as it is finished."""
+    # Workers end at Ctrl-C without a traceback each. They are started afresh: threads do not survive a fork.
+    with ProcessPoolExecutor(
+        processes or available_threads(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
+    ) as workers:
+        yield from (each.result() for each in as_completed([workers.submit(_run_task, task) for task in tasks]))
+
+
+def _run_task(task: Task) -> Done:
+    began = time.perf_counter()
+    compiled_before, found_before = list_used()
+    with redirect_stderr(io.StringIO()):  # the notices of compilation
+        task.run()
+    compiled, found = list_used()
+    seconds = time.perf_counter() - began
+    return Done(task, frozenset(compiled - compiled_before), frozenset(found - found_before), seconds)
