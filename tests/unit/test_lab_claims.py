@@ -3,9 +3,12 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from scipy import stats
 
 from dbcare import (
     DBCARE,
@@ -18,12 +21,13 @@ from dbcare import (
     best_sprt,
     evaluate_grid,
 )
-from dbcare.lab import definition, paper
-from dbcare.lab.curves import Panel, make_panels
+from dbcare.lab import definition, our_claims, paper, paper_claims
+from dbcare.lab.curves import Curve, Panel, make_panels
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.sweep import make_local_workers, sweep
+from dbcare.lab.tables import make_results_table
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
@@ -37,7 +41,10 @@ CONFIDENT = "fixed confidence 0.01"
 def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
     """The whole experiment, as `dbcare reproduce two_arm` runs it, with fewer runs of Breakeven."""
     experiment = definition.load(paper.find_definition("two_arm"))
-    fewer = {label: replace(one, runs=one.runs and 300) for label, one in experiment.contenders.items()}
+    fewer = {
+        label: replace(one, runs=2_000 if one.policy == "breakeven" else None)
+        for label, one in experiment.contenders.items()
+    }
     experiment = replace(experiment, contenders=fewer)
     store = ResultStore(tmp_path_factory.mktemp("claims") / "results.jsonl")
     passes = plan_passes(experiment.points)
@@ -204,3 +211,91 @@ def test_our_policies_are_not_competitors_in_the_papers_claims(two_arm: list[Pan
 
 def test_the_paper_folder_contains_exactly_the_experiments() -> None:
     assert {path.stem for path in Path(paper.FOLDER).glob("*.toml")} == set(paper.NAMES)
+
+
+PLACES, TRIALS = 40, 4_000
+RATE = float(stats.norm.cdf(-2.0))  # how often a verdict may be wrong
+MOST = stats.binom.isf(1e-6, TRIALS, RATE)  # wrong verdicts that luck explains
+
+
+def draw_errors(correlation: float, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Draw standard normal errors of all places, the same correlation between any two of them, for all trials."""
+    shared, own = generator.standard_normal((TRIALS, 1)), generator.standard_normal((TRIALS, PLACES))
+    return np.asarray(np.sqrt(correlation) * shared + np.sqrt(1.0 - correlation) * own)
+
+
+def make_curve(policy: str, risk: npt.NDArray[np.float64], standard_error: float) -> Curve:
+    nothing = np.zeros(PLACES)
+    return Curve(policy, risk, np.full(PLACES, standard_error), np.full(PLACES, np.nan), nothing, nothing, nothing)
+
+
+def make_panel(curves: dict[str, Curve], bound: npt.NDArray[np.float64]) -> Panel:
+    x = np.geomspace(0.1, 1.0, PLACES)
+    return Panel("noise", Loss.SIMPLE_REGRET, "gap", x, curves, 0.5 * bound, bound, bound, bound)
+
+
+def count_wrong_verdicts(claim: str, correlation: float) -> int:
+    """Count wrong verdicts where the truth is on the edge at every place, which is where they are most frequent."""
+    generator = np.random.default_rng(20_261_117)
+    noise = draw_errors(correlation, generator)
+    flat, wrong = np.ones(PLACES), 0
+    step = np.where(np.arange(PLACES) < 5, 2.0, 1.0)  # varies by a factor of 2 within the smallest quarter
+    for errors in 0.01 * noise:
+        if claim == "never-dominated":  # false: the competitor is exactly as good
+            curves = {"DBCARE": make_curve("dbcare", flat, 0.0), "rival": make_curve("racing", flat + errors, 0.01)}
+        elif claim == "flat-below":  # false, just so
+            curves = {"DBCARE": make_curve("dbcare", step + errors, 0.01)}
+        elif claim == "below-dbcare":  # true, just so
+            curves = {"DBCARE": make_curve("dbcare", flat, 0.0), "B": make_curve("breakeven", flat + errors, 0.01)}
+        else:  # true, just so
+            assert claim in ("between-bounds", "within-theorem")
+            policy = "dbcare" if claim == "between-bounds" else "breakeven-racing"
+            curves = {"one": make_curve(policy, flat + errors, 0.01)}
+        (verdict,) = ALL_CLAIMS[claim].judge([make_panel(curves, flat)])
+        wrong += verdict.holds == (claim in ("never-dominated", "flat-below"))
+    return wrong
+
+
+CLAIMS = ("never-dominated", "flat-below", "below-dbcare", "between-bounds", "within-theorem")
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_verdicts_allow_for_any_correlation_of_points(claim: str, correlation: float) -> None:
+    """At most 2.3% of the verdicts on 40 points are wrong; false alarms of this test: one in a million."""
+    assert count_wrong_verdicts(claim, correlation) <= MOST
+
+
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim != "flat-below"])
+def test_two_standard_errors_at_each_point_would_not_do(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (paper_claims, our_claims):
+        monkeypatch.setattr(module, "choose_errors", lambda *standard_errors: 2.0)
+    assert count_wrong_verdicts(claim, 0.0) > 10 * MOST
+
+
+def test_exact_points_need_no_allowance() -> None:
+    assert paper_claims.choose_errors(np.zeros(40)) == 2.0
+    assert paper_claims.choose_errors(np.array([0.0, 0.1, 0.0])) == 2.0
+    assert paper_claims.choose_errors(np.full(40, 0.1)) == pytest.approx(-stats.norm.ppf(RATE / 40), rel=1e-12)
+    assert paper_claims.choose_errors(np.full(20, 0.1), np.full(20, 0.1)) == paper_claims.choose_errors(np.ones(40))
+
+
+def test_the_table_says_how_many_plain_runs_each_point_is_worth(two_arm: list[Panel]) -> None:
+    table = make_results_table(two_arm, "gap")
+    place, policy = table.columns.index("plain runs"), table.columns.index("policy")
+    assert table.columns[place - 1] == "standard error"
+    for row in table.rows:
+        if row[policy] == "Breakeven":
+            assert isinstance(row[place], int)
+            assert cast(int, row[place]) >= 2_000
+            assert cast(float, row[place - 1]) > 0.0
+        else:
+            assert row[place] == "exact"
+            assert row[place - 1] == 0.0
+
+
+def test_an_unknown_number_of_plain_runs_is_left_out(two_arm: list[Panel]) -> None:
+    panel = two_arm[0]
+    curve = replace(panel.curves["DBCARE"], plain_runs=np.full(len(panel.x), np.nan))
+    table = make_results_table([replace(panel, curves={"DBCARE": curve})], "gap")
+    assert {row[table.columns.index("plain runs")] for row in table.rows} == {""}

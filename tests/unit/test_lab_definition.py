@@ -92,10 +92,9 @@ def test_a_custom_policy_is_found_next_to_the_file(tmp_path: Path) -> None:
 
 def test_a_policy_may_have_fewer_runs_than_the_experiment(tmp_path: Path) -> None:
     text = GOOD + '\n[policies.C]\npolicy = "breakeven"\nruns = 40\n'
-    for full, expected in ((False, 40), (True, 500)):
-        experiment = load(text, tmp_path, full=full)
-        assert experiment.count_runs("A") == 500
-        assert {point.runs for point in experiment.curves[Loss.SIMPLE_REGRET, 0, "C"]} == {expected}
+    experiment = load(text, tmp_path)
+    assert experiment.count_runs("A") == 500
+    assert {point.runs for point in experiment.curves[Loss.SIMPLE_REGRET, 0, "C"]} == {40}
     with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at most 500, .* but got 4000"):
         load(text.replace("runs = 40", "runs = 4_000"), tmp_path)
     with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at least 2 but got 1"):

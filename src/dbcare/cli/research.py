@@ -80,9 +80,6 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Names of experiments. Default: all.")] = None,
     out: Out = Path("out"),
     quick: Quick = False,
-    full: Annotated[
-        bool, typer.Option("--full", help="Use full run counts for our policies too (about an hour).")
-    ] = False,
     threads: Threads = None,
     seed: Seed = None,
     dask: Dask = None,
@@ -96,7 +93,7 @@ def reproduce(
         known = [bounds.NAME, *paper.NAMES]
         chosen = [validation.one_of("names", name, known) for name in names or known]
         experiments = [
-            definition.load(paper.find_definition(name), seed=seed, quick=quick, full=full)
+            definition.load(paper.find_definition(name), seed=seed, quick=quick)
             for name in paper.NAMES
             if name in chosen
         ]

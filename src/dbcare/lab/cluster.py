@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import dbcare
 from dbcare.errors import EngineError
@@ -13,25 +14,31 @@ from dbcare.lab.sweep import Workers
 WORKER_TIMEOUT_SECONDS = 30
 
 
-def make_dask_workers(address: str) -> Workers:
-    """Return the workers of the scheduler at `address`; if one is lost, another repeats its passes."""
-    try:
-        from distributed import Client, as_completed  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise EngineError("Dask requires an extra: pip install 'dbcare[dask]'.") from None
+class DaskWorkers:
+    """The workers of the scheduler at `address`; if one is lost, another repeats its passes."""
 
-    def work(passes: list[Pass]) -> Iterator[Record]:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.count = 1  # known once connected
+
+    def __call__(self, passes: list[Pass]) -> Iterator[Record]:
+        """Compute all passes."""
+        from distributed import Client, as_completed  # noqa: PLC0415  # an extra
+
         if not passes:
             return
         try:
-            client = Client(address, timeout="5s", set_as_default=False)
+            client = Client(self.address, timeout="5s", set_as_default=False)
         except (OSError, ValueError) as failure:
-            raise EngineError(f"Cannot connect to a Dask scheduler at {address}: {failure}.") from None
+            raise EngineError(f"Cannot connect to a Dask scheduler at {self.address}: {failure}.") from None
         with client:
             try:
                 client.wait_for_workers(1, timeout=WORKER_TIMEOUT_SECONDS)
             except TimeoutError:
-                raise EngineError(f"The Dask scheduler at {address} has no workers; start one and retry.") from None
+                raise EngineError(
+                    f"The Dask scheduler at {self.address} has no workers; start one and retry."
+                ) from None
+            self.count = max(1, sum(client.nthreads().values()))
             futures = client.map(compute, passes, key=[f"dbcare-{task.key}" for task in passes])
             for future in as_completed(futures, loop=client.loop):
                 record = future.result()
@@ -43,4 +50,9 @@ def make_dask_workers(address: str) -> Workers:
                 yield record
                 future.release()
 
-    return work
+
+def make_dask_workers(address: str) -> Workers:
+    """Return the workers of the scheduler at `address`."""
+    if find_spec("distributed") is None:
+        raise EngineError("Dask requires an extra: pip install 'dbcare[dask]'.")
+    return DaskWorkers(address)

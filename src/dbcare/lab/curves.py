@@ -28,24 +28,36 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """One policy along the axis: risk and its standard error, error probability, mean pulls and their cost."""
+    """One policy along the axis: risk and its standard error, error probability, mean pulls and their cost.
+
+    `plain_runs` is how many plain runs have the same standard error: infinite where exact, NaN where unknown.
+    """
 
     policy: str  # its registered name, or module:function
     risk: Floats
     standard_error: Floats
+    plain_runs: Floats
     error: Floats
     pulls: Floats
     spent: Floats
 
     @property
     def low(self) -> Floats:
-        """Risk - 2 standard errors, but at least what was spent, as a loss is never negative."""
+        """Risk - 2 standard errors, but at least what was spent, which a logarithmic axis can show."""
         return np.maximum(self.risk - 2.0 * self.standard_error, np.minimum(self.spent, self.risk))
 
     @property
     def high(self) -> Floats:
         """Risk + 2 standard errors."""
-        return self.risk + 2.0 * self.standard_error
+        return self.upper(2.0)
+
+    def lower(self, errors: float) -> Floats:
+        """Return the risk less so many standard errors, but at least 0."""
+        return np.maximum(self.risk - errors * self.standard_error, 0.0)
+
+    def upper(self, errors: float) -> Floats:
+        """Return the risk plus so many standard errors."""
+        return self.risk + errors * self.standard_error
 
 
 @dataclass(frozen=True)
@@ -160,7 +172,15 @@ def _make_curve(policy: str, loss: Loss, setting: Setting, results: list[Result]
         policy,
         risk,
         standard_error,
+        np.array([_count_plain_runs(result, loss) for result in results]),
         np.array([result.error for result in results]),
         pulls,
         np.array(setting.costs) * pulls,
     )
+
+
+def _count_plain_runs(result: Result, loss: Loss) -> float:
+    if result.engine == "exact":
+        return math.inf
+    count = result.plain_runs[0 if loss is Loss.MISIDENTIFICATION else 1]
+    return math.nan if count is None else count

@@ -1,7 +1,7 @@
 """Experiments from TOML files: the paper's in `paper/`, and your own.
 
     title = "Four prompts"
-    runs = 10_000
+    runs = 10_000                                   # per point, or pooled runs that are as precise
     cost = 1e-4                                     # or a list, or { from = 1e-5, to = 1e-3, points = 20 }
     losses = ["simple_regret"]                      # default: both
 
@@ -28,7 +28,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +50,10 @@ QUICK_RUNS = 200
 QUICK_POINTS = 5
 
 
-def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool = False) -> Experiment:
+def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experiment:
     """Load an experiment from a file, and check it.
 
-    `seed` overrides the file's seed; `quick` uses few points and runs, to check that everything works; `full` gives
-    every policy the experiment's number of runs, even if the file gives it fewer.
+    `seed` overrides the file's seed; `quick` uses few points and runs, to check that everything works.
     """
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -64,13 +63,9 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False, full: bool
         raise InvalidValueError(f"{path.name} is not a valid TOML file: {failure}.") from None
     try:
         with _importing_from(path.resolve().parent):
-            experiment = _build_experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
+            return _build_experiment(path.stem, raw if seed is None else {**raw, "seed": seed}, quick)
     except InvalidValueError as failure:
         raise InvalidValueError(f"{path.name}: {failure}") from None
-    if full:
-        contenders = {label: replace(contender, runs=None) for label, contender in experiment.contenders.items()}
-        return replace(experiment, contenders=contenders)
-    return experiment
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dbcare.lab.curves import Panel
-from dbcare.lab.paper_claims import PAPER_CLAIMS, Claim, Finding, find_dbcare
+from dbcare.lab.paper_claims import PAPER_CLAIMS, Claim, Finding, choose_errors, find_dbcare
 from dbcare.policies.look import PolicyKind
 
 
@@ -22,7 +22,9 @@ def check_below_dbcare(panel: Panel) -> Finding | None:
             f"{label}: {mean:.3g} times DBCARE's risk (geometric mean), at most {ratio[worst]:.3g} times, "
             f"at {panel.x[worst]:.3g}"
         )
-    return all(bool(np.all(curve.low <= theirs.high)) for curve in ours.values()), tuple(evidence)
+    errors = choose_errors(*(curve.standard_error + theirs.standard_error for curve in ours.values()))
+    below = [bool(np.all(curve.lower(errors) <= theirs.upper(errors))) for curve in ours.values()]
+    return all(below), tuple(evidence)
 
 
 def check_within_theorem(panel: Panel) -> Finding | None:
@@ -33,7 +35,8 @@ def check_within_theorem(panel: Panel) -> Finding | None:
         return None
     share = (curve.risk / panel.racing)[defined]
     evidence = f"at most {np.max(share):.3g} of the bound, at {len(share)} of {len(panel.x)} points"
-    return bool(np.all((curve.low <= panel.racing)[defined])), (evidence,)
+    errors = choose_errors(curve.standard_error[defined])
+    return bool(np.all((curve.lower(errors) <= panel.racing)[defined])), (evidence,)
 
 
 def check_near_sprt(panel: Panel) -> Finding | None:
@@ -46,7 +49,9 @@ def check_near_sprt(panel: Panel) -> Finding | None:
     for label, curve in ours.items():
         ratio = curve.risk / sprt.risk
         evidence.append(f"{label}: {np.exp(np.mean(np.log(ratio))):.3g} times its risk (geometric mean)")
-    return all(bool(np.all(curve.high >= sprt.low)) for curve in ours.values()), tuple(evidence)
+    errors = choose_errors(*(curve.standard_error + sprt.standard_error for curve in ours.values()))
+    above = [bool(np.all(curve.upper(errors) >= sprt.lower(errors))) for curve in ours.values()]
+    return all(above), tuple(evidence)
 
 
 OUR_CLAIMS: dict[str, Claim] = {

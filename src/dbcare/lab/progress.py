@@ -2,65 +2,101 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dbcare.lab.points import Pass
 from dbcare.lab.results import Record
+from dbcare.lab.sweep import Workers
+from dbcare.lab.work_clock import WorkClock
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_UPDATES = 0.5  # of the live display
 
 
 class SweepProgress:
-    """Shows the experiment of the latest pass, finished points, engine, pulls so far and the time remaining."""
+    """Shows the experiment of the latest pass, the share of the work done, points, pulls, and the time remaining.
 
-    def __init__(self, console: Console, points: int, experiments: Mapping[str, str]) -> None:
+    `passes` are in the order in which `workers` start them.
+    """
+
+    def __init__(
+        self, console: Console, passes: Sequence[Pass], experiments: Mapping[str, str], workers: Workers
+    ) -> None:
         self.console = console
-        self.total = points
+        self.total = sum(len(work.points) for work in passes)
         self.experiments = experiments  # names, by key of a pass
+        self.workers = workers
+        self.clock = WorkClock(passes)
         self.points = 0
         self.pulls = 0
-        self.start = self.last_line = time.monotonic()
+        self.name = "starting"
+        self.engine = ""
+        self.lock = threading.Lock()  # passes finish on one thread, and another shows the time
+        self.stopped = threading.Event()
+        self.ticker = threading.Thread(target=self._tick, daemon=True)
         self.live: Progress | None = None
-        if console.is_terminal and points > 0:
+        if console.is_terminal and self.total > 0:
             self.live = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("points  {task.fields[state]}"),
+                TextColumn("{task.percentage:.0f}%"),
+                TextColumn("{task.fields[state]}"),
                 TimeElapsedColumn(),
-                TextColumn("remaining"),
-                TimeRemainingColumn(),
+                TextColumn("{task.fields[remaining]}"),
                 console=console,
             )
-            self.task = self.live.add_task("starting", total=points, state="")
+            self.task = self.live.add_task(self.name, total=1.0, state="", remaining="")
 
     def __enter__(self) -> SweepProgress:
         if self.live is not None:
             self.live.start()
+        self.clock.assign(self.workers.count, time.monotonic())
+        if self.total > 0:
+            self.ticker.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.stopped.set()
+        if self.total > 0:
+            self.ticker.join()
         if self.live is not None:
             self.live.stop()
 
     def update(self, record: Record) -> None:
-        """Show that a pass is finished."""
-        self.points += len(record.results)
-        self.pulls += record.pulls_simulated
-        name = self.experiments[record.key]
-        state = f"{record.engine}  {self.pulls:.2g} pulls"
+        """Take note that a pass is finished."""
+        with self.lock:
+            self.clock.finish(record.key, time.monotonic())
+            self.points += len(record.results)
+            self.pulls += record.pulls_simulated
+            self.name, self.engine = self.experiments[record.key], record.engine
         if self.live is not None:
-            self.live.update(self.task, completed=self.points, description=name, state=state)
-            return
-        now = time.monotonic()
-        if now - self.last_line >= SECONDS_BETWEEN_LINES:
-            self.last_line = now
-            left = (now - self.start) * (self.total - self.points) / self.points
-            done = f"{self.points:,} of {self.total:,} points"
-            self.console.print(f"{done}, {name}, {state}, about {left:.0f} s remaining")
+            self.show()
+
+    def show(self) -> None:
+        """Show the state: update the display, or print a line."""
+        with self.lock:
+            now = time.monotonic()
+            self.clock.assign(self.workers.count, now)
+            share, remaining = self.clock.compute_share(now), self.clock.compute_remaining(now)
+            state = ", ".join([f"{self.points:,} of {self.total:,} points", *self._describe_pulls()])
+            time_left = f"about {remaining:.0f} s remaining"
+            if self.live is not None:
+                self.live.update(self.task, completed=share, description=self.name, state=state, remaining=time_left)
+            else:
+                self.console.print(f"{share:.0%} done, {self.name}, {state}, {time_left}")
+
+    def _describe_pulls(self) -> list[str]:
+        return [f"{self.engine}, {self.pulls:.2g} pulls"] if self.engine else []
+
+    def _tick(self) -> None:
+        """Show the state from time to time, as passes may take long."""
+        while not self.stopped.wait(SECONDS_BETWEEN_LINES if self.live is None else SECONDS_BETWEEN_UPDATES):
+            self.show()

@@ -13,6 +13,12 @@ from pathlib import Path
 from dbcare.lab.paper_claims import Claim, Verdict
 from dbcare.lab.tables import Cell, Table
 
+ENGINES = {  # how each engine computes points
+    "exact": "exact, without runs",
+    "pooled": "from pooled runs, which serve several points at once",
+    "skip": "from plain runs that skip ahead",
+    "direct": "from plain runs, pull by pull",
+}
 PAPER_HOURS = 7.5  # "Total runtime across all experiments", on 12 cores (appendix on experiments)
 
 
@@ -90,8 +96,8 @@ def _format_totals(totals: Totals, whole_paper: bool) -> str:
         ratio = PAPER_HOURS / hours if hours > 0.0 else float("inf")
         facts.append((f"{PAPER_HOURS:g} h", f"the paper's own run time on 12 cores, {ratio:,.0f} times our CPU time"))
     cards = "".join(f"<div><b>{escape(number)}</b><span>{escape(text)}</span></div>" for number, text in facts)
-    engines = ", ".join(f"{engine} {count:,}" for engine, count in sorted(totals.engines.items()))
-    note = f"Points by engine: {engines}. Seed {totals.seed}. dbcare {totals.version}, {totals.machine}."
+    engines = "; ".join(f"{count:,} {ENGINES.get(engine, engine)}" for engine, count in sorted(totals.engines.items()))
+    note = f"Points: {engines or 'none'}. Seed {totals.seed}. dbcare {totals.version}, {totals.machine}."
     return f'<section class="totals">{cards}</section>\n<p class="small">{escape(note)}</p>'
 
 
@@ -158,7 +164,9 @@ def _format_link(section: Section) -> str:
 
 
 def _format_cell(cell: Cell) -> str:
-    return escape(cell) if isinstance(cell, str) else f"{cell:.5g}"
+    if isinstance(cell, str):
+        return escape(cell)
+    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.5g}"
 
 
 def _format_grid(columns: Sequence[str] | None, rows: Iterable[Sequence[str]]) -> str:

@@ -39,7 +39,7 @@ def write_experiment_section(
         settings=_list_settings(experiment),
         decisions=experiment.decisions,
         figures=(
-            ("Mean risk. Bands show ± 2 standard errors of simulated results.", risk[0]),
+            ("Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs.", risk[0]),
             ("The same as a multiple of the lower bound.", ratio[0]),
         ),
         claims=tuple(claims),
@@ -69,7 +69,7 @@ def write_bounds_section(folder: Path) -> tuple[Section, list[Path]]:
 
 def _list_settings(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     """List what was run, by name and value."""
-    rows = [("runs per simulated point", f"{experiment.runs:,}"), ("seed", str(experiment.seed))]
+    rows = [("precision", _describe_precision(experiment.runs)), ("seed", str(experiment.seed))]
     rows.append(("losses", ", ".join(format_loss(loss) for loss in experiment.losses)))
     for setting in experiment.settings:
         first = setting.bandits[0]
@@ -81,6 +81,10 @@ def _list_settings(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     for label, contender in experiment.contenders.items():
         options = "".join(f", {name} = {value}" for name, value in contender.options.items())
         runs = experiment.count_runs(label)
-        own_runs = "" if runs == experiment.runs else f", {runs:,} runs per point"
-        rows.append((label, f"{contender.policy}{options}{own_runs}"))
+        own = "" if runs == experiment.runs else f", {_describe_precision(runs)}"
+        rows.append((label, f"{contender.policy}{options}{own}"))
     return tuple(rows)
+
+
+def _describe_precision(runs: int) -> str:
+    return f"at least that of {runs:,} plain runs per point"

@@ -60,7 +60,8 @@ def reproduce(
     passes = plan_passes(owners)
     missing = list_missing(passes, store)
     computed = sum(len(work.points) for work in missing)
-    with SweepProgress(console, computed, {work.key: owners[work.points[0]] for work in missing}) as progress:
+    names = {work.key: owners[work.points[0]] for work in missing}
+    with SweepProgress(console, missing, names, workers) as progress:
         results = sweep(passes, store, workers, progress.update)
     digest = _compute_digest(passes, experiments, title, bounds)
     if (manifest := _read_manifest(folder, digest)) is not None:

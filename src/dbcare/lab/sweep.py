@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Protocol
 
 from dbcare.engines.threads import available_threads
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
+from dbcare.lab.work_estimates import estimate_seconds
 
-Workers = Callable[[list[Pass]], Iterator[Record]]  # computes passes, in any order
 Watcher = Callable[[Record], None]
+
+
+class Workers(Protocol):
+    """Computes passes; starts them in the order given, and yields each when it is finished."""
+
+    @property
+    def count(self) -> int:
+        """How many passes are computed at once."""
+
+    def __call__(self, passes: list[Pass]) -> Iterator[Record]:
+        """Compute all passes."""
 
 
 def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: Watcher) -> dict[Point, Result]:
@@ -27,16 +40,20 @@ def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: W
 
 
 def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
-    """List the passes that are not stored, in an order unrelated to their cost, so that progress is even."""
-    return sorted((work for work in passes if work.key not in store.records), key=lambda work: work.key)
+    """List the passes that are not stored, the longest first, so that all workers finish at about the same time."""
+    missing = [work for work in passes if work.key not in store.records]
+    return sorted(missing, key=lambda work: (-estimate_seconds(work), work.key))
 
 
-def make_local_workers(threads: int | None = None) -> Workers:
-    """Return workers on threads of this process; compiled loops release the interpreter's lock."""
-    count = available_threads() if threads is None else threads
+@dataclass(frozen=True)
+class LocalWorkers:
+    """Threads of this process; compiled loops release the interpreter's lock."""
 
-    def work(passes: list[Pass]) -> Iterator[Record]:
-        with ThreadPoolExecutor(count) as pool:
+    count: int
+
+    def __call__(self, passes: list[Pass]) -> Iterator[Record]:
+        """Compute all passes."""
+        with ThreadPoolExecutor(self.count) as pool:
             try:
                 for future in as_completed([pool.submit(compute, task) for task in passes]):
                     yield future.result()
@@ -44,4 +61,7 @@ def make_local_workers(threads: int | None = None) -> Workers:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    return work
+
+def make_local_workers(threads: int | None = None) -> Workers:
+    """Return that many threads. Default: all CPUs."""
+    return LocalWorkers(available_threads() if threads is None else threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from dbcare.lab.curves import Panel
 from dbcare.lab.figures import Plot
 
-Cell = str | float
+Cell = str | float | int
 
 
 @dataclass(frozen=True)
@@ -31,20 +32,22 @@ class Table:
 
 def make_results_table(panels: Sequence[Panel], axis: str) -> Table:
     """Return a table with every point of every curve."""
-    rows = [
-        (panel.title, str(panel.loss), label, *numbers)
-        for panel in panels
-        for label, curve in panel.curves.items()
-        for numbers in zip(
-            *(
-                column.tolist()
-                for column in (panel.x, curve.risk, curve.standard_error, curve.error, curve.pulls, panel.lower)
-            ),
-            strict=True,
-        )
-    ]
-    columns = ("setting", "loss", "policy", axis, "risk", "standard error", "error", "pulls", "lower bound")
-    return Table(columns, tuple(rows))
+    rows = []
+    for panel in panels:
+        for label, curve in panel.curves.items():
+            plain_runs = [_describe_plain_runs(count) for count in curve.plain_runs.tolist()]
+            before, after = (panel.x, curve.risk, curve.standard_error), (curve.error, curve.pulls, panel.lower)
+            numbers = zip(*(c.tolist() for c in before), plain_runs, *(c.tolist() for c in after), strict=True)
+            rows += [(panel.title, str(panel.loss), label, *row) for row in numbers]
+    measures = ("risk", "standard error", "plain runs", "error", "pulls", "lower bound")
+    return Table(("setting", "loss", "policy", axis, *measures), tuple(rows))
+
+
+def _describe_plain_runs(count: float) -> Cell:
+    """Return how many plain runs an estimate is worth, `exact`, or nothing where its error is unknown."""
+    if math.isfinite(count):
+        return round(count)
+    return "" if math.isnan(count) else "exact"
 
 
 def make_plots_table(plots: Sequence[Plot], axis: str) -> Table:

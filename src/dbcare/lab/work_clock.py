@@ -1,0 +1,76 @@
+"""How much of a sweep's work is done, and how long the rest will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from dbcare.lab.points import Pass
+from dbcare.lab.work_estimates import estimate_seconds, name_kernel
+
+TRUSTED_SECONDS = 10.0  # the estimates weigh as much as this long of measured passes
+NEVER_DONE = 0.95  # a pass that takes longer than estimated counts as this share until it finishes
+
+
+class WorkClock:
+    """Turns estimates of passes, and the times at which passes finish, into a share and a remaining time.
+
+    Workers start passes in the order given, so those in progress are the first that have not finished. The first pass
+    of a kind also loads or compiles kernels: it tells how long that takes, not how fast the next ones are.
+    """
+
+    def __init__(self, passes: Sequence[Pass]) -> None:
+        self.seconds = {work.key: estimate_seconds(work) for work in passes}
+        self.kernels = {work.key: name_kernel(work) for work in passes}
+        self.total = sum(self.seconds.values())
+        self.waiting = dict.fromkeys(self.seconds)  # in order
+        self.running: dict[str, float] = {}  # since when
+        self.workers = 1
+        self.first: dict[str, tuple[float, float]] = {}  # seconds that the first of a kind took, and its estimate
+        self.measured = self.expected = TRUSTED_SECONDS
+        self.shown = 0.0
+
+    def assign(self, workers: int, now: float) -> None:
+        """Let that many workers have a pass each, as long as passes are waiting."""
+        self.workers = workers
+        for key in list(self.waiting)[: max(0, workers - len(self.running))]:
+            del self.waiting[key]
+            self.running[key] = now
+
+    def finish(self, key: str, now: float) -> None:
+        """Take note that a pass is finished."""
+        self.waiting.pop(key, None)
+        start = self.running.pop(key, None)
+        if start is not None and self.kernels[key] in self.first:
+            self.measured += now - start
+            self.expected += self.seconds[key]
+        elif start is not None:
+            self.first[self.kernels[key]] = now - start, self.seconds[key]
+        self.assign(self.workers, now)
+
+    def compute_share(self, now: float) -> float:
+        """Return the share of the work that is done, which never falls and is 1 only at the end."""
+        if not self.waiting and not self.running:
+            return 1.0
+        left = sum(self.seconds[key] for key in self.waiting) + sum(self._list_left(now))
+        self.shown = max(self.shown, 1.0 - left / self.total)
+        return self.shown
+
+    def compute_remaining(self, now: float) -> float:
+        """Return the seconds until all passes are finished: no less than the longest one takes."""
+        running, waiting = self._list_left(now), [self.seconds[key] for key in self.waiting]
+        longest = max([*running, *waiting], default=0.0)
+        slowness = self.measured / self.expected
+        work = max((sum(running) + sum(waiting)) / self.workers, longest) * slowness
+        new = {self.kernels[key] for key in (*self.running, *self.waiting)} - set(self.first)
+        loading = [max(0.0, took - slowness * estimate) for took, estimate in self.first.values()]
+        # Kernels are compiled one at a time. The median ignores passes whose estimates were far off.
+        return work + len(new) * (median(loading) if loading else 0.0)
+
+    def _list_left(self, now: float) -> list[float]:
+        """List what is left of the passes in progress, in estimated seconds."""
+        speed = self.expected / self.measured
+        return [
+            self.seconds[key] - min(NEVER_DONE * self.seconds[key], (now - start) * speed)
+            for key, start in self.running.items()
+        ]

@@ -1,0 +1,51 @@
+"""Roughly how long passes take, for progress and for starting the longest ones first.
+
+Simulated passes take time per run and arm: a constant, and so much per pull of a long run. Pooled runs serve several
+bandits at once. Constants were fitted to the paper's experiments on one core; progress corrects them for the machine at
+hand, so only their ratios matter much.
+"""
+
+from __future__ import annotations
+
+from dbcare.engines.best_sprt import BestSPRT
+from dbcare.engines.pooling.evaluate_pooled import NEIGHBORS
+from dbcare.lab.points import Pass
+from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.racing import ConfidencePolicy
+from dbcare.policies.schedule import SchedulePolicy
+
+OVERHEAD = 3e-4  # seconds of any pass
+SPRT_SEARCH = 0.03  # seconds to find the best threshold of an SPRT
+EXACT_PULL = 1.5e-6  # seconds per pull of the longest run
+
+LONG_RUN = 0.25  # what the pulls of a long run cost, in units of the loss; few runs are worth more
+
+# Nanoseconds of a run per arm, and per arm and pull; the first class that fits counts. Policies that work in epochs
+# skip most of their pulls. All others draw each of them, after a look at all arms.
+NANOSECONDS: tuple[tuple[type[Policy], float, float], ...] = (
+    (SchedulePolicy, 60.0, 0.0),
+    (ConfidencePolicy, 4_000.0, 0.0),
+    (EpochPolicy, 900.0, 0.0),
+    (Policy, 500.0, 1.4),
+)
+
+
+def estimate_seconds(work: Pass) -> float:
+    """Estimate how long one thread takes for a pass."""
+    first = work.points[0]
+    policy = first.policy
+    if first.gap_family is not None:
+        # An SPRT without a threshold would search for it to tell its largest number of pulls.
+        return OVERHEAD + (SPRT_SEARCH if isinstance(policy, BestSPRT) else EXACT_PULL * policy.max_pulls)
+    per_arm, per_pull = next((arm, pull) for kind, arm, pull in NANOSECONDS if isinstance(policy, kind))
+    bandits = len({repr(point.bandit) for point in work.points})
+    groups = bandits if first.pool is None else max(1.0, bandits / NEIGHBORS)
+    pulls = min(policy.max_pulls, LONG_RUN / first.cost)
+    return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * pulls)
+
+
+def name_kernel(work: Pass) -> str:
+    """Name the kind of pass: the first pass of a kind loads kernels, or compiles them, and so takes longer."""
+    first = work.points[0]
+    engine = "exact" if first.gap_family is not None else "plain" if first.pool is None else "pooled"
+    return f"{engine} {type(first.policy).__name__} {type(first.bandit.arms[0]).__name__}"

@@ -1,0 +1,178 @@
+"""Estimates of work: the longest passes start first, and progress counts work, not points."""
+
+import io
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+import dbcare.lab.progress
+from dbcare import DBCARE, Bandit, Breakeven, Racing, Risk, SequentialHalving
+from dbcare.lab import definition, paper
+from dbcare.lab.points import Pass, Point, plan_passes
+from dbcare.lab.progress import SweepProgress
+from dbcare.lab.result_store import ResultStore
+from dbcare.lab.results import Record, compute
+from dbcare.lab.sweep import Workers, list_missing, make_local_workers
+from dbcare.lab.work_clock import WorkClock
+from dbcare.lab.work_estimates import estimate_seconds, name_kernel
+
+RISK = Risk.misidentification(1e-4)
+
+
+def make_pass(policy: Any, runs: int = 10_000, gaps: int = 40) -> Pass:
+    arms = policy.arms
+    (work,) = plan_passes(
+        Point(policy, Bandit.one_sparse(arms, 0.1 + 0.05 * place), 1e-4, runs, 1) for place in range(gaps)
+    )
+    return work
+
+
+@pytest.fixture(scope="module")
+def missing(tmp_path_factory: pytest.TempPathFactory) -> list[Pass]:
+    """All passes of the paper."""
+    points = [point for name in paper.NAMES for point in definition.load(paper.find_definition(name)).points]
+    return list_missing(plan_passes(points), ResultStore(tmp_path_factory.mktemp("store") / "results.jsonl"))
+
+
+def test_the_longest_passes_start_first(missing: list[Pass]) -> None:
+    estimates = [estimate_seconds(work) for work in missing]
+    assert min(estimates) > 0.0
+    assert estimates == sorted(estimates, reverse=True)
+    assert estimates[-1] < 0.001 * estimates[0]
+    for one, next_one in itertools.pairwise(missing):
+        assert estimate_seconds(one) > estimate_seconds(next_one) or one.key < next_one.key
+
+
+def test_the_order_does_not_depend_on_how_passes_are_listed(missing: list[Pass], tmp_path: Path) -> None:
+    store = ResultStore(tmp_path / "results.jsonl")
+    assert list_missing(missing[::-1], store) == missing
+
+
+def test_estimates_grow_with_the_work() -> None:
+    """More arms, runs or bandits take longer; so does a policy that draws every pull."""
+    eight, more = Breakeven(RISK, 8), Breakeven(RISK, 32)
+    assert estimate_seconds(make_pass(eight)) < estimate_seconds(make_pass(more))
+    assert estimate_seconds(make_pass(eight, runs=1_000)) < 0.2 * estimate_seconds(make_pass(eight))
+    assert estimate_seconds(make_pass(eight, gaps=2)) < 0.5 * estimate_seconds(make_pass(eight))
+    assert estimate_seconds(make_pass(DBCARE(RISK, 8))) < estimate_seconds(make_pass(eight))
+    halving = make_pass(SequentialHalving(8, 80), gaps=1)
+    assert estimate_seconds(halving) < estimate_seconds(make_pass(DBCARE(RISK, 8), gaps=1))
+
+
+def test_kinds_of_passes_differ_where_kernels_do() -> None:
+    kinds = {name_kernel(make_pass(policy)) for policy in (DBCARE(RISK, 8), Racing(8, 0.1), Racing(8, 0.01))}
+    assert kinds == {"pooled DBCARE Gaussian", "pooled Racing Gaussian"}
+
+
+def simulate_times(passes: list[Pass], slowness: float, workers: int) -> Iterator[tuple[float, str]]:
+    """Yield when each pass finishes, if it takes `slowness` times its estimate; the first of a kind takes 1 s more."""
+    free, seen, ends = [0.0] * workers, set[str](), []
+    for work in passes:
+        free.sort()
+        free[0] += slowness * estimate_seconds(work) + (name_kernel(work) not in seen)
+        seen.add(name_kernel(work))
+        ends.append((free[0], work.key))
+    yield from sorted(ends)
+
+
+@pytest.mark.parametrize(("slowness", "workers"), [(1.0, 1), (1.0, 2), (1.5, 2), (0.7, 4)])
+def test_progress_never_falls_and_ends_at_1(missing: list[Pass], slowness: float, workers: int) -> None:
+    """The time remaining is right within a factor of 2 from the tenth second until most of the time is over."""
+    times = list(simulate_times(missing, slowness, workers))
+    end = times[-1][0]
+    clock = WorkClock(missing)
+    clock.assign(workers, 0.0)
+    shares, tick = [clock.compute_share(0.0)], 1.0
+    assert shares == pytest.approx([0.0], abs=1e-9)
+    for finished, key in times:
+        while tick < finished:
+            shares.append(clock.compute_share(tick))
+            if 10.0 <= tick < 0.8 * end:
+                assert 0.5 < clock.compute_remaining(tick) / (end - tick) < 2.0, tick
+            tick += 1.0
+        clock.finish(key, finished)
+        shares.append(clock.compute_share(finished))
+    assert shares == sorted(shares)
+    assert shares[-2] < 1.0
+    assert shares[-1] == 1.0
+    assert clock.compute_remaining(end) == 0.0
+
+
+def test_a_pass_that_takes_too_long_does_not_count_as_done() -> None:
+    work = make_pass(DBCARE(RISK, 8))
+    clock = WorkClock([work])
+    clock.assign(1, 0.0)
+    assert 0.9 < clock.compute_share(1e6) < 1.0
+    assert clock.compute_remaining(1e6) > 0.0
+
+
+def test_passes_may_finish_in_another_order() -> None:
+    """As on a cluster, where workers come and go."""
+    passes = [make_pass(DBCARE(RISK, arms)) for arms in (16, 8, 4)]
+    clock = WorkClock(passes)
+    clock.assign(1, 0.0)
+    clock.finish(passes[2].key, 1.0)
+    clock.assign(2, 1.0)
+    clock.finish(passes[1].key, 2.0)
+    assert clock.compute_share(2.0) < 1.0
+    clock.finish(passes[0].key, 3.0)
+    assert clock.compute_share(3.0) == 1.0
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_shown(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dbcare.lab.progress, "SECONDS_BETWEEN_LINES", 1e6)  # only the lines asked for
+    works = [make_pass(SequentialHalving(4, 8), runs=50, gaps=1), make_pass(SequentialHalving(4, 40), runs=50, gaps=1)]
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=160, soft_wrap=True, highlight=False)
+    with SweepProgress(console, works, {work.key: "mine" for work in works}, make_local_workers(2)) as progress:
+        progress.show()
+        progress.update(compute(works[0]))
+        progress.show()
+        progress.update(compute(works[1]))
+        progress.show()
+    text = out.getvalue()
+    assert "mine" in text
+    assert "2 of 2 points, skip, 2.4e+03 pulls" in text
+    assert "about 0 s remaining" in text
+    if not terminal:
+        first, second, last = text.splitlines()
+        assert re.match(r"\d\d?% done, starting, 0 of 2 points, about 0 s remaining", first)
+        assert re.match(r"\d\d% done, mine, 1 of 2 points, skip, 4e\+02 pulls, about \d+ s remaining", second)
+        assert last.startswith("100% done, mine, 2 of 2 points, ")
+
+
+def test_nothing_to_do_shows_nothing() -> None:
+    out = io.StringIO()
+    with SweepProgress(Console(file=out), [], {}, make_local_workers(1)):
+        pass
+    assert out.getvalue() == ""
+
+
+def test_the_number_of_workers_may_change() -> None:
+    """A cluster tells how many workers it has once it is connected."""
+    passes = [make_pass(DBCARE(RISK, arms)) for arms in (16, 8)]
+    workers = SimpleNamespace(count=1)
+    out = io.StringIO()
+    progress = SweepProgress(Console(file=out), passes, {}, cast(Workers, workers))
+    progress.show()
+    assert len(progress.clock.running) == 1
+    workers.count = 4
+    progress.show()
+    assert len(progress.clock.running) == 2
+
+
+def test_the_engine_of_the_latest_pass_is_named() -> None:
+    work = make_pass(Racing(4, 0.1), runs=50, gaps=3)
+    out = io.StringIO()
+    progress = SweepProgress(Console(file=out, width=160), [work], {work.key: "mine"}, make_local_workers(1))
+    record: Record = compute(work)
+    progress.update(record)
+    progress.show()
+    assert "100% done, mine, 3 of 3 points, pooled, " in out.getvalue()
