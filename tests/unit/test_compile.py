@@ -1,8 +1,11 @@
 """Kernels are kept on disk under a digest of all code in them."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +15,7 @@ import numba
 import numpy as np
 import pytest
 
+from dbcare.engines import compile as compiling
 from dbcare.engines.compile import cache_folder, digest, kernel
 
 POLICY = """
@@ -20,8 +24,10 @@ print(evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), Risk.misidentification
 """
 
 # A kernel that says when it is being compiled, and then waits for a line.
-HALTED = """
-import sys
+OTHER_USER = 65534  # nobody: root may write despite the permissions
+HALTED = f"""
+import os, sys
+import numba
 import numpy as np
 from numba.extending import intrinsic
 from dbcare.engines import compile
@@ -39,23 +45,42 @@ def double(values):
 def main(*options):
     if "unlocked" in options:
         compile.fcntl = None
+    if "other user" in options and os.geteuid() == 0:
+        numba.njit(lambda x: 2.0 * x)(compile.digest(double) != "")  # loads what compiling needs, as root
+        os.setuid({OTHER_USER})
     values = np.ones(1)
     print("asks", flush=True)
-    compile.kernel(double, "a test")(values)
+    compile.kernel(double, "a test", keep="not kept" not in options)(values)
     print(values[0])
 """
-NOTICE = "dbcare: compiling a test (once on this machine, a few seconds)\n"
+ONCE = "once on this machine; `dbcare warm-up` compiles all that ship in advance"
+NOTICE = f"dbcare: compiling a test (usually a few seconds, {ONCE})\n"
+
+
+def notice_of_each(folder: Path) -> str:
+    return f"dbcare: compiling a test (usually a few seconds, in every process, as {folder} cannot be written)\n"
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def folder() -> Iterator[Path]:
+    """Make a folder that others may read."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+        if (path / "cache").is_dir():
+            (path / "cache").chmod(0o755)
+
+
+@pytest.fixture
+def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a process that needs the kernel above."""
-    (tmp_path / "halted.py").write_text(HALTED)
+    (folder / "halted.py").write_text(HALTED)
     started = []
 
     def begin(*options: str, cache: str = "cache") -> subprocess.Popen[str]:
-        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path, "DBCARE_CACHE": str(tmp_path / cache)}
+        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path, "DBCARE_CACHE": str(folder / cache)}
         command = [sys.executable, "-c", f"import halted; halted.main(*{options})"]
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         started.append(subprocess.Popen(command, text=True, env=environment, **pipes))
@@ -77,10 +102,69 @@ def test_the_first_use_says_that_it_compiles_and_the_second_does_not(start: Any)
     assert start().communicate() == ("asks\n2.0\n", "")
 
 
-def test_a_folder_that_cannot_be_written_only_costs_time(start: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
+def test_a_folder_that_cannot_be_written_only_costs_time(start: Any, folder: Path) -> None:
+    (folder / "file").write_text("not a folder")
     for _ in range(2):
-        assert start(cache="file").communicate() == ("asks\nhalfway\n2.0\n", NOTICE)
+        assert start(cache="file").communicate() == ("asks\nhalfway\n2.0\n", notice_of_each(folder / "file"))
+
+
+def test_what_is_not_kept_says_so(start: Any, folder: Path) -> None:
+    out, notice = start("not kept").communicate()
+    assert out == "asks\nhalfway\n2.0\n"
+    assert "in every process, as its tables are defined in the main script" in notice
+    assert not (folder / "cache").exists()
+
+
+def list_files(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def test_a_folder_that_can_only_be_read_is_read(start: Any, folder: Path) -> None:
+    """Also after it was copied, as into an image, with other times of its files."""
+    start(cache="original").communicate()
+    cache = folder / "cache"
+    shutil.copytree(folder / "original", cache, copy_function=shutil.copyfile)
+    forbid_writing(cache)
+    before = list_files(cache)
+    assert start("other user").communicate() == ("asks\n2.0\n", "")
+    assert list_files(cache) == before
+
+
+@pytest.mark.parametrize("left", ["source", "damaged", "nothing"])
+def test_what_a_folder_that_can_only_be_read_lacks_is_compiled(start: Any, folder: Path, left: str) -> None:
+    cache = folder / "cache"
+    cache.mkdir()
+    if left != "nothing":
+        start().communicate()
+        (code,) = cache.rglob("*.nbc")
+        code.unlink()
+        if left == "source":
+            shutil.rmtree(cache / "__pycache__")
+    forbid_writing(cache)
+    before = list_files(cache)
+    assert start("other user").communicate() == ("asks\nhalfway\n2.0\n", notice_of_each(cache))
+    assert list_files(cache) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the owner of a folder may enter it")
+def test_a_folder_of_another_user_that_may_not_be_entered(start: Any, folder: Path) -> None:
+    start().communicate()
+    (folder / "cache").chmod(0o700)
+    assert start("other user").communicate() == ("asks\nhalfway\n2.0\n", notice_of_each(folder / "cache"))
+
+
+def forbid_writing(cache: Path) -> None:
+    for path in [cache, *cache.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+def test_every_kernel_says_how_long_it_usually_takes() -> None:
+    """The labels are read from the calls: none lacks its seconds, and no seconds are left without a kernel."""
+    package = Path(compiling.__file__).parent
+    call = re.compile(r"(?:compile_)?kernel\(.*, \"([^\"]+)\"(?:, keep=keep)?\)")
+    labels = {label for path in package.rglob("*.py") for label in call.findall(path.read_text())}
+    assert labels == compiling.USUAL_SECONDS.keys()
+    assert all(re.fullmatch(r"\d+ to \d+", seconds) for seconds in compiling.USUAL_SECONDS.values())
 
 
 def test_the_kernel_of_a_policy_is_found_by_the_next_process() -> None:
@@ -186,15 +270,6 @@ def test_digest_sees_defaults_modules_and_nested_functions(monkeypatch: pytest.M
     after = digest(outer(nested, 0.0)), digest(outer(from_module, 0.0))
     assert before[0] != after[0]
     assert before[1] != after[1]
-
-
-def test_a_folder_with_sources_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As numba says it: no locator, because neither the folder nor the home can be written."""
-    monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
-    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])
-    values = np.full(2, 3.0)
-    kernel(outer(twice, 5.0), "a test")(values)
-    assert values.tolist() == [11.0, 11.0]
 
 
 def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli import comparisons, logs, planning, reports, research, service, storage, studies
+from dbcare.cli import comparisons, logs, planning, reports, research, service, storage, studies, warm_up
 from dbcare.cli.command_class import NegativeNumberCommand, OptionNamingCommand
 from dbcare.cli.demo import command as demo
 
@@ -34,7 +34,7 @@ for panel, commands in {
         studies.delete,
     ),
     "Serve": (service.serve,),
-    "Research": (research.simulate, research.reproduce, research.sweep, research.bounds),
+    "Research": (research.simulate, research.reproduce, research.sweep, research.bounds, warm_up.warm_up),
 }.items():
     for command in commands:
         kind = NegativeNumberCommand if command is studies.tell else OptionNamingCommand

@@ -13,12 +13,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
+from typing import Any
 
 from dbcare.bandit import Bandit
 from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
 from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
-from dbcare.engines.evaluate import evaluate, extend_runs
+from dbcare.engines.evaluate import evaluate
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.engines.simulators import direct_simulator, skip_simulator
@@ -68,13 +69,14 @@ def _pool(policy: Policy, bandit: Bandit) -> None:
     for build in (direct_simulator, skip_simulator):
         with suppress(EngineError):
             simulator = build(policy, arms, 0, tallied=True)
-            extend_runs(simulator.allocate(0), simulator, 1, 1)
+            simulator.block()(simulator.allocate(1), 0)
     evaluate_pooled(policy, [bandit], [(RISK.loss, 1e-3)], Target(runs=1), seed=0, threads=1)
 
 
 def _share_runs(policy: Policy, bandit: Bandit) -> None:
     if isinstance(policy, ConfidencePolicy):
-        policies = [policy, replace(policy, max_pulls=policy.max_pulls // 2)]
+        capped: Any = policy  # a dataclass, which its type does not tell
+        policies = [policy, replace(capped, max_pulls=policy.max_pulls // 2)]
         for engine in ("auto", "direct"):
             evaluate_together(policies, bandit, [RISK, RISK], runs=1, engine=engine, threads=1)
 
