@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from dbcare.engines.evaluation import ControlVariate as ControlVariate
     from dbcare.engines.evaluation import Evaluation as Evaluation
     from dbcare.engines.evaluation import Pulls as Pulls
-    from dbcare.engines.exact.law import TwoArmLaw as TwoArmLaw
+    from dbcare.engines.grid_evaluation import GridEvaluation as GridEvaluation
+    from dbcare.engines.pooling.control_variates import Estimates as Estimates
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.live.block_log import BlockLog as BlockLog
     from dbcare.live.block_log import read_block_log as read_block_log
@@ -116,7 +117,8 @@ _HOME = {
     "evaluate_grid": "engines.evaluate_grid",
     "evaluate_together": "engines.evaluate_together",
     "Evaluation": "engines.evaluation",
-    "TwoArmLaw": "engines.exact.law",
+    "GridEvaluation": "engines.grid_evaluation",
+    "Estimates": "engines.pooling.control_variates",
     "DbcareError": "errors",
     "Event": "live.events",
     "EventKind": "live.events",

@@ -111,6 +111,7 @@ class BestSPRT(EliminationPolicy):
     family: str
     sigma: float = 1.0
     arms = 2
+    knows_gap = True
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ from dbcare.engines.estimates import QUANTILES, Estimate, Moments, clopper_pears
 from dbcare.engines.evaluation import ControlVariate, Evaluation, Pulls
 from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.pooling.control_variates import Estimates, combine
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
 from dbcare.policies.schedule import SchedulePolicy
@@ -32,9 +34,33 @@ def build_from_runs(
         spend=Estimate(unit * paid.value, unit * paid.standard_error),
         capped=0.0 if isinstance(policy, SchedulePolicy) else float(np.mean(outcomes.undecided)),
         runs=len(outcomes.pulls),
+        plain_runs=float(len(outcomes.pulls)),
         engine=simulator.engine,
         guarantee=simulator.guarantee,
         control=_control_variate(moments, risk),
+        pulls_simulated=int(outcomes.pulls.sum()),
+        **_common_fields(policy, risk, seed, began),
+    )
+
+
+def build_from_averages(
+    outcomes: Outcomes, estimates: Estimates, simulator: Simulator, policy: Policy, risk: Risk, seed: int, began: float
+) -> Evaluation:
+    """Build the evaluation of runs whose losses were averaged over labels; `estimates` are those of one bandit."""
+    levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
+    cost, pulls = risk.single_cost, estimates.at(0, (0.0, 0.0, 1.0))
+    return Evaluation(
+        risks={loss: estimates.at(0, combine(loss, cost)) for loss in Loss},
+        losses={loss: estimates.at(0, combine(loss, 0.0)) for loss in Loss},
+        error_interval=None,
+        pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
+        spend=Estimate(cost * pulls.value, cost * pulls.standard_error),
+        capped=float(np.mean(outcomes.undecided)),
+        runs=len(outcomes.pulls),
+        plain_runs=float(estimates.plain_runs(combine(risk.loss, cost))[0]),
+        engine=simulator.engine,
+        guarantee=f"{simulator.guarantee}, losses averaged over labels",
+        control=None,
         pulls_simulated=int(outcomes.pulls.sum()),
         **_common_fields(policy, risk, seed, began),
     )
@@ -64,6 +90,7 @@ def build_from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began:
         spend=Estimate(cost * pulls, 0.0),
         capped=float(law.capped[0]),
         runs=0,
+        plain_runs=math.inf,
         engine="exact",
         guarantee=f"no Monte Carlo, mass conserved to {law.mass_defect:.1g}",
         control=None,

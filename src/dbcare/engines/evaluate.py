@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-
-import numpy as np
 
 from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.engines import exact
-from dbcare.engines.build_evaluation import build_from_law, build_from_runs
-from dbcare.engines.cheapest_simulator import choose_simulator
-from dbcare.engines.draws import Arms, make_arms
-from dbcare.engines.estimates import Moments
+from dbcare.engines.build_evaluation import build_from_law
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import charging_simulator, direct_simulator, make_control, skip_simulator
-from dbcare.engines.threads import available_threads, do_not_check, fill
-from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
+from dbcare.engines.plain_runs import PlainRuns, warn_if_interpreted
+from dbcare.engines.pooling.averaged_runs import AveragedRuns, can_average
+from dbcare.engines.threads import available_threads
+from dbcare.errors import EngineError, InvalidValueError, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy
 from dbcare.risk import Risk
@@ -92,16 +85,17 @@ def evaluate(
         validation.open_unit("precision", precision)
     if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
         return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
-    arms = make_arms(bandit)
     total = runs if precision is None else FIRST_BATCH_RUNS
-    simulator, outcomes = make_simulator(policy, arms, seed, engine, total, risk)
-    warn_if_interpreted(simulator)
-    control = make_control(arms, simulator.checkpoint)
-    gaps = np.array(bandit.gaps)
+    averaged = engine != "skip" and can_average(policy, bandit, risk, total)
+    source: AveragedRuns | PlainRuns
+    if averaged:
+        source = AveragedRuns(policy, bandit, seed, width)
+    else:
+        source = PlainRuns(policy, bandit, seed, engine, total, risk, width)
+    warn_if_interpreted(source.simulator)
     while True:
-        outcomes = extend_runs(outcomes, simulator, total, width)
-        moments = Moments(outcomes, gaps, control)
-        reached = moments.total(risk.loss, moments.unit(risk))
+        source.extend(total)
+        reached = source.risk(risk)
         if precision is None or reached.standard_error <= precision * reached.value:
             break
         if total >= MAX_RUNS:
@@ -114,7 +108,7 @@ def evaluate(
             break
         wanted = 1.05 * total * (reached.standard_error / (precision * reached.value)) ** 2
         total = int(min(max(wanted, 1.2 * total), 10.0 * total, MAX_RUNS))
-    return build_from_runs(outcomes, moments, simulator, policy, risk, seed, began)
+    return source.build(policy, risk, seed, began)
 
 
 def _build_by_name(name: str, bandit: Bandit, risk: Risk | None) -> Policy:
@@ -149,41 +143,3 @@ def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     chosen.costs(policy.arms)
     bandit.require_bound(policy.largest_spread)
     return chosen
-
-
-def make_simulator(
-    policy: Policy, arms: Arms, seed: int, engine: str, runs: int, risk: Risk
-) -> tuple[Simulator, Outcomes]:
-    """Return the simulator of that engine, and the runs that choosing it has already made."""
-    if risk.costs_differ:
-        simulator = charging_simulator(policy, arms, seed, risk.costs(policy.arms))
-        return simulator, simulator.allocate(0)
-    if engine == "auto":
-        return choose_simulator(policy, arms, seed, runs)
-    simulator = (direct_simulator if engine == "direct" else skip_simulator)(policy, arms, seed)
-    return simulator, simulator.allocate(0)
-
-
-def warn_if_interpreted(simulator: Simulator) -> None:
-    """Warn if the policy runs interpreted, and say why."""
-    if simulator.interpreted:
-        warnings.warn(
-            "The policy cannot be compiled and runs interpreted, several hundred times slower: "
-            f"{simulator.interpreted}",
-            NotCompiledWarning,
-            stacklevel=3,
-        )
-
-
-def extend_runs(
-    done: Outcomes, simulator: Simulator, runs: int, threads: int, check: Callable[[], None] = do_not_check
-) -> Outcomes:
-    """Continue `done` to `runs` runs; `check` may raise to end this early."""
-    known = len(done.pulls)
-    outcomes = simulator.allocate(runs, done.caps)
-    outcomes.take(done)
-    blocks = [simulator.block() for _ in range(threads if simulator.parallel else 1)]
-    # Compiling, if it is needed at all, happens here and not in several threads at once.
-    blocks[0](outcomes.part(0, 0), 0)
-    fill(outcomes.part(known, runs), blocks, known, check=check)
-    return outcomes

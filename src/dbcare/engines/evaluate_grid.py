@@ -1,19 +1,28 @@
-"""`evaluate_grid`: the exact law of a two-arm policy over a grid of gaps."""
+"""`evaluate_grid`: a policy over a grid of gaps, without Monte Carlo error or by pooled runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+import dbcare
 from dbcare import validation
+from dbcare.bandit import Bandit
 from dbcare.engines.estimates import QUANTILES
-from dbcare.engines.exact import FAMILIES, two_arm_curve
+from dbcare.engines.evaluate import check_settings, choose_risk
+from dbcare.engines.exact import FAMILIES, is_covered, two_arm_curve
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps
-from dbcare.errors import InvalidValueError
+from dbcare.engines.grid_evaluation import GridEvaluation
+from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
+from dbcare.risk import Risk
+
+SHAPES = ("two-arm", "one-sparse", "linear-decay")
 
 
 def evaluate_grid(
@@ -21,42 +30,66 @@ def evaluate_grid(
     gaps: npt.ArrayLike,
     family: str = "gaussian",
     sigma: float = 1.0,
-) -> TwoArmLaw:
-    """Compute error, regret, pulls and both risks at every gap, without Monte Carlo error.
+    *,
+    shape: str | Sequence[float] | None = None,
+    risk: Risk | None = None,
+    runs: int = 100_000,
+    precision: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+) -> GridEvaluation:
+    """Evaluate a policy at every gap of a grid, at once.
 
-    The arms are Gaussian with means +-gap/2 and standard deviation `sigma`, or Bernoulli with means 1/2 +- gap/2. One
-    pass serves all gaps. Pass a policy that knows the gap as a function of the gap:
-    `lambda gap: KnownGapOracle(risk, gap)`.
+    Without `shape`, a two-arm policy is evaluated by the exact engine: on Gaussian arms with means +-gap/2 and standard
+    deviation `sigma`, or Bernoulli arms with means 1/2 +- gap/2. Pass a policy that knows the gap as a function of the
+    gap: `lambda gap: KnownGapOracle(risk, gap)`.
+
+    With `shape`, arms are Gaussian with means gap * shape, any policy that does not know the gap is simulated, and the
+    runs at all gaps are pooled: what a run says about one gap, it says about the others, too (`engines.pooling`). Runs
+    are added where they are needed, until the standard error of the risk at every gap is as asked for.
 
     Parameters
     ----------
     policy : Policy or callable
-        A two-arm policy, or a function that returns one for a gap, for policies that know it.
+        A policy, or a function that returns one for a gap, for policies that know it.
     gaps : array_like
-        Differences of the two means.
+        What the shape is multiplied by; for the named shapes, the difference of the best two means.
     family : {"gaussian", "bernoulli"}
-        Distribution of the rewards.
+        Distribution of the rewards; with `shape`, they are Gaussian.
     sigma : float
         Standard deviation of Gaussian rewards.
+    shape : {"two-arm", "one-sparse", "linear-decay"} or sequence of float, optional
+        Means of the arms at a gap of 1, by name (as the bandits of these names have them) or as numbers, one of which
+        is the largest.
+    risk : Risk, optional
+        What a pull costs and what a wrong choice loses. Default: the policy's own. Only pooled runs need it.
+    runs : int
+        Pooled estimates are at least as precise as this number of plain runs at every gap.
+    precision : float, optional
+        Instead of `runs`: the standard error of the risk at every gap is this fraction of it.
+    seed : int
+        Random seed; the same seed gives the same bits for any number of threads.
+    threads : int, optional
+        Number of threads. Default: all CPUs.
 
     Returns
     -------
-    TwoArmLaw
-        Error, regret and pulls as arrays over the gaps.
+    GridEvaluation
+        Error, regret, pulls and both risks as arrays over the gaps, with standard errors.
 
     Raises
     ------
     InvalidValueError
         If an argument is invalid.
     EngineError
-        If the exact engine cannot answer for the policy.
+        If the engine cannot answer for the policy; the message says which one can.
 
     Examples
     --------
     >>> from dbcare import DBCARE, Risk, evaluate_grid
     >>> risk = Risk.misidentification(1e-3)
-    >>> law = evaluate_grid(DBCARE(risk, arms=2), [0.5, 1.0, 2.0])
-    >>> law.mean_pulls.round(1)
+    >>> curve = evaluate_grid(DBCARE(risk, arms=2), [0.5, 1.0, 2.0])
+    >>> curve.mean_pulls.round(1)
     array([318. ,  92.6,  21.5])
     """
     grid = check_gaps(gaps, np.inf if validation.one_of("family", family, FAMILIES) == "gaussian" else 1.0)
@@ -64,9 +97,35 @@ def evaluate_grid(
         raise InvalidValueError(
             f"`policy` must be a Policy or a function of the gap but got {validation.show(policy)}."
         )
+    validation.positive("sigma", sigma)
+    runs, seed, width = check_settings(runs, seed, "auto", threads)
+    if precision is not None:
+        validation.open_unit("precision", precision)
+    if shape is not None:
+        known = _require_poolable(policy, family)
+        if shape != "two-arm" or not is_covered(known):
+            target = Target(runs=None if precision is not None else runs, precision=precision)
+            return _pool(known, grid, _read_shape(shape, known.arms), sigma, risk, target, seed, width)
+    law = _evaluate_exactly(policy, grid, family, sigma)
+    return GridEvaluation(
+        policy=repr(policy),
+        **{field.name: getattr(law, field.name) for field in fields(law) if field.name != "mass_defect"},
+        engine="exact",
+        guarantee=f"no Monte Carlo, mass conserved to {law.mass_defect:.1g}",
+        runs=np.zeros(grid.size, np.int64),
+        pulls_simulated=0,
+        estimates=None,
+        seed=seed,
+        version=dbcare.__version__,
+    )
+
+
+def _evaluate_exactly(
+    policy: Policy | Callable[[float], Policy], grid: npt.NDArray[np.float64], family: str, sigma: float
+) -> TwoArmLaw:
     if isinstance(policy, Policy):
         validation.spread_within(policy.largest_spread, float(grid.max()))
-        return two_arm_curve(policy, gaps, family=family, sigma=sigma, levels=QUANTILES)
+        return two_arm_curve(policy, grid, family=family, sigma=sigma, levels=QUANTILES)
     laws = [
         two_arm_curve(_call(policy, float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in grid
     ]
@@ -83,3 +142,74 @@ def _call(function: Callable[[float], Policy], gap: float) -> Policy:
     if not isinstance(policy, Policy):
         raise InvalidValueError(f"`policy` must return a Policy for each gap but got {validation.show(policy)}.")
     return policy
+
+
+def _require_poolable(policy: Policy | Callable[[float], Policy], family: str) -> Policy:
+    """Return the policy, if its runs on Gaussian arms can be pooled over gaps."""
+    if not isinstance(policy, Policy) or policy.knows_gap:
+        raise EngineError(
+            f"Pooled runs need a policy that does not know the gap but got {validation.show(policy)}; without `shape`, "
+            "the exact engine accepts a function of the gap."
+        )
+    if family != "gaussian":
+        raise EngineError(
+            f"Pooled runs over a `shape` need Gaussian rewards but got {family!r}; without `shape`, the exact engine "
+            "evaluates two Bernoulli arms, and `evaluate` any bandit."
+        )
+    return policy
+
+
+def _read_shape(shape: Any, arms: int) -> list[float]:
+    """Return the means of the arms at a gap of 1."""
+    if isinstance(shape, str):
+        name = validation.one_of("shape", shape, SHAPES)
+        if name == "two-arm":
+            if arms != 2:
+                raise InvalidValueError(f"`shape` two-arm needs a policy for two arms but got one for {arms}.")
+            return list(Bandit.two_arm(1.0).means)
+        return list((Bandit.one_sparse if name == "one-sparse" else Bandit.linear_decay)(arms, 1.0).means)
+    means = [validation.real("shape", mean) for mean in validation.items("shape", shape, "one number per arm")]
+    if len(means) != arms:
+        raise InvalidValueError(f"`shape` must have one number per arm ({arms}) but got {len(means)}.")
+    if means.count(max(means)) > 1:
+        raise InvalidValueError(
+            f"`shape` must have one best arm but got {means}; `evaluate` accepts bandits whose best arms are tied."
+        )
+    return means
+
+
+def _pool(
+    policy: Policy,
+    grid: npt.NDArray[np.float64],
+    shape: list[float],
+    sigma: float,
+    risk: Risk | None,
+    target: Target,
+    seed: int,
+    threads: int,
+) -> GridEvaluation:
+    bandits = [Bandit.gaussian([gap * mean for mean in shape], sigma) for gap in grid.tolist()]
+    for bandit in bandits:
+        chosen = choose_risk(policy, bandit, risk)
+    if chosen.costs_differ:
+        raise InvalidValueError("`risk` must have the same cost for all arms; `evaluate` accepts a cost per arm.")
+    pooled = evaluate_pooled(policy, bandits, [(chosen.loss, chosen.single_cost)], target, seed, threads)
+    estimates, levels = pooled.estimates, np.array(QUANTILES)
+    return GridEvaluation(
+        policy=repr(policy),
+        gaps=grid,
+        error=estimates.means[:, 0],
+        regret=estimates.means[:, 1],
+        mean_pulls=estimates.means[:, 2],
+        deviation_pulls=np.sqrt(np.maximum(estimates.plain_covariance[:, 2, 2], 0.0)),
+        capped=estimates.capped,
+        levels=levels,
+        quantiles=pooled.source.quantiles(pooled.model, levels),
+        engine="pooled",
+        guarantee="runs at all gaps serve each gap, unbiased",
+        runs=pooled.runs,
+        pulls_simulated=pooled.source.pulls,
+        estimates=estimates,
+        seed=seed,
+        version=dbcare.__version__,
+    )

@@ -16,9 +16,10 @@ from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.build_evaluation import build_from_law, build_from_runs
 from dbcare.engines.draws import Arms, make_arms
 from dbcare.engines.estimates import Moments
-from dbcare.engines.evaluate import check_settings, choose_risk, extend_runs, make_simulator, warn_if_interpreted
+from dbcare.engines.evaluate import check_settings, choose_risk
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.plain_runs import extend_runs, make_simulator, warn_if_interpreted
 from dbcare.engines.several_caps import capped_direct_simulator, safe_jump_simulator
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import make_control

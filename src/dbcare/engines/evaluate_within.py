@@ -17,8 +17,9 @@ from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.build_evaluation import build_from_law, build_from_runs
 from dbcare.engines.draws import make_arms
 from dbcare.engines.estimates import Moments
-from dbcare.engines.evaluate import check_settings, choose_risk, extend_runs, make_simulator, warn_if_interpreted
+from dbcare.engines.evaluate import check_settings, choose_risk
 from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.plain_runs import extend_runs, make_simulator, warn_if_interpreted
 from dbcare.engines.simulators import make_control
 from dbcare.engines.work_budget import TooMuchWorkError, WorkBudget
 from dbcare.policies.elimination import EliminationPolicy, count_max_epochs

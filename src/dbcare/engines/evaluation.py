@@ -78,8 +78,9 @@ class Evaluation:
         Cost of a pull, in units of the loss, or one per arm.
     risks, losses : dict
         Expected loss with and without the cost of pulls, each with its standard error, by loss.
-    error_interval : tuple of float
-        Exact 95% interval of the error from the count of wrong runs.
+    error_interval : tuple of float or None
+        Exact 95% interval of the error from the count of wrong runs; None if losses were averaged over the labels of
+        the arms, so that there is no count.
     pulls : Pulls
         Pulls of a run.
     spend : Estimate
@@ -88,6 +89,9 @@ class Evaluation:
         Share of runs that stopped with more than one arm left: at their budget, or their cap on pulls.
     runs : int
         Simulated runs; 0 where the engine is exact, and then every standard error is 0.
+    plain_runs : float
+        Plain runs that would have the same standard error of the risk; more than `runs` if losses were averaged over
+        labels, infinite where the engine is exact. A control variate is not counted.
     engine, guarantee : str
         The engine, and what it guarantees.
     control : ControlVariate or None
@@ -108,11 +112,12 @@ class Evaluation:
     cost: float | tuple[float, ...]
     risks: dict[Loss, Estimate]
     losses: dict[Loss, Estimate]
-    error_interval: tuple[float, float]
+    error_interval: tuple[float, float] | None
     pulls: Pulls
     spend: Estimate
     capped: float
     runs: int
+    plain_runs: float
     engine: str
     guarantee: str
     control: ControlVariate | None
@@ -152,7 +157,7 @@ class Evaluation:
         plain["loss"] = str(self.loss)
         for name in ("risks", "losses"):
             plain[name] = {str(loss): asdict(estimate) for loss, estimate in getattr(self, name).items()}
-        plain["error_interval"] = list(self.error_interval)
+        plain["error_interval"] = None if self.error_interval is None else list(self.error_interval)
         plain["pulls"]["quantiles"] = {str(level): value for level, value in self.pulls.quantiles.items()}
         known = {"risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
         return {name: replace_non_finite(value) for name, value in {**plain, **known}.items()}
@@ -168,7 +173,7 @@ class Evaluation:
             ("pulls", _estimate(Estimate(self.pulls.mean, self.pulls.standard_error))),
             ("", quantiles),
             ("stopped at a limit", f"{100 * self.capped:.3g}% of the runs"),
-            ("engine", f"{self.engine}: {self.guarantee}" + (f", {self.runs:,} runs" if self.runs else "")),
+            ("engine", f"{self.engine}: {self.guarantee}{self._runs()}"),
         ]
         if self.control is not None:
             known, seen = self.control.known_error, self.control.disagreements
@@ -179,9 +184,16 @@ class Evaluation:
         title = f"{self.policy}, cost {cost}"
         return "\n".join([title, "-" * len(title), *(f"{name:<{width}}  {text}" for name, text in rows)])
 
+    def _runs(self) -> str:
+        if not self.runs:
+            return ""
+        worth = f" (worth {self.plain_runs:,.0f} plain ones)" if self.plain_runs > 1.5 * self.runs else ""
+        return f", {self.runs:,} runs{worth}"
+
     def _interval(self) -> str:
-        low, high = self.error_interval
-        return "" if low == high else f", 95% by count: {low:.4g} to {high:.4g}"
+        if self.error_interval is None or self.error_interval[0] == self.error_interval[1]:
+            return ""
+        return f", 95% by count: {self.error_interval[0]:.4g} to {self.error_interval[1]:.4g}"
 
 
 def _words(loss: Loss) -> str:

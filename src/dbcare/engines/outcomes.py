@@ -1,6 +1,6 @@
 """The outcomes of simulated runs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,10 @@ class Outcomes:
             self.spent,
             self.tallies,
         )
+
+    def without_tallies(self) -> "Outcomes":
+        """Return the same outcomes without their tallies."""
+        return replace(self, tallies=Tallies.empty(0, 0))
 
     def take(self, done: "Outcomes") -> None:
         """Copy the finished runs `done` to the front."""

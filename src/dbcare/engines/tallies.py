@@ -23,7 +23,7 @@ class Tallies(NamedTuple):
     @property
     def arms(self) -> int:
         """The number of arms, or 0 if runs are not tallied."""
-        return self.pulls.shape[1]
+        return int(self.pulls.shape[1])
 
     def part(self, start: int, stop: int) -> "Tallies":
         """Return the runs from `start` to `stop`; the arrays share memory."""

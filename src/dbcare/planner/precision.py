@@ -69,7 +69,7 @@ def measure_total(evaluation: Evaluation) -> Measured:
 
 def measure_chance(evaluation: Evaluation) -> MeasuredChance:
     """Return the chance of a wrong choice; a control variate knows it better than a count of wrong runs does."""
-    if evaluation.control is None:
+    if evaluation.control is None and evaluation.error_interval is not None:
         return MeasuredChance(evaluation.error, *evaluation.error_interval)
     close = _measure(evaluation.losses[Loss.MISIDENTIFICATION])
     return MeasuredChance(min(1.0, max(0.0, close.value)), max(0.0, close.low), min(1.0, close.high))
@@ -101,7 +101,8 @@ def _is_unseen(evaluation: Evaluation) -> bool:
     """Return whether all runs agree in what they choose, or with the control variate."""
     if evaluation.control is not None:
         return evaluation.control.disagreements == 0
-    return evaluation.error_interval[0] == 0.0 or evaluation.error_interval[1] == 1.0
+    counted = evaluation.error_interval
+    return counted is not None and (counted[0] == 0.0 or counted[1] == 1.0)
 
 
 def _count_for_chance(evaluation: Evaluation, chance: MeasuredChance, to: float) -> float:

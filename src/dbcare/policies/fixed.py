@@ -73,6 +73,7 @@ class KnownGapOracle(SchedulePolicy):
     gap: float
     sigma: float = 1.0
     arms = 2
+    knows_gap = True
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

@@ -40,6 +40,8 @@ class Policy(ABC):
         The risk that the policy was made for, if it was made for one.
     breaks_even : bool
         Whether the rule stops once the largest expected loss is no more than the spend, or `patience` times that.
+    knows_gap : bool
+        Whether the rule was made for arms with a known gap, as oracles are.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Policy(ABC):
     rule: Rule
     risk: Risk | None
     breaks_even: ClassVar[bool] = False
+    knows_gap: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.

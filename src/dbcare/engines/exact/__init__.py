@@ -46,6 +46,11 @@ def applies(policy: Policy, bandit: Bandit) -> bool:
     return not isinstance(policy, EliminationPolicy) or count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
 
 
+def is_covered(policy: Policy) -> bool:
+    """Return whether the engine can evaluate `policy` on two Gaussian or Bernoulli arms."""
+    return _policy_obstacle(policy) is None
+
+
 def compute_law(policy: Policy, bandit: Bandit) -> TwoArmLaw:
     """Compute the law of `policy` on `bandit`, as arrays of one entry."""
     if isinstance(policy, Keep):

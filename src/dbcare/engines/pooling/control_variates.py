@@ -8,12 +8,14 @@ it, and one that judged its own fit would hide such a run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.engines.estimates import Estimate
 from dbcare.engines.pooling.sums import (
     COLUMNS,
     ERROR,
@@ -31,6 +33,7 @@ from dbcare.engines.pooling.sums import (
     WEIGHT,
     Sums,
 )
+from dbcare.risk import Loss
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,31 +70,41 @@ class Estimates:
         """Return the variances of the mean of the same combination over so many plain runs."""
         return _combine(self.plain_covariance, combination) / runs + _combine(self.unseen, combination) / runs**2
 
+    def at(self, place: int, combination: Sequence[float]) -> Estimate:
+        """Return the estimate of a combination under the bandit at `place`."""
+        value = float(self.means[place] @ np.array(combination))
+        return Estimate(value, math.sqrt(self.variances(combination)[place]))
+
     def plain_runs(self, combination: Sequence[float]) -> Floats:
         """Return how many plain runs would have the same standard error."""
         variances, plain = self.variances(combination), _combine(self.plain_covariance, combination)
         unseen = _combine(self.unseen, combination)
         roots = plain + np.sqrt(plain**2 + 4.0 * variances * unseen)  # of variances n^2 - plain n - unseen = 0
-        return np.divide(roots, 2.0 * variances, out=np.full_like(roots, np.inf), where=variances > 0.0)
+        return np.asarray(np.divide(roots, 2.0 * variances, out=np.full_like(roots, np.inf), where=variances > 0.0))
+
+
+def combine(loss: Loss, cost: float) -> tuple[float, float, float]:
+    """Return the risk as a combination of error, regret and pulls."""
+    return (1.0, 0.0, cost) if loss is Loss.MISIDENTIFICATION else (0.0, 1.0, cost)
 
 
 def _combine(products: Floats, combination: Sequence[float]) -> Floats:
-    return np.maximum(np.einsum("jab,a,b->j", products, combination, combination), 0.0)
+    return np.asarray(np.maximum(np.einsum("jab,a,b->j", products, combination, combination), 0.0))
 
 
 def estimate(
     sums: Sums, runs: npt.NDArray[np.int64], largest_regret: Floats, combinations: Sequence[Sequence[float]]
 ) -> Estimates:
     """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses."""
-    halves = [
-        _use(sums, runs, own, _fit(sums, runs, other, combinations)) for own, other in (HALVES, HALVES[::-1])
-    ]
+    counts = runs // FOLDS + (runs % FOLDS > np.arange(FOLDS)[:, None])  # by fold and bandit
+    halves = [_use(sums, counts, own, _fit(sums, counts, other, combinations)) for own, other in (HALVES, HALVES[::-1])]
+    shares = [counts[list(half)].sum() / counts.sum() for half in HALVES]
     plain = sums.plain
     largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(len(runs))])
     largest_losses[plain[:, PLAIN_ERROR] > 0.0] = 0.0
     return Estimates(
-        means=(halves[0][0] + halves[1][0]) / 2.0,
-        covariance=(halves[0][1] + halves[1][1]) / 4.0,
+        means=shares[0] * halves[0][0] + shares[1] * halves[1][0],
+        covariance=shares[0] ** 2 * halves[0][1] + shares[1] ** 2 * halves[1][1],
         plain_covariance=_plain_covariance(plain),
         unseen=largest_losses[:, :, None] * largest_losses[:, None, :],
         capped=plain[:, PLAIN_CAPPED] / plain[:, PLAIN_WEIGHT],
@@ -100,13 +113,13 @@ def estimate(
 
 
 def _fit(
-    sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int], combinations: Sequence[Sequence[float]]
+    sums: Sums, counts: npt.NDArray[np.int64], folds: Sequence[int], combinations: Sequence[Sequence[float]]
 ) -> Floats:
     """Return each bandit's coefficients of all controls for each response, fitted on these folds."""
-    spreads = [_center(sums, runs, [fold]) for fold in folds]
-    both = _center(sums, runs, folds)
-    best = np.full(len(runs), np.inf)
-    slopes = np.zeros((len(runs), ERROR, 3))
+    spreads = [_center(sums, counts, [fold]) for fold in folds]
+    both = _center(sums, counts, folds)
+    best = np.full(len(both), np.inf)
+    slopes = np.zeros((len(both), ERROR, 3))
     for controls in CHOICES:
         left = sum(
             _share_left(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in range(len(folds))
@@ -127,11 +140,11 @@ def _share_left(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[
     return shares
 
 
-def _center(sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int]) -> Floats:
+def _center(sums: Sums, counts: npt.NDArray[np.int64], folds: Sequence[int]) -> Floats:
     """Return the products of deviations from each stratum's mean, summed over these folds, by bandit."""
     chosen = list(folds)
     totals = sums.columns[chosen].sum(axis=0)
-    roots = totals / np.sqrt(np.maximum(runs * (len(chosen) / FOLDS), 1.0))[:, None]
+    roots = totals / np.sqrt(np.maximum(counts[chosen].sum(axis=0), 1))[:, None]
     return np.asarray(sums.products[chosen].sum(axis=0) - roots.transpose(0, 2, 1) @ roots)
 
 
@@ -156,17 +169,17 @@ def _residual_products(spread: Floats, slopes: Floats) -> Floats:
     return np.asarray(left + across @ spread[:, :ERROR, :ERROR] @ slopes)
 
 
-def _use(
-    sums: Sums, runs: npt.NDArray[np.int64], folds: Sequence[int], slopes: Floats
-) -> tuple[Floats, Floats]:
+def _use(sums: Sums, counts: npt.NDArray[np.int64], folds: Sequence[int], slopes: Floats) -> tuple[Floats, Floats]:
     """Return the estimates of these folds with given coefficients, and their covariance, by bandit."""
-    count = runs.sum() * len(folds) / FOLDS
+    by_stratum = counts[list(folds)].sum(axis=0)
+    count = int(by_stratum.sum())
     totals = sums.columns[list(folds)].sum(axis=(0, 2)) / count
     apart = totals[:, :ERROR].copy()
     apart[:, WEIGHT] -= 1.0  # the mean of the weights; martingales have mean 0
     means = totals[:, RESPONSES] - np.einsum("jcr,jc->jr", slopes, apart)
-    left = _residual_products(_center(sums, runs, folds), slopes)
-    return means, left / count / max(count - np.count_nonzero(runs), 1.0)
+    left = _residual_products(_center(sums, counts, folds), slopes)
+    strata = int(np.count_nonzero(by_stratum))
+    return means, left / count / max(count - strata, 1)
 
 
 def _plain_covariance(plain: Floats) -> Floats:

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
-from dbcare.engines.pooling.control_variates import Estimates, estimate
-from dbcare.engines.pooling.model import Labels, Model, build_model
+from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
+from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
@@ -43,7 +43,7 @@ class Target:
         if self.runs is None:
             assert self.precision is not None
             return np.asarray((self.precision * risks) ** 2)
-        return np.maximum(estimates.plain_variances(combination, self.runs), (ROUNDING * risks) ** 2)
+        return np.asarray(np.maximum(estimates.plain_variances(combination, self.runs), (ROUNDING * risks) ** 2))
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,6 @@ class Pooled:
     runs: npt.NDArray[np.int64]
     model: Model
     source: PooledRuns
-
-
-def combine(loss: Loss, cost: float) -> tuple[float, float, float]:
-    """Return the risk as a combination of error, regret and pulls."""
-    return (1.0, 0.0, cost) if loss is Loss.MISIDENTIFICATION else (0.0, 1.0, cost)
 
 
 def evaluate_pooled(
@@ -110,20 +105,11 @@ def evaluate_pooled(
     return Pooled(estimates, runs, model, source)
 
 
-def choose_labels(policy: Policy) -> Labels:
-    """Return which labels to average over; runs in epochs are made too fast for a part of the labels to pay."""
-    if not policy.treats_arms_alike:
-        return Labels.ONE
-    return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
-
-
 def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
         return 0.0
     largest_regret = float(model.regret.max())
     stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
-    ratio = max(
-        (cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0
-    )
+    ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
     return target.runs * min(max(MIN_SHARE, ratio * MIN_SHARE), MAX_SHARE)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
+from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 Floats = npt.NDArray[np.float64]
@@ -80,6 +81,13 @@ def find_family(bandits: Sequence[Bandit]) -> str | None:
     return "bernoulli" if all(isinstance(arm, Bernoulli) and 0.0 < arm.mean < 1.0 for arm in arms) else None
 
 
+def choose_labels(policy: Policy) -> Labels:
+    """Return which labels to average over; runs in epochs are made too fast for a part of the labels to pay."""
+    if not policy.treats_arms_alike:
+        return Labels.ONE
+    return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
+
+
 def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
     """Build the model of bandits of one family, or of a single bandit of any."""
     family = find_family(bandits)
@@ -135,21 +143,22 @@ def make_labelings(reference: Ints, labels: Labels) -> Labelings:
     best = classes.index(0)
     listed, partners = [tuple(classes)], []
     sizes = [classes.count(place) for place in set(classes)]
-    if labels is not Labels.ONE and math.factorial(len(classes)) / math.prod(map(math.factorial, sizes)) <= MAX_LABELINGS:
+    arrangements = math.factorial(len(classes)) // math.prod(map(math.factorial, sizes))
+    if labels is not Labels.ONE and arrangements <= MAX_LABELINGS:
         listed = _arrange(tuple(classes))
     elif labels is Labels.SOME and len(classes) <= MAX_LABELINGS:
         partners = list(range(len(classes)))
         listed = [_exchange(classes, best, other) for other in partners]
     changes = [
-        [(arm, before, after) for arm, (before, after) in enumerate(zip(classes, labels, strict=True)) if before != after]
-        for labels in listed
+        [(arm, classes[arm], kind) for arm, kind in enumerate(arranged) if kind != classes[arm]] for arranged in listed
     ]
     width = max(1, *(len(change) for change in changes))
     table = np.zeros((3, len(listed), width), np.int64)
     for place, change in enumerate(changes):
         table[:, place, : len(change)] = np.array(change, np.int64).reshape(-1, 3).T
+    arm, before, after = table
     moves = np.array([len(change) for change in changes], np.int64)
-    return Labelings(np.array(classes, np.int64), moves, *table, best, np.array(partners, np.int64))
+    return Labelings(np.array(classes, np.int64), moves, arm, before, after, best, np.array(partners, np.int64))
 
 
 def _arrange(classes: tuple[int, ...]) -> list[tuple[int, ...]]:

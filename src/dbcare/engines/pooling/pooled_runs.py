@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +10,13 @@ import numpy.typing as npt
 from dbcare.bandit import Bandit
 from dbcare.engines.cheapest_simulator import choose_simulator
 from dbcare.engines.draws import make_arms
-from dbcare.engines.evaluate import extend_runs, warn_if_interpreted
 from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.plain_runs import extend_runs, warn_if_interpreted
 from dbcare.engines.pooling.model import Model
-from dbcare.engines.pooling.sums import FOLDS, Floats, Sums, cut_chunks, sum_chunk
+from dbcare.engines.pooling.seeds import derive_seed
+from dbcare.engines.pooling.sums import FOLDS, Floats, Sums, cut_chunks, sum_chunk, sum_chunks
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
-
-NO_WEIGHTS = np.empty((0, 0))
 
 
 class PooledRuns:
@@ -63,14 +60,7 @@ class PooledRuns:
     def sum(self, model: Model) -> Sums:
         """Return the sums over all runs."""
         shares = self.counts / self.counts.sum()
-        total = Sums.empty(model.bandits)
-        with ExitStack() as stack:
-            # One thread is the caller's own, so that its CPU time is counted there.
-            apply = map if self.threads == 1 else stack.enter_context(ThreadPoolExecutor(self.threads)).map
-            chunks = cut_chunks(self.outcomes, self.turns)
-            for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), chunks):
-                total.add(part)
-        return total
+        return sum_chunks(model, shares, cut_chunks(self.outcomes, self.turns), self.threads)
 
     def quantiles(self, model: Model, levels: Floats) -> Floats:
         """Return quantiles of the pulls of a run, by bandit and level."""
@@ -84,8 +74,3 @@ class PooledRuns:
         below = np.cumsum(np.concatenate(weights)[order], axis=0)
         places = [np.searchsorted(column, levels * column[-1] * (1.0 - 1e-12)) for column in below.T]
         return np.asarray(pulls[order][np.minimum(places, len(pulls) - 1)])
-
-
-def derive_seed(seed: int, *place: int) -> int:
-    """Return the seed for a place, such as a bandit's; different places have independent streams."""
-    return int(np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)[0] >> np.uint64(2))

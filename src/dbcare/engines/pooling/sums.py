@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -32,6 +34,7 @@ PLAIN_COLUMNS = 10
 FOLDS = 4
 NEGLIGIBLE = 1e-9  # a weight, or a posterior probability, that cannot change a result
 FAR = -28.0  # log of a ratio of likelihoods that cannot either
+NO_WEIGHTS = np.empty((0, 0))
 CHUNK = 8192  # runs; sums are added chunk by chunk, so that they do not depend on the number of threads
 
 
@@ -53,8 +56,8 @@ class Sums(NamedTuple):
 
     def add(self, other: "Sums") -> None:
         """Add the sums over other runs."""
-        for target, source in zip(self, other, strict=True):
-            target += source
+        for mine, others in zip(self, other, strict=True):
+            np.add(mine, others, out=mine)
 
 
 def label_likelihoods(steps, model, arm_pulls, arm_sums, run, place, posterior):
@@ -167,8 +170,8 @@ def add_products(column, sums, products):
 
 
 def add_runs(
-    steps, model, shares, source, turn, first, recommended, pulls, undecided, tallies, arm_pulls, arm_sums, run, logs, posterior,
-    column, columns, products, plain, weights,
+    steps, model, shares, source, turn, first, recommended, pulls, undecided, tallies,
+    arm_pulls, arm_sums, run, logs, posterior, column, columns, products, plain, weights,
 ):  # fmt: skip
     """Add runs on bandit `source`, from number `first` on; `shares` are the shares of runs by bandit.
 
@@ -266,10 +269,21 @@ def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> Su
     return sums
 
 
-def cut_chunks(outcomes: Sequence[Outcomes], turns: Sequence[int]) -> list[Chunk]:
-    """Cut the runs of each bandit into chunks; `turns` are random numbers by bandit."""
+def sum_chunks(model: Model, shares: Floats, chunks: Sequence[Chunk], threads: int) -> Sums:
+    """Return the sums over all chunks, added in their order."""
+    total = Sums.empty(model.bandits)
+    with ExitStack() as stack:
+        # One thread is the caller's own, so that its CPU time is counted there.
+        apply = map if threads == 1 else stack.enter_context(ThreadPoolExecutor(threads)).map
+        for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), chunks):
+            total.add(part)
+    return total
+
+
+def cut_chunks(outcomes: Sequence[Outcomes], turns: Sequence[int], first: int = 0) -> list[Chunk]:
+    """Cut the runs of each bandit, from number `first` on, into chunks; `turns` are random numbers by bandit."""
     return [
-        Chunk(source, turns[source], start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
+        Chunk(source, turns[source], first + start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
         for source, runs in enumerate(outcomes)
         for start in range(0, len(runs.pulls), CHUNK)
     ]

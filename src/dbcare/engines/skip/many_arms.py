@@ -29,8 +29,8 @@ from dbcare.engines.direct import drawing_loop
 from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
 from dbcare.engines.rng import begun, normal, uniform
 from dbcare.engines.skip.bridge import reachable
-from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
+from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 __all__ = ["EPSILON", "skip_loop", "work_size"]

@@ -112,7 +112,10 @@ def work_size(arms: int) -> int:
 
 
 def skip_loop(rule: EpochRule) -> Callable[..., None]:
-    """Return the loop for elimination between two Gaussian arms, which may differ in sigma; no control variate, no tallies."""
+    """Return the loop for elimination between two Gaussian arms, which may differ in sigma.
+
+    It has no control variate and tallies nothing.
+    """
     init, decide, recommend = rule.init, rule.decide, rule.recommend
 
     def simulate_skip_two(

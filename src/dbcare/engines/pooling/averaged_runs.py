@@ -1,0 +1,77 @@
+"""Runs on one bandit whose losses are averaged over labels and corrected by martingales; tallies are not kept."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dbcare.bandit import Bandit
+from dbcare.block_bandits import BlockBandit
+from dbcare.engines.build_evaluation import build_from_averages
+from dbcare.engines.draws import make_arms
+from dbcare.engines.estimates import Estimate
+from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
+from dbcare.engines.pooling.model import build_model, choose_labels, find_family
+from dbcare.engines.pooling.seeds import derive_seed
+from dbcare.engines.pooling.sums import Sums, cut_chunks, sum_chunks
+from dbcare.engines.simulators import direct_simulator
+from dbcare.engines.threads import fill
+from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.risk import Risk
+
+MIN_RUNS = 64  # with fewer, coefficients mean little
+BATCH_NUMBERS = 4_000_000  # tallied at a time: pulls and sums by run and arm
+
+ONE = np.ones(1)
+
+
+def can_average(policy: Policy, bandit: Bandit, risk: Risk, runs: int) -> bool:
+    """Return whether the losses of runs can be averaged over the labels of the arms.
+
+    Runs in epochs are left out: they are made so fast that plain ones serve as well.
+    """
+    if isinstance(policy, EpochPolicy) or isinstance(bandit, BlockBandit) or not policy.treats_arms_alike:
+        return False
+    return runs >= MIN_RUNS and not risk.costs_differ and bandit.spread > 0.0 and find_family([bandit]) is not None
+
+
+class AveragedRuns:
+    """Tallied runs of a policy on one bandit: their outcomes, and the sums that averaged estimates need."""
+
+    def __init__(self, policy: Policy, bandit: Bandit, seed: int, threads: int) -> None:
+        self.simulator = direct_simulator(policy, make_arms(bandit), seed, tallied=True)
+        self.threads = threads
+        self.model = build_model([bandit], choose_labels(policy))
+        self.turn = derive_seed(seed, 0, 1)
+        self.batch_runs = max(1024, BATCH_NUMBERS // policy.arms)
+        self.outcomes = Outcomes.empty(0)
+        self.sums = Sums.empty(1)
+
+    def extend(self, runs: int) -> None:
+        """Continue to `runs` runs."""
+        blocks = [self.simulator.block() for _ in range(self.threads if self.simulator.parallel else 1)]
+        blocks[0](self.simulator.allocate(0), 0)  # compile here, not in several threads at once
+        done = self.outcomes
+        self.outcomes = Outcomes.empty(runs)
+        self.outcomes.take(done)
+        for first in range(len(done.pulls), runs, self.batch_runs):
+            batch = self.simulator.allocate(min(self.batch_runs, runs - first))
+            fill(batch, blocks, first)
+            self.sums.add(sum_chunks(self.model, ONE, cut_chunks([batch], [self.turn], first), self.threads))
+            part = self.outcomes.part(first, first + len(batch.pulls))
+            part.take(batch.without_tallies())
+
+    def estimate(self, risk: Risk) -> Estimates:
+        """Estimate error, regret and pulls from all runs so far, with controls chosen for this risk."""
+        runs = np.array([len(self.outcomes.pulls)])
+        combination = combine(risk.loss, risk.single_cost)
+        return estimate(self.sums, runs, self.model.regret.max(axis=1), [combination])
+
+    def risk(self, risk: Risk) -> Estimate:
+        """Estimate the risk from all runs so far."""
+        return self.estimate(risk).at(0, combine(risk.loss, risk.single_cost))
+
+    def build(self, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
+        """Return the evaluation of all runs so far."""
+        return build_from_averages(self.outcomes, self.estimate(risk), self.simulator, policy, risk, seed, began)

@@ -1,0 +1,318 @@
+"""Pooled estimates against sums over all histories of a small experiment, and against formulas written out.
+
+A policy pulls two or three Bernoulli arms in turn and stops early if one is ahead by two. Its histories are few enough
+to list, so means under any bandit are exact sums, without random numbers.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from dbcare import DBCARE, Bandit, Breakeven, KnownGapOracle, Loss, Racing, Risk, SequentialHalving, evaluate_grid
+from dbcare.engines.draws import make_arms
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.pooling import model as model_module
+from dbcare.engines.pooling.control_variates import combine, estimate
+from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
+from dbcare.engines.pooling.sums import (
+    COLUMNS,
+    ERROR,
+    FOLDS,
+    MARTINGALES,
+    NO_WEIGHTS,
+    PULLS,
+    REGRET,
+    WEIGHT,
+    Chunk,
+    Sums,
+    sum_chunk,
+)
+from dbcare.engines.simulators import direct_simulator, skip_simulator, trace
+from dbcare.errors import EngineError, InvalidValueError
+
+BANDITS = [Bandit.bernoulli(means) for means in ([0.7, 0.5], [0.55, 0.4], [0.9, 0.3])]
+THREE = [Bandit.bernoulli(means) for means in ([0.7, 0.5, 0.4], [0.6, 0.5, 0.2])]
+
+
+class History(NamedTuple):
+    """The pulls and sums of each arm at the end of a run, its recommendation, and the share of its probability."""
+
+    pulls: tuple[int, ...]
+    sums: tuple[int, ...]
+    recommended: int
+    share: float
+
+    def probability(self, bandit: Bandit) -> float:
+        """The probability of the rewards, in this order, under a bandit."""
+        factors = [
+            mean**total * (1.0 - mean) ** (made - total)
+            for mean, made, total in zip(bandit.means, self.pulls, self.sums, strict=True)
+        ]
+        return self.share * math.prod(factors)
+
+
+def list_histories(arms: int, rounds: int) -> Iterator[History]:
+    """List all histories; ties are broken evenly, so the policy treats arms alike."""
+
+    def follow(sums: tuple[int, ...], made: int) -> Iterator[History]:
+        ordered = sorted(sums, reverse=True)
+        if made == rounds or ordered[0] - ordered[1] >= 2:
+            best = [arm for arm in range(arms) if sums[arm] == ordered[0]]
+            for arm in best:
+                yield History((made,) * arms, sums, arm, 1.0 / len(best))
+            return
+        for rewards in itertools.product((0, 1), repeat=arms):
+            yield from follow(tuple(total + reward for total, reward in zip(sums, rewards, strict=True)), made + 1)
+
+    return follow((0,) * arms, 0)
+
+
+def as_outcomes(history: History) -> Outcomes:
+    out = Outcomes.empty(1, tallied_arms=len(history.pulls))
+    out.recommended[0], out.pulls[0], out.undecided[0] = history.recommended, sum(history.pulls), False
+    out.tallies.pulls[0], out.tallies.sums[0] = history.pulls, history.sums
+    return out
+
+
+@pytest.mark.parametrize("bandits", [BANDITS, THREE], ids=["two arms", "three arms"])
+@pytest.mark.parametrize("labels", [Labels.ONE, Labels.ALL])
+def test_weighted_columns_have_their_exact_means(bandits: list[Bandit], labels: Labels) -> None:
+    check_means(bandits, build_model(bandits, labels), turns=1)
+
+
+def test_relabeled_columns_have_their_exact_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer labelings than there are, runs are relabeled by each of them in turn."""
+    monkeypatch.setattr(model_module, "MAX_LABELINGS", 3)
+    model = build_model(THREE, Labels.SOME)
+    assert len(model.labelings.partners) == 3
+    check_means(THREE, model, turns=3)
+    with pytest.raises(AssertionError):  # the negative control: runs that are never relabeled
+        check_means(THREE, model, turns=1)
+
+
+def check_means(bandits: list[Bandit], model: Model, turns: int) -> None:
+    """Check the means of a run's columns: 1 for the weight, 0 for martingales, those under a bandit for the others."""
+    histories = list(list_histories(len(bandits[0].arms), 4))
+    assert sum(history.probability(bandits[0]) for history in histories) == pytest.approx(1.0, abs=1e-12)
+    shares = np.linspace(1.0, 2.0, len(bandits))
+    shares /= shares.sum()
+    means = np.zeros((len(bandits), COLUMNS))
+    for history, turn in itertools.product(histories, range(turns)):
+        mixture = sum(share * history.probability(bandit) for share, bandit in zip(shares, bandits, strict=True))
+        sums = sum_chunk(model, shares, Chunk(0, turn, 0, as_outcomes(history)), NO_WEIGHTS)
+        means += mixture / turns * sums.columns[0, :, 0]
+    for place, bandit in enumerate(bandits):
+        gaps = np.array(bandit.gaps)
+        probabilities = np.array([history.probability(bandit) for history in histories])
+        chosen = np.array([history.recommended for history in histories])
+        made = np.array([sum(history.pulls) for history in histories])
+        assert means[place, WEIGHT] == pytest.approx(1.0, abs=1e-12)
+        assert means[place, MARTINGALES:ERROR] == pytest.approx(0.0, abs=1e-11)
+        assert means[place, ERROR] == pytest.approx(probabilities @ (gaps[chosen] > 0.0), abs=1e-12)
+        assert means[place, REGRET] == pytest.approx(probabilities @ gaps[chosen], abs=1e-12)
+        assert means[place, PULLS] == pytest.approx(probabilities @ made, abs=1e-11)
+
+
+def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
+    """The negative control of the test above: with a third moment of 0 the difference's cube has not mean 0."""
+    model = build_model(THREE, Labels.ONE)
+    wrong = model._replace(third_moment=np.zeros_like(model.third_moment))
+    shares = np.array([1.0, 0.0])
+    mean = sum(
+        history.probability(THREE[0])
+        * sum_chunk(wrong, shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[0, 0, 0, ERROR - 1]
+        for history in list_histories(3, 4)
+    )
+    assert abs(mean) > 0.05
+
+
+def test_labelings_are_all_or_exchange_the_best_arm() -> None:
+    assert len(make_labelings(np.array([0, 1, 1, 1]), Labels.ALL).moves) == 4
+    assert len(make_labelings(np.arange(5), Labels.ALL).moves) == 120
+    assert len(make_labelings(np.arange(6), Labels.ALL).moves) == 1
+    some = make_labelings(np.array([2, 0, 1, 3, 4, 5]), Labels.SOME)
+    assert some.best == 1
+    assert some.partners.tolist() == list(range(6))
+    assert sorted(some.moves.tolist()) == [0, 2, 2, 2, 2, 2]
+    listed = set()
+    full = make_labelings(np.array([0, 1, 2]), Labels.ALL)
+    for label in range(6):
+        classes = full.reference.copy()
+        for move in range(full.moves[label]):
+            assert classes[full.arm[label, move]] == full.before[label, move]
+            classes[full.arm[label, move]] = full.after[label, move]
+        listed.add(tuple(classes.tolist()))
+    assert listed == set(itertools.permutations(range(3)))
+
+
+def test_families_whose_likelihoods_are_known() -> None:
+    assert find_family([Bandit.one_sparse(3, 0.5), Bandit.linear_decay(3, 0.1)]) == "gaussian"
+    assert find_family([Bandit.one_sparse(3, 0.5), Bandit.one_sparse(3, 0.5, sigma=2.0)]) is None
+    assert find_family(BANDITS) == "bernoulli"
+    assert find_family([Bandit.bernoulli([1.0, 0.5])]) is None
+    assert find_family([Bandit.drug_leveled()]) is None
+
+
+RISK = Risk.misidentification(1e-2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "bandit"),
+    [
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([0.5, 0.2, 0.0])),
+        (Racing(3, 0.1, max_pulls=300), Bandit.gaussian([0.5, 0.2, 0.0])),
+        (Racing(3, 0.1, sigma=0.5, max_pulls=300), Bandit.bernoulli([0.7, 0.5, 0.4])),
+        (DBCARE(RISK, 2), Bandit.two_arm(0.5)),
+        (SequentialHalving(4, 60), Bandit.one_sparse(4, 0.5)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_tallies_are_the_pulls_and_sums_of_each_arm(policy: Breakeven, bandit: Bandit) -> None:
+    arms = make_arms(bandit)
+    simulator = direct_simulator(policy, arms, 3, tallied=True)
+    out = simulator.allocate(20)
+    simulator.block()(out, 0)
+    for run in range(20):
+        traced = trace(policy, arms, 3, run)
+        for arm in range(policy.arms):
+            rewards = [reward for pulled, reward in traced.pulls if pulled == arm]
+            assert out.tallies.pulls[run, arm] == len(rewards)
+            assert out.tallies.sums[run, arm] == pytest.approx(math.fsum(rewards), abs=1e-9)
+
+
+def test_skipped_runs_are_tallied_too() -> None:
+    """Pulls add up to the run's own, and sums are within 7 standard errors of their means."""
+    for bandit, sigma in ((Bandit.linear_decay(4, 0.3), 1.0), (Bandit.bernoulli([0.7, 0.5, 0.4, 0.2]), 0.5)):
+        policy = Racing(4, 0.1, sigma=sigma, max_pulls=4_000)
+        simulator = skip_simulator(policy, make_arms(bandit), 3, tallied=True)
+        out = simulator.allocate(400)
+        simulator.block()(out, 0)
+        pulls = out.tallies.pulls.sum(axis=0)
+        assert np.array_equal(out.tallies.pulls.sum(axis=1), out.pulls)
+        # S_k - n_k mean_k is a martingale with variance n_k sigma^2 at most.
+        deviations = out.tallies.sums.sum(axis=0) - pulls * np.array(bandit.means)
+        assert np.all(np.abs(deviations) < 7.0 * sigma * np.sqrt(pulls))
+        assert np.any(deviations != 0.0)
+
+
+def test_results_are_the_same_bits_for_any_number_of_threads() -> None:
+    policy, bandits = Breakeven(RISK, 7, 1.0), [Bandit.linear_decay(7, gap) for gap in (0.5, 0.7, 1.0)]
+    one, three = (
+        evaluate_pooled(policy, bandits, [(Loss.MISIDENTIFICATION, 1e-2)], Target(runs=400_000), 5, threads)
+        for threads in (1, 3)
+    )
+    assert one.runs.max() > 8192  # more than a chunk
+    assert np.array_equal(one.runs, three.runs)
+    assert np.array_equal(one.estimates.means, three.estimates.means)
+    assert np.array_equal(one.estimates.covariance, three.estimates.covariance)
+
+
+def test_the_target_is_met_at_every_gap() -> None:
+    risk = Risk.simple_regret(1e-2)
+    gaps = np.geomspace(0.3, 3.0, 6)
+    policy = Breakeven(risk, 4, 1.0)
+    by_runs = evaluate_grid(policy, gaps, shape="one-sparse", runs=5_000, seed=2)
+    assert np.all(by_runs.plain_runs(risk) >= 5_000)
+    assert np.all(by_runs.standard_error(risk) > 0.0)
+    by_precision = evaluate_grid(policy, gaps, shape="one-sparse", precision=0.01, seed=2)
+    assert np.all(by_precision.standard_error(risk) <= 0.01 * by_precision.risk(risk))
+
+
+def test_one_type_of_result_serves_both_engines() -> None:
+    risk = Risk.misidentification(1e-2)
+    exact = evaluate_grid(DBCARE(risk, 2), [0.5, 1.0], shape="two-arm")
+    pooled = evaluate_grid(DBCARE(risk, 2), [0.5, 1.0], shape=[0.5, -0.5], runs=2_000)
+    assert (exact.engine, pooled.engine) == ("exact", "pooled")
+    assert exact.standard_error(risk).tolist() == [0.0, 0.0]
+    assert np.all(np.isinf(exact.plain_runs(risk)))
+    assert exact.runs.tolist() == [0, 0]
+    assert pooled.quantiles.shape == exact.quantiles.shape
+    # Medians of the pulls: the exact ones are even numbers of pulls.
+    assert np.abs(pooled.quantiles[:, 2] - exact.quantiles[:, 2]).max() <= 4.0
+    assert pooled.deviation_pulls == pytest.approx(exact.deviation_pulls, rel=0.15)
+    with pytest.raises(InvalidValueError, match="same cost"):
+        pooled.risk(Risk.misidentification((1e-2, 2e-2)))
+
+
+def test_at_a_gap_of_zero_no_choice_is_an_error() -> None:
+    risk = Risk.misidentification(1e-2)
+    curve = evaluate_grid(Breakeven(risk, 3, 1.0), [0.0, 1.0], shape="one-sparse", runs=500)
+    assert curve.error[0] == 0.0
+    assert curve.regret[0] == 0.0
+    assert curve.error[1] > 0.0
+    assert curve.risk(risk)[0] == pytest.approx(1e-2 * curve.mean_pulls[0])
+
+
+def test_policies_say_whether_they_treat_arms_alike() -> None:
+    assert Breakeven(RISK, 3, 1.0).treats_arms_alike
+    assert not Breakeven(RISK, 3).treats_arms_alike  # the first arms get a second pull before the others
+    assert not Breakeven(Risk.misidentification((1e-2, 2e-2, 3e-2)), 3, 1.0).treats_arms_alike
+    assert choose_labels(Breakeven(RISK, 3)) is Labels.ONE
+    assert choose_labels(Racing(3, 0.1)) is Labels.ALL
+    assert choose_labels(Breakeven(RISK, 3, 1.0)) is Labels.SOME
+
+
+def test_a_run_without_an_error_still_has_a_standard_error() -> None:
+    """Where no run made an error, one is assumed: the variance is at least (largest loss / runs)^2."""
+    sums = Sums.empty(1)
+    runs = 64
+    for fold in range(FOLDS):
+        sums.columns[fold, 0, 0, [WEIGHT, PULLS]] = runs / FOLDS * np.array([1.0, 10.0])
+        sums.products[fold, 0, WEIGHT, WEIGHT] = runs / FOLDS
+        sums.products[fold, 0, PULLS, PULLS] = 100.0 * runs / FOLDS
+        sums.products[fold, 0, WEIGHT, PULLS] = sums.products[fold, 0, PULLS, WEIGHT] = 10.0 * runs / FOLDS
+    sums.plain[0, :4] = runs * np.array([1.0, 0.0, 0.0, 10.0])
+    sums.plain[0, 7:9] = runs * np.array([100.0, 1.0])
+    estimates = estimate(sums, np.array([runs]), np.array([0.5]), [combine(Loss.MISIDENTIFICATION, 1e-2)])
+    assert estimates.at(0, combine(Loss.MISIDENTIFICATION, 1e-2)).value == pytest.approx(0.1)
+    assert estimates.at(0, combine(Loss.MISIDENTIFICATION, 1e-2)).standard_error == pytest.approx(1.0 / runs)
+    assert estimates.at(0, combine(Loss.SIMPLE_REGRET, 1e-2)).standard_error == pytest.approx(0.5 / runs)
+    assert estimates.plain_runs(combine(Loss.SIMPLE_REGRET, 1e-2)) == pytest.approx(runs)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: evaluate_grid(lambda gap: KnownGapOracle(RISK, gap), [0.5], shape="two-arm"),
+            EngineError,
+            "the exact engine",
+        ),
+        (lambda: evaluate_grid(KnownGapOracle(RISK, 0.5), [0.5], shape="two-arm"), EngineError, "not know the gap"),
+        (
+            lambda: evaluate_grid(Breakeven(RISK, 2, 1.0), [0.5], "bernoulli", shape="two-arm"),
+            EngineError,
+            "Gaussian rewards but got 'bernoulli'; without `shape`, the exact engine",
+        ),
+        (
+            lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape=[1.0, 1.0, 0.0]),
+            InvalidValueError,
+            "one best arm but got .*; `evaluate`",
+        ),
+        (lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape="ring"), InvalidValueError, "one-sparse"),
+        (lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape="two-arm"), InvalidValueError, "two arms"),
+        (lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape=[1.0, 0.0]), InvalidValueError, "per arm"),
+        (lambda: evaluate_grid(Racing(3, 0.1), [0.5], shape="one-sparse"), InvalidValueError, "`risk` is required"),
+        (
+            lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape="one-sparse", precision=2.0),
+            InvalidValueError,
+            "precision",
+        ),
+        (
+            lambda: evaluate_grid(
+                Racing(3, 0.1), [0.5], shape="one-sparse", risk=Risk.misidentification((1e-2, 1e-2, 2e-2))
+            ),
+            InvalidValueError,
+            "same cost",
+        ),
+    ],
+)  # fmt: skip
+def test_invalid_questions_are_rejected(call: object, error: type[Exception], message: str) -> None:
+    assert callable(call)
+    with pytest.raises(error, match=message):
+        call()
