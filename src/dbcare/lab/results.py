@@ -15,7 +15,8 @@ import dbcare
 from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.pooling.evaluate_pooled import Pooled, Target, combine, evaluate_pooled
+from dbcare.engines.pooling.control_variates import combine
+from dbcare.engines.pooling.evaluate_pooled import Pooled, Target, evaluate_pooled
 from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code, fingerprint
 from dbcare.policies.policy import Policy

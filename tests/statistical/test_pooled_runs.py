@@ -1,0 +1,176 @@
+"""Pooled estimates agree with the exact engine and with plain runs, and their standard errors are the true ones.
+
+Each comparison has an error rate below 1e-6: a z test at 5.5 standard errors (4e-8, for at most 20 comparisons), or a
+chi-square test at 5e-7 on either side.
+"""
+
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chi2
+
+from dbcare import DBCARE, Bandit, Breakeven, Loss, Policy, Racing, Risk, TwoArmConfidence, evaluate, evaluate_grid
+from dbcare.engines.plain_runs import PlainRuns
+from dbcare.engines.pooling.averaged_runs import AveragedRuns
+from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
+from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.model import build_model, choose_labels
+from dbcare.engines.pooling.pooled_runs import PooledRuns
+
+Floats = npt.NDArray[np.float64]
+
+MOST_Z = 5.5
+ERROR, REGRET = Risk.misidentification(1e-2), Risk.simple_regret(1e-2)
+
+
+def as_combination(risk: Risk) -> tuple[float, float, float]:
+    return combine(risk.loss, risk.single_cost)
+
+
+@pytest.mark.parametrize("policy", [DBCARE(ERROR, 2), TwoArmConfidence(0.1, max_pulls=400)])
+def test_pooled_runs_agree_with_the_exact_engine(policy: Policy) -> None:
+    """The arms are given as numbers, since a named two-arm shape is evaluated exactly."""
+    gaps = np.geomspace(0.2, 3.0, 10)
+    exact = evaluate_grid(policy, gaps)
+    pooled = evaluate_grid(policy, gaps, shape=[0.5, -0.5], risk=ERROR, runs=20_000, seed=1)
+    for risk in (ERROR, REGRET):
+        z = (pooled.risk(risk) - exact.risk(risk)) / pooled.standard_error(risk)
+        assert np.abs(z).max() < MOST_Z
+    assert pooled.capped == pytest.approx(exact.capped, abs=0.05)
+
+
+# Racing drops the best arm in about one run of a hundred; the other two, which are alike, then race to the cap, at ten
+# times the usual cost or more.
+RARE = Racing(3, 0.1, max_pulls=3_000), ("one-sparse", "linear-decay"), Risk.misidentification(1e-3)
+
+
+@pytest.mark.parametrize("shape", RARE[1])
+def test_pooled_runs_agree_with_plain_ones_where_rare_runs_are_expensive(shape: str) -> None:
+    policy, _, risk = RARE
+    gaps = np.geomspace(0.3, 2.0, 6)
+    pooled = evaluate_grid(policy, gaps, shape=shape, risk=risk, runs=50_000, seed=1)
+    for place, gap in enumerate(gaps):
+        bandit = Bandit.one_sparse(3, gap) if shape == "one-sparse" else Bandit.linear_decay(3, gap)
+        plain = evaluate(policy, bandit, risk, runs=400_000, seed=2 + place)
+        error = np.hypot(pooled.standard_error(risk)[place], plain.standard_error)
+        assert abs(pooled.risk(risk)[place] - plain.risk) < MOST_Z * error
+
+
+@pytest.mark.parametrize(
+    ("policy", "bandit"),
+    [
+        (Breakeven(REGRET, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0])),  # all labels
+        (Breakeven(ERROR, 6, 1.0), Bandit.linear_decay(6, 0.8)),  # exchanges of the best arm
+        (Breakeven(ERROR, 3, 0.5), Bandit.bernoulli([0.8, 0.5, 0.4])),
+    ],
+    ids=["all labels", "exchanges", "bernoulli"],
+)
+def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) -> None:
+    risk = policy.risk
+    plain = PlainRuns(policy, bandit, 1, "direct", 1, risk, 2)
+    plain.extend(400_000)
+    averaged = AveragedRuns(policy, bandit, 2, 2)
+    averaged.extend(20_000)
+    there, here = plain.build(policy, risk, 1, 0.0), averaged.build(policy, risk, 2, 0.0)
+    assert here.plain_runs > 2 * here.runs
+    for loss in Loss:
+        for one, other in ((here.risks, there.risks), (here.losses, there.losses)):
+            error = np.hypot(one[loss].standard_error, other[loss].standard_error)
+            assert abs(one[loss].value - other[loss].value) < MOST_Z * error
+    error = np.hypot(here.pulls.standard_error, there.pulls.standard_error)
+    assert abs(here.pulls.mean - there.pulls.mean) < MOST_Z * error
+
+
+REPLICATES = 200
+
+
+def spread(estimates: list[Estimates], risk: Risk) -> tuple[Floats, Floats]:
+    """Return the estimates of the risk by replicate and gap, and the mean of the stated variances by gap."""
+    combination = as_combination(risk)
+    values = np.array([each.means @ np.array(combination) for each in estimates])
+    return values, np.mean([each.variances(combination) for each in estimates], axis=0)
+
+
+def are_honest(values: Floats, stated: Floats, within: float = 0.15) -> bool:
+    """Return whether no gap, and no five neighboring gaps, contradict standard errors that are right within 15%.
+
+    The mean of the ratios of five neighbors is judged as if they were one: correlated as they are, it varies less.
+    """
+    degrees = len(values) - 1
+    least = (1.0 - within) ** 2 * chi2.ppf(5e-7, degrees) / degrees
+    most = (1.0 + within) ** 2 * chi2.isf(5e-7, degrees) / degrees
+    ratios = values.var(axis=0, ddof=1) / stated
+    neighbors = np.convolve(ratios, np.ones(5) / 5.0, mode="valid")
+    return all(bool(np.all((least < each) & (each < most))) for each in (ratios, neighbors))
+
+
+@cache
+def replicate(name: str) -> tuple[Floats, Floats]:
+    policy, bandits, risk = {
+        "one best arm": (Breakeven(ERROR, 4, 1.0), [Bandit.one_sparse(4, gap) for gap in GAPS], ERROR),
+        "exchanges": (Breakeven(REGRET, 6, 1.0), [Bandit.linear_decay(6, gap) for gap in GAPS], REGRET),
+        "rare runs": (RARE[0], [Bandit.linear_decay(3, gap) for gap in GAPS], RARE[2]),
+    }[name]
+    risks = [(risk.loss, risk.single_cost)]
+    make = partial(evaluate_pooled, policy, bandits, risks, Target(runs=1_500))
+    return spread([make(seed, 1).estimates for seed in range(REPLICATES)], risk)
+
+
+GAPS = np.geomspace(0.3, 2.5, 8)
+
+
+@pytest.mark.parametrize("name", ["one best arm", "exchanges", "rare runs"])
+def test_stated_standard_errors_are_the_true_ones(name: str) -> None:
+    values, stated = replicate(name)
+    assert are_honest(values, stated)
+    assert not are_honest(values, stated / 4.0)  # the negative control: half the standard error
+    assert not are_honest(values, stated * 4.0)
+
+
+def test_a_policy_that_knows_the_gap_is_caught() -> None:
+    """The negative control of pooling: runs whose rule depends on the gap give wrong estimates at other gaps.
+
+    Nothing but the rule's own tables tells the gap here, so only the disagreement with the exact engine shows it.
+    """
+    gaps = np.geomspace(0.5, 1.5, 6)
+    bandits = [Bandit.two_arm(gap) for gap in gaps]
+    honest = TwoArmConfidence(0.1, max_pulls=400)
+    combination = as_combination(ERROR)
+
+    def largest_z(policies: list[TwoArmConfidence]) -> float:
+        source = PooledRuns(honest, bandits, 7, 2)
+        source.extend(np.full(len(gaps), 1))
+        for place, policy in enumerate(policies):
+            peeking = PooledRuns(policy, bandits[place : place + 1], 70 + place, 2)
+            peeking.extend(np.array([4_000]))
+            source.outcomes[place] = peeking.outcomes[0]
+        model = build_model(bandits, choose_labels(honest))
+        estimates = estimate(source.sum(model), source.counts, model.regret.max(axis=1), [combination])
+        truth = [evaluate(policy, bandit, ERROR).risk for policy, bandit in zip(policies, bandits, strict=True)]
+        errors = np.sqrt(estimates.variances(combination))
+        return float(np.abs((estimates.means @ np.array(combination) - truth) / errors).max())
+
+    assert largest_z([honest] * len(gaps)) < MOST_Z
+    assert largest_z([replace(honest, max_pulls=int(40 / gap)) for gap in gaps]) > 2 * MOST_Z
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Breakeven(ERROR, 4, 1.0), Racing(4, 0.1, max_pulls=400), DBCARE(ERROR, 4)],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_policies_that_treat_arms_alike_do_so(policy: Policy) -> None:
+    """The place of the best arm does not matter; it would, for a policy that prefers the first arms."""
+    assert policy.treats_arms_alike
+    first, last = (
+        PlainRuns(policy, Bandit.gaussian(means), seed, "direct", 1, ERROR, 2)
+        for seed, means in ((1, [0.8, 0.4, 0.2, 0.0]), (2, [0.0, 0.2, 0.4, 0.8]))
+    )
+    for runs in (first, last):
+        runs.extend(100_000)
+    for loss in Loss:
+        one, other = (runs.moments.total(loss, 1e-2) for runs in (first, last))
+        assert abs(one.value - other.value) < MOST_Z * np.hypot(one.standard_error, other.standard_error)
