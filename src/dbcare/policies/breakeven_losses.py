@@ -90,7 +90,16 @@ def _cubics(values: Floats) -> Floats:
 
 def student_loss(series: Floats, ratios: Floats, t: float, freedom: int) -> float:
     """Return P(T > t) or E[max(T - t, 0)] for t >= 0, depending on the tables: accurate to 1e-5 up to z = 6."""
-    z = math.sqrt((freedom - 0.5) * math.log(1.0 + t * t / freedom))
+    return student_loss_at(series, ratios, gaussian_place(t, freedom), freedom)
+
+
+def gaussian_place(t: float, freedom: int) -> float:
+    """Return the z at which the Gaussian loss is near the Student-t loss at t."""
+    return math.sqrt((freedom - 0.5) * math.log(1.0 + t * t / freedom))
+
+
+def student_loss_at(series: Floats, ratios: Floats, z: float, freedom: int) -> float:
+    """Return the Student-t loss for a `gaussian_place`."""
     place = min(z, RATIO_END) * RATIO_GRID
     interval = min(int(place), INTERVALS - 1)
     x = place - interval

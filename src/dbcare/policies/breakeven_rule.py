@@ -4,11 +4,15 @@ The notation is that of `policies.breakeven`, the state that of `policies.breake
 the leader updates its own loss and variance; the losses and variances of the others, the leader among them, stay as
 they are until the leader is pulled or changes, although every reward moves the pooled variance a little. So losses and
 scores use the same variances, on which the bound on the spend rests. Before a stop, all are updated.
+
+A Student-t loss is a long chain of operations that wait for each other. `weigh` computes it in two loops over the arms,
+with z in place of the loss in between: a processor overlaps more arms in short loops.
 """
 
 import math
+from typing import NamedTuple
 
-from dbcare.policies.breakeven_losses import gaussian_loss, student_loss
+from dbcare.policies.breakeven_losses import gaussian_loss, gaussian_place, student_loss_at
 from dbcare.policies.breakeven_spread import (
     BreakevenTables,
     Variance,
@@ -16,6 +20,7 @@ from dbcare.policies.breakeven_spread import (
     combined_freedom,
     is_known,
     pooled_variance,
+    stored_variance,
 )
 from dbcare.policies.breakeven_state import (
     COUNT,
@@ -27,6 +32,7 @@ from dbcare.policies.breakeven_state import (
     PRICE,
     PRIORITY,
     PULLS,
+    RIVAL,
     SEEN,
     SPENT,
     SQUARES,
@@ -44,6 +50,14 @@ from dbcare.policies.breakeven_state import (
 from dbcare.policies.rule import STOP, Rule, State
 
 SECTIONS = VARIANCE + 1  # those of `policies.breakeven_state` up to this one
+
+
+class Lead(NamedTuple):
+    """What all comparisons with the leader share."""
+
+    mean: float
+    pulls: float
+    variance: Variance
 
 
 def init(state: State, tables: BreakevenTables, tie: int) -> None:
@@ -98,8 +112,21 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
     scale_unknown = state[DEVIATION] == 0.0
     all_change = follow_leader(state, tables, arm, before) or scale_unknown
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
-    if largest_loss(state, tables) <= state[SPENT]:
+    largest = largest_loss(state, tables) if all_change else follow_rival(state, tables, arm)
+    if largest <= state[SPENT]:
         decide(state, tables)
+
+
+def follow_rival(state: State, tables: BreakevenTables, arm: int) -> float:
+    """Return the largest loss, and set RIVAL to its arm, where only the loss of `arm` has changed."""
+    loss, rival = section(tables, LOSS), int(state[RIVAL])
+    if arm == rival:
+        return largest_loss(state, tables)
+    own, largest = float(state[loss + arm]), float(state[loss + rival])
+    if own > largest or (own == largest and arm < rival):
+        state[RIVAL] = arm
+        return own
+    return largest
 
 
 def decide(state: State, tables: BreakevenTables) -> None:
@@ -114,66 +141,81 @@ def decide(state: State, tables: BreakevenTables) -> None:
 
 def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
     """Update the losses and variances of the arms from `first` up to but not including `stop`."""
-    loss, leader = section(tables, LOSS), int(state[LEADER])
+    loss, variance, leader = section(tables, LOSS), section(tables, VARIANCE), int(state[LEADER])
+    mean, pulls = state[section(tables, MEAN) + leader], state[section(tables, COUNT) + leader]
     if is_known(tables):
+        lead = Lead(mean, pulls, Variance(state[variance + leader], tables.sigma_pulls, True))
         for arm in range(first, stop):
-            state[loss + arm] = known_loss(state, tables, arm)
+            if arm != leader:
+                state[loss + arm] = known_loss(state, tables, arm, lead)
     else:
         pool = pooled_variance(state, tables)
         state[DEVIATION] = pool.value
         latest = arm_variance(state, tables, leader, pool)
         if first <= leader < stop:
-            state[section(tables, VARIANCE) + leader] = latest.value
-        best = Variance(state[section(tables, VARIANCE) + leader], latest.freedom, latest.is_shared)
-        for arm in range(first, stop):
-            state[loss + arm] = tables.largest_loss
-            if pool.value > 0.0:
-                state[loss + arm] = learned_loss(state, tables, arm, pool, best)
+            state[variance + leader] = latest.value
+        lead = Lead(mean, pulls, Variance(state[variance + leader], latest.freedom, latest.is_shared))
+        if pool.value > 0.0:
+            for arm in range(first, stop):
+                if arm != leader:
+                    state[loss + arm] = estimate_place(state, tables, arm, pool, lead)
+            for arm in range(first, stop):
+                if arm != leader:
+                    state[loss + arm] = learned_loss(state, tables, arm, pool, lead)
+        else:
+            for arm in range(first, stop):
+                state[loss + arm] = tables.largest_loss
     if first <= leader < stop:
         state[loss + leader] = 0.0
 
 
-def known_loss(state: State, tables: BreakevenTables, arm: int) -> float:
+def known_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return an arm's Gaussian loss at the stated variances."""
-    variance = section(tables, VARIANCE)
-    root = information(state, tables, arm, state[variance + arm], state[variance + int(state[LEADER])])
-    return gaussian_loss_at(state, tables, arm, root)
+    root = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
+    return gaussian_loss_at(state, tables, arm, lead, root)
 
 
-def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, best: Variance) -> float:
-    """Estimate an arm's variance, and return its Student-t loss, or the Gaussian one at the largest possible variance.
+def estimate_place(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
+    """Estimate an arm's variance, and return the z of its Student-t loss, for `learned_loss`."""
+    own = arm_variance(state, tables, arm, pool)
+    state[section(tables, VARIANCE) + arm] = own.value
+    freedom = combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
+    root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
+    return gaussian_place(gap_behind(state, tables, arm, lead) * root * tables.precision, freedom)
+
+
+def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
+    """Return an arm's Student-t loss, whose z is in its LOSS, or the Gaussian one at the largest possible variance.
 
     The latter is a limit: whatever the variances are, they are no larger.
     """
-    own = arm_variance(state, tables, arm, pool)
-    state[section(tables, VARIANCE) + arm] = own.value
-    count = section(tables, COUNT)
-    freedom = combined_freedom(own, state[count + arm], best, state[count + int(state[LEADER])], pool)
-    root = information(state, tables, arm, own.value, best.value)
-    t = gap_behind(state, tables, arm) * root * tables.precision
-    loss = in_units(tables, student_loss(tables.series, tables.ratios, t, freedom), root)
+    own = stored_variance(state, tables, arm, pool)
+    freedom = combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
+    root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
+    z = state[section(tables, LOSS) + arm]
+    loss = in_units(tables, student_loss_at(tables.series, tables.ratios, z, freedom), root)
     if tables.is_bounded:
-        least = information(state, tables, arm, tables.largest_variance, tables.largest_variance)
-        loss = min(loss, gaussian_loss_at(state, tables, arm, least))
+        least = information(state, tables, arm, tables.largest_variance, lead.pulls, tables.largest_variance)
+        loss = min(loss, gaussian_loss_at(state, tables, arm, lead, least))
     return loss
 
 
-def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, root: float) -> float:
+def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead, root: float) -> float:
     """Return an arm's Gaussian loss for the `information` about its gap."""
-    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm) * root * tables.precision)
+    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm, lead) * root * tables.precision)
     return in_units(tables, loss, root)
 
 
-def gap_behind(state: State, tables: BreakevenTables, arm: int) -> float:
+def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return how far an arm's mean is behind the leader's."""
-    mean = section(tables, MEAN)
-    return float(state[mean + int(state[LEADER])] - state[mean + arm])
+    return float(lead.mean - state[section(tables, MEAN) + arm])
 
 
-def information(state: State, tables: BreakevenTables, arm: int, variance: float, lead_variance: float) -> float:
+def information(
+    state: State, tables: BreakevenTables, arm: int, variance: float, lead: float, lead_variance: float
+) -> float:
     """Return (v_k/n_k + v_L/n_L)^(-1/2): `sigma` divided by it is the standard error of the gap."""
-    count = section(tables, COUNT)
-    pulls, lead = state[count + arm], state[count + int(state[LEADER])]
+    pulls = state[section(tables, COUNT) + arm]
     return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
 
 

@@ -10,7 +10,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.policies.breakeven_state import COUNT, LEAST_FREEDOM, PULLS, SQUARES, WITHIN, section, squares_of_rewards
+from dbcare.policies.breakeven_state import (
+    COUNT,
+    LEAST_FREEDOM,
+    PULLS,
+    SQUARES,
+    VARIANCE,
+    WITHIN,
+    section,
+    squares_of_rewards,
+)
 from dbcare.policies.rule import State
 
 
@@ -86,6 +95,15 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
         return pool
     own = min(squares / freedom, tables.largest_variance)
     return Variance(own, freedom, False) if own > pool.value else pool
+
+
+def stored_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
+    """Return what `arm_variance` returned for the same pool, from the arm's VARIANCE: one of its own is larger."""
+    value = state[section(tables, VARIANCE) + arm]
+    if value == pool.value:
+        return pool
+    pulls = state[section(tables, COUNT) + arm]
+    return Variance(value, pulls - 1.0 if pulls > 1.0 else tables.sigma_pulls, False)
 
 
 def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> int:
