@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median_low
+from statistics import median
 
 from dbcare.lab.points import Pass
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
@@ -65,7 +65,7 @@ class WorkClock:
         new = {self.kernels[key] for key in (*self.running, *self.waiting)} - set(self.first)
         loading = [max(0.0, took - slowness * estimate) for took, estimate in self.first.values()]
         # Kernels are compiled one at a time. The median ignores passes whose estimates were far off.
-        return work + len(new) * (median_low(loading) if loading else 0.0)
+        return work + len(new) * (median(loading) if loading else 0.0)
 
     def _list_left(self, now: float) -> list[float]:
         """List what is left of the passes in progress, in estimated seconds."""
