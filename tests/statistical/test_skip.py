@@ -34,6 +34,7 @@ from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.skip import many_arms as skip_many
 from dbcare.engines.skip import two_arms as skip_two
 from dbcare.engines.skip.crossing_pairs import close_arms
+from dbcare.engines.tallies import Tallies
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables, idle
@@ -82,6 +83,7 @@ def simulate(
         results.pulls,
         results.undecided,
         results.leader,
+        Tallies.empty(0, 0),
     )
     return results
 

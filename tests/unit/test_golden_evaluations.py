@@ -42,7 +42,12 @@ SETTINGS: dict[str, Setting] = {
     "dbcare, bernoulli pair, exact": (DBCARE(REGRET(1e-3), 2, sigma=0.5), Bandit.bernoulli([0.6, 0.4]), None, {}),
     "dbcare, five bernoulli arms, skip": (DBCARE(REGRET(1e-3), 5, sigma=0.5), Bandit.drug_binary(), None, {}),
     "dbcare, leveled drug": (DBCARE(ERROR(1e-3), 5, sigma=0.35), Bandit.drug_leveled(), None, {}),
-    "breakeven, three arms": (Breakeven(REGRET(1e-3), 3, 1.0), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
+    "breakeven, three arms": (
+        Breakeven(REGRET(1e-3), 3, 1.0),
+        Bandit.gaussian([0.5, 0.2, 0.0]),
+        None,
+        {"engine": "direct"},
+    ),
     "breakeven, learned": (Breakeven(REGRET(1e-3), 4), Bandit.linear_decay(4, 0.3), None, {}),
     "breakeven, guarded": (BreakevenGuarded(REGRET(1e-3), 3), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
     "breakeven, guarded, costs by arm": (
@@ -51,7 +56,12 @@ SETTINGS: dict[str, Setting] = {
         None,
         {},
     ),
-    "breakeven, known sigma": (Breakeven(ERROR(1e-3), 2, 1.0, math.inf), Bandit.two_arm(0.5), None, {}),
+    "breakeven, known sigma": (
+        Breakeven(ERROR(1e-3), 2, 1.0, math.inf),
+        Bandit.two_arm(0.5),
+        None,
+        {"engine": "direct"},
+    ),
     "breakeven, guarded, sigma unknown": (
         BreakevenGuarded(REGRET(1e-3), 4, sigma=None, bound=1.0),
         Bandit.linear_decay(4, 0.3),

@@ -51,7 +51,7 @@ def test_waiting_is_planned_and_priced() -> None:
     risk = Risk.simple_regret(price=0.4, value=20_000)
     for gap, outlook in zip((0.02, 0.2), waiting.of("breakeven"), strict=True):
         assert outlook.policy == Breakeven(risk, 3, 0.5, not_before=600)
-        expected = evaluate(outlook.policy, Bandit.one_sparse(3, gap, 0.5), runs=400, seed=2)
+        expected = evaluate(outlook.policy, Bandit.one_sparse(3, gap, 0.5), runs=400, seed=2, engine="direct")
         assert outlook.total_loss == 20_000 * expected.risk
         assert outlook.observations >= 600
     assert [outlook.record() for outlook in waiting.without_waiting] == [

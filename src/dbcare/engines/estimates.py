@@ -61,11 +61,15 @@ class Group:
     def __init__(self, outcomes: Outcomes, arms: int, center: float) -> None:
         self.runs = len(outcomes.pulls)
         controls = arms if len(outcomes.leader) else 1
-        self.recommended, self.leader = (index.ravel() for index in np.indices((arms, controls)))
-        index = outcomes.recommended * controls
+        index = outcomes.recommended.astype(np.int64) * controls
         if len(outcomes.leader):
             index += outcomes.leader
         groups = arms * controls
+        cells = np.arange(groups)
+        if groups > 4 * self.runs:  # nearly all groups are empty
+            cells, index = np.unique(index, return_inverse=True)
+            groups = len(cells)
+        self.recommended, self.leader = np.divmod(cells, controls)
         self.count = np.bincount(index, minlength=groups).astype(np.float64)
         # Use deviations from a common center, so that differences of large numbers do not lose digits.
         deviation = outcomes.paid - center

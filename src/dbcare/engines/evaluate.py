@@ -49,7 +49,8 @@ def evaluate(
         Random seed; the same seed gives the same bits for any number of threads.
     engine : {"auto", "direct", "skip", "exact"}
         Draw every pull (direct), draw in large steps (skip), compute without Monte Carlo (exact), or choose the
-        cheapest one that is exact for the question (auto).
+        cheapest one that is exact for the question (auto). With auto, the losses of a policy that treats arms alike
+        are also averaged over the labels of the arms, where these can be told apart by their rewards alone.
     threads : int, optional
         Number of threads. Default: all CPUs.
     precision : float, optional
@@ -86,7 +87,7 @@ def evaluate(
     if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
         return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
     total = runs if precision is None else FIRST_BATCH_RUNS
-    averaged = engine != "skip" and can_average(policy, bandit, risk, total)
+    averaged = engine == "auto" and can_average(policy, bandit, risk, total)
     source: AveragedRuns | PlainRuns
     if averaged:
         source = AveragedRuns(policy, bandit, seed, width)

@@ -28,6 +28,7 @@ from dbcare.engines import exact
 from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.compile import digest
 from dbcare.engines.pooling.model import find_family
+from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.keep import Keep
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
@@ -78,12 +79,13 @@ class Point:
     def pool(self) -> str | None:
         """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
 
-        Policies planned in advance cost next to nothing to simulate. Racing with several caps shares its runs instead,
-        unless rewards are Gaussian.
+        Policies planned in advance cost next to nothing to simulate. If rewards are Gaussian, DBCARE has a control
+        variate that serves better; if they are not, racing shares its runs between several caps instead.
         """
         gaussian = isinstance(self.bandit.arms[0], Gaussian)
         shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
-        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps:
+        has_control = isinstance(self.policy, DBCARE) and gaussian
+        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps or has_control:
             return None
         if isinstance(self.policy, SchedulePolicy | Keep):
             return None

@@ -45,14 +45,31 @@ RIDGE = 1e-9  # added to the unit diagonal of the normal equations
 
 @dataclass(frozen=True)
 class Estimates:
-    """Error, regret and pulls under each bandit, in this order.
+    """Error, regret and pulls under each bandit, in this order, with their covariances.
 
-    covariance        [bandit, 3, 3]: of the estimates
-    plain_covariance  [bandit, 3, 3]: of a single plain run
-    unseen            [bandit, 3, 3]: products of the largest losses where no run has made an error, else 0; standard
-                      errors then assume that one run had made it
-    capped            probability that a run stops undecided
-    effective_runs    (sum of weights)^2 / sum of squared weights
+    Parameters
+    ----------
+    means : array
+        means[bandit]: the three estimates.
+    covariance : array
+        covariance[bandit]: that of the estimates.
+    plain_covariance : array
+        plain_covariance[bandit]: that of a single plain run.
+    unseen : array
+        unseen[bandit]: products of the largest losses where no run has made an error, else 0; standard errors then
+        assume that one run had made it.
+    capped : array
+        Probability that a run stops undecided.
+    effective_runs : array
+        (sum of weights)^2 / sum of squared weights.
+
+    Examples
+    --------
+    >>> from dbcare import Breakeven, Risk, evaluate_grid
+    >>> risk = Risk.simple_regret(1e-2)
+    >>> curve = evaluate_grid(Breakeven(risk, arms=3, sigma=1.0), [0.5, 1.0], shape="one-sparse", runs=1_000)
+    >>> curve.estimates.means.shape, curve.estimates.covariance.shape
+    ((2, 3), (2, 3, 3))
     """
 
     means: Floats

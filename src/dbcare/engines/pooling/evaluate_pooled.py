@@ -16,7 +16,7 @@ from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
-from dbcare.policies.policy import Policy
+from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
@@ -26,8 +26,9 @@ MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
 ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
 
 # A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
-# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses.
-MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 2.0
+# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
+# epochs are cheap, and after a wrong choice they often go on for long.
+MIN_SHARE, MIN_SHARE_IN_EPOCHS, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0, 1.0 / 2.0
 
 
 @dataclass(frozen=True)
@@ -112,4 +113,5 @@ def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Lo
     largest_regret = float(model.regret.max())
     stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
     ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
-    return target.runs * min(max(MIN_SHARE, ratio * MIN_SHARE), MAX_SHARE)
+    least = MIN_SHARE_IN_EPOCHS if isinstance(policy, EpochPolicy) else MIN_SHARE
+    return target.runs * min(max(least, ratio * MIN_SHARE), MAX_SHARE)

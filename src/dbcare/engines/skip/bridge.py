@@ -60,14 +60,22 @@ def is_concave(tables: EliminationTables, arms: int) -> bool:
     A fall to 0 at the last epoch is ignored (see `reachable`). Second differences are taken over strides 1, 2, 4, ...,
     so that a slow bend cannot hide in the rounding of adjacent values.
     """
-    survivors = range(2, arms + 1)
-    starts = {int(tables.row[alive]) for alive in survivors}
-    for start in starts:
-        last = max(int(tables.last_epoch[alive]) for alive in survivors if int(tables.row[alive]) == start)
-        line = tables.boundary[start + 1 : start + last + 1]
-        line = line[:-1] if len(line) > 0 and line[-1] == 0.0 else line
-        while len(line) > 2:
-            if not np.all(np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])):
-                return False
-            line = line[::2]
+    last_epochs: dict[int, int] = {}  # of the survivors that share a row, by its start
+    for start, last in zip(tables.row[2 : arms + 1].tolist(), tables.last_epoch[2 : arms + 1].tolist(), strict=True):
+        last_epochs[start] = max(last, last_epochs.get(start, 0))
+    rows = [tables.boundary[start + 1 : start + last + 1] for start, last in last_epochs.items()]
+    rows = [row[:-1] if len(row) > 0 and row[-1] == 0.0 else row for row in rows]
+    # All rows in one line, each with its number and the places in it.
+    line = np.concatenate(rows)
+    number = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    place = np.concatenate([np.arange(len(row)) for row in rows])
+    while len(line) > 2:
+        within = number[2:] == number[:-2]
+        is_straight = np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])
+        if not np.all(is_straight[within]):
+            return False
+        if not np.any(within):
+            break
+        even = place % 2 == 0
+        line, number, place = line[even], number[even], place[even] // 2
     return True
