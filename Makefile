@@ -41,6 +41,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/export.py --out out/benchmarks
 	$(BIN)/python benchmarks/strangers.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
+	$(BIN)/python benchmarks/pooling.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 	$(BIN)/python benchmarks/drift.py --out out/benchmarks
