@@ -39,8 +39,8 @@ def test_equal_points_are_computed_once() -> None:
         # Breakeven, whose runs are pooled, one per loss. The oracle and the SPRT know the gap: one per gap and loss.
         ("two_arm", 2 * (4 + 5 * 2) * 40, 2 * (4 + 3 * 2 + 2 * 2 * 40)),
         # K = 8, 16, 32. One pass of pooled runs covers all gaps: one per racing policy for both losses, one per loss
-        # for DBCARE and our policies. The 2 Halving policies have plain runs at each gap, for both losses.
-        ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (2 + 3 * 2 + 2 * 40)),
+        # for our policies. The others have plain runs at each gap: 2 Halving policies for both losses, DBCARE for each.
+        ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (2 + 2 * 2 + 4 * 40)),
         # Racing and Halving need one pass for all costs and losses; the others depend on both.
         ("drug", 2 * (4 + 3 * 2) * 40, 2 * (4 + 3 * 2 * 40)),
     ],
