@@ -12,7 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dbcare import DBCARE, Bandit, Breakeven, KnownGapOracle, Loss, Racing, Risk, SequentialHalving, evaluate_grid
+from dbcare import (
+    DBCARE,
+    Bandit,
+    Breakeven,
+    KnownGapOracle,
+    Loss,
+    Policy,
+    Racing,
+    Risk,
+    SequentialHalving,
+    evaluate,
+    evaluate_grid,
+)
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling import model as model_module
@@ -316,3 +328,46 @@ def test_invalid_questions_are_rejected(call: object, error: type[Exception], me
     assert callable(call)
     with pytest.raises(error, match=message):
         call()
+
+
+def test_evaluate_averages_over_labels_unless_told_to_draw_plain_runs() -> None:
+    policy, bandit = Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0])
+    averaged = evaluate(policy, bandit, runs=1_001, seed=1)
+    plain = evaluate(policy, bandit, runs=1_001, seed=1, engine="direct")
+    assert (averaged.runs, plain.runs) == (1_001, 1_001)
+    assert averaged.pulls_simulated == plain.pulls_simulated  # the same runs
+    assert averaged.pulls.quantiles == plain.pulls.quantiles
+    assert averaged.error_interval is None
+    assert plain.error_interval is not None
+    assert plain.plain_runs == 1_001
+    assert averaged.plain_runs > 2_000
+    assert averaged.standard_error < plain.standard_error
+    assert "by count" in str(plain)
+    assert "by count" not in str(averaged)
+    assert "worth" in str(averaged)
+    assert averaged.to_dict()["error_interval"] is None
+    same = evaluate(policy, bandit, runs=1_001, seed=1, threads=3)
+    assert same.risks == averaged.risks
+
+
+@pytest.mark.parametrize(
+    ("policy", "bandit", "runs"),
+    [
+        (Breakeven(RISK, 3), Bandit.gaussian([1.0, 0.5, 0.0]), 100),  # does not treat arms alike
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0], sigma=[1.0, 1.0, 2.0]), 100),
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([0.0, 0.0, 0.0]), 100),  # labels tell nothing
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0]), 20),  # too few runs
+        (Breakeven(RISK, 130, 1.0), Bandit.one_sparse(130, 1.0), 64),  # too many labels
+        (Racing(3, 0.1, max_pulls=300), Bandit.gaussian([1.0, 0.5, 0.0]), 100),
+    ],
+)
+def test_other_evaluations_count_wrong_runs(policy: Policy, bandit: Bandit, runs: int) -> None:
+    result = evaluate(policy, bandit, RISK, runs=runs, seed=1)
+    assert result.error_interval is not None
+    assert result.plain_runs == runs
+
+
+def test_precision_holds_for_averaged_runs() -> None:
+    result = evaluate(Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0]), precision=0.002, seed=1)
+    assert result.standard_error <= 0.002 * result.risk
+    assert result.runs >= 4_096

@@ -12,7 +12,7 @@ from dbcare.engines.estimates import Estimate
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
-from dbcare.engines.pooling.model import build_model, choose_labels, find_family
+from dbcare.engines.pooling.model import MAX_LABELINGS, build_model, choose_labels, find_family
 from dbcare.engines.pooling.seeds import derive_seed
 from dbcare.engines.pooling.sums import Sums, cut_chunks, sum_chunks
 from dbcare.engines.simulators import direct_simulator
@@ -33,7 +33,9 @@ def can_average(policy: Policy, bandit: Bandit, risk: Risk, runs: int) -> bool:
     """
     if isinstance(policy, EpochPolicy) or isinstance(bandit, BlockBandit) or not policy.treats_arms_alike:
         return False
-    return runs >= MIN_RUNS and not risk.costs_differ and bandit.spread > 0.0 and find_family([bandit]) is not None
+    if len(bandit.arms) > MAX_LABELINGS or risk.costs_differ or bandit.spread == 0.0:
+        return False
+    return runs >= MIN_RUNS and find_family([bandit]) is not None
 
 
 class AveragedRuns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
 # plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
 # epochs are cheap, and after a wrong choice they often go on for long.
 MIN_SHARE, MIN_SHARE_IN_EPOCHS, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0, 1.0 / 2.0
+MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,11 @@ def evaluate_pooled(
     target: Target,
     seed: int,
     threads: int,
-    watch: Callable[[float], None] | None = None,
 ) -> Pooled:
     """Evaluate a policy on several bandits by pooled runs, until all `risks`, a loss and a cost each, meet the target.
 
     Where a bandit's estimate is not precise enough, more runs are made on that bandit. The bandits must be of a family
-    that `find_family` knows, unless there is only one. `watch`, if given, is told what share of the work is done.
+    that `find_family` knows, unless there is only one.
     """
     model = build_model(bandits, choose_labels(policy))
     combinations = [combine(loss, cost) for loss, cost in risks]
@@ -88,8 +88,6 @@ def evaluate_pooled(
             axis=0,
         )
         excess = np.maximum(excess, least / estimates.effective_runs)
-        if watch is not None:
-            watch(float(runs.sum() / np.maximum(runs * excess, runs).sum()))
         if np.all(excess <= 1.0):
             break
         if runs.sum() >= MAX_RUNS:
@@ -109,7 +107,7 @@ def evaluate_pooled(
 def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
-        return 0.0
+        return MIN_EFFECTIVE_RUNS
     largest_regret = float(model.regret.max())
     stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
     ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)

@@ -142,9 +142,7 @@ def make_labelings(reference: Ints, labels: Labels) -> Labelings:
     classes = reference.tolist()
     best = classes.index(0)
     listed, partners = [tuple(classes)], []
-    sizes = [classes.count(place) for place in set(classes)]
-    arrangements = math.factorial(len(classes)) // math.prod(map(math.factorial, sizes))
-    if labels is not Labels.ONE and arrangements <= MAX_LABELINGS:
+    if labels is not Labels.ONE and _count_arrangements(classes) <= MAX_LABELINGS:
         listed = _arrange(tuple(classes))
     elif labels is Labels.SOME and len(classes) <= MAX_LABELINGS:
         partners = list(range(len(classes)))
@@ -159,6 +157,14 @@ def make_labelings(reference: Ints, labels: Labels) -> Labelings:
     arm, before, after = table
     moves = np.array([len(change) for change in changes], np.int64)
     return Labelings(np.array(classes, np.int64), moves, arm, before, after, best, np.array(partners, np.int64))
+
+
+def _count_arrangements(classes: list[int]) -> float:
+    """Return the number of distinct arrangements of a multiset; infinite if there are too many to count quickly."""
+    if len(classes) > MAX_LABELINGS:
+        return math.inf
+    sizes = [classes.count(place) for place in set(classes)]
+    return math.factorial(len(classes)) // math.prod(map(math.factorial, sizes))
 
 
 def _arrange(classes: tuple[int, ...]) -> list[tuple[int, ...]]:
