@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import dbcare.lab.progress
-from dbcare import DBCARE, Bandit, Breakeven, Racing, Risk, SequentialHalving
+from dbcare import Bandit, Breakeven, BreakevenRacing, Racing, Risk, SequentialHalving
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, Point, plan_passes
 from dbcare.lab.progress import SweepProgress
@@ -60,14 +60,15 @@ def test_estimates_grow_with_the_work() -> None:
     assert estimate_seconds(make_pass(eight)) < estimate_seconds(make_pass(more))
     assert estimate_seconds(make_pass(eight, runs=1_000)) < 0.2 * estimate_seconds(make_pass(eight))
     assert estimate_seconds(make_pass(eight, gaps=2)) < 0.5 * estimate_seconds(make_pass(eight))
-    assert estimate_seconds(make_pass(DBCARE(RISK, 8))) < estimate_seconds(make_pass(eight))
+    assert estimate_seconds(make_pass(BreakevenRacing(RISK, 8))) < estimate_seconds(make_pass(eight))
     halving = make_pass(SequentialHalving(8, 80), gaps=1)
-    assert estimate_seconds(halving) < estimate_seconds(make_pass(DBCARE(RISK, 8), gaps=1))
+    assert estimate_seconds(halving) < estimate_seconds(make_pass(BreakevenRacing(RISK, 8), gaps=1))
 
 
 def test_kinds_of_passes_differ_where_kernels_do() -> None:
-    kinds = {name_kernel(make_pass(policy)) for policy in (DBCARE(RISK, 8), Racing(8, 0.1), Racing(8, 0.01))}
-    assert kinds == {"pooled DBCARE Gaussian", "pooled Racing Gaussian"}
+    policies = (BreakevenRacing(RISK, 8), Racing(8, 0.1), Breakeven(RISK, 8, 1.0))
+    kinds = {name_kernel(make_pass(policy)) for policy in policies}
+    assert kinds == {"EliminationPolicy Gaussian", "Breakeven Gaussian"}
 
 
 def simulate_times(passes: list[Pass], slowness: float, workers: int) -> Iterator[tuple[float, str]]:
@@ -105,7 +106,7 @@ def test_progress_never_falls_and_ends_at_1(missing: list[Pass], slowness: float
 
 
 def test_a_pass_that_takes_too_long_does_not_count_as_done() -> None:
-    work = make_pass(DBCARE(RISK, 8))
+    work = make_pass(BreakevenRacing(RISK, 8))
     clock = WorkClock([work])
     clock.assign(1, 0.0)
     assert 0.9 < clock.compute_share(1e6) < 1.0
@@ -114,7 +115,7 @@ def test_a_pass_that_takes_too_long_does_not_count_as_done() -> None:
 
 def test_passes_may_finish_in_another_order() -> None:
     """As on a cluster, where workers come and go."""
-    passes = [make_pass(DBCARE(RISK, arms)) for arms in (16, 8, 4)]
+    passes = [make_pass(BreakevenRacing(RISK, arms)) for arms in (16, 8, 4)]
     clock = WorkClock(passes)
     clock.assign(1, 0.0)
     clock.finish(passes[2].key, 1.0)
@@ -157,7 +158,7 @@ def test_nothing_to_do_shows_nothing() -> None:
 
 def test_the_number_of_workers_may_change() -> None:
     """A cluster tells how many workers it has once it is connected."""
-    passes = [make_pass(DBCARE(RISK, arms)) for arms in (16, 8)]
+    passes = [make_pass(BreakevenRacing(RISK, arms)) for arms in (16, 8)]
     workers = SimpleNamespace(count=1)
     out = io.StringIO()
     progress = SweepProgress(Console(file=out), passes, {}, cast(Workers, workers))

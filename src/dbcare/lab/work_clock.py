@@ -9,6 +9,7 @@ from dbcare.lab.points import Pass
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 TRUSTED_SECONDS = 10.0  # the estimates weigh as much as this long of measured passes
+MAX_LOADING_SECONDS = 12.0  # what compiling a kernel takes at most; a first pass may also wait for others' kernels
 NEVER_DONE = 0.95  # a pass that takes longer than estimated counts as this share until it finishes
 
 
@@ -65,7 +66,7 @@ class WorkClock:
         new = {self.kernels[key] for key in (*self.running, *self.waiting)} - set(self.first)
         loading = [max(0.0, took - slowness * estimate) for took, estimate in self.first.values()]
         # Kernels are compiled one at a time. The median ignores passes whose estimates were far off.
-        return work + len(new) * (median(loading) if loading else 0.0)
+        return work + len(new) * min(median(loading) if loading else 0.0, MAX_LOADING_SECONDS)
 
     def _list_left(self, now: float) -> list[float]:
         """List what is left of the passes in progress, in estimated seconds."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.pooling.evaluate_pooled import NEIGHBORS
 from dbcare.lab.points import Pass
+from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.schedule import SchedulePolicy
+from dbcare.rewards import Gaussian
 
 OVERHEAD = 3e-4  # seconds of any pass
 SPRT_SEARCH = 0.03  # seconds to find the best threshold of an SPRT
@@ -45,7 +47,10 @@ def estimate_seconds(work: Pass) -> float:
 
 
 def name_kernel(work: Pass) -> str:
-    """Name the kind of pass: the first pass of a kind loads kernels, or compiles them, and so takes longer."""
+    """Name the kernels of a pass: the first pass that needs them loads or compiles them, and so takes longer."""
     first = work.points[0]
-    engine = "exact" if first.gap_family is not None else "plain" if first.pool is None else "pooled"
-    return f"{engine} {type(first.policy).__name__} {type(first.bandit.arms[0]).__name__}"
+    family = "Gaussian" if isinstance(first.bandit.arms[0], Gaussian) else "finite"
+    if first.gap_family is not None:
+        return f"exact {family}"
+    shared = next((kind for kind in (EliminationPolicy, SchedulePolicy) if isinstance(first.policy, kind)), None)
+    return f"{(shared or type(first.policy)).__name__} {family}"
