@@ -4,6 +4,7 @@ Each comparison has an error rate below 1e-6: a z test at 5.5 standard errors (4
 chi-square test at 5e-7 on either side.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 
@@ -12,7 +13,21 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chi2
 
-from dbcare import DBCARE, Bandit, Breakeven, Loss, Policy, Racing, Risk, TwoArmConfidence, evaluate, evaluate_grid
+from dbcare import (
+    DBCARE,
+    Bandit,
+    Breakeven,
+    BreakevenRacing,
+    Loss,
+    Policy,
+    Racing,
+    Risk,
+    SequentialHalving,
+    SuccessiveRejects,
+    TwoArmConfidence,
+    evaluate,
+    evaluate_grid,
+)
 from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.averaged_runs import AveragedRuns
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
@@ -148,7 +163,7 @@ def test_a_policy_that_knows_the_gap_is_caught() -> None:
             peeking.extend(np.array([4_000]))
             source.outcomes[place] = peeking.outcomes[0]
         model = build_model(bandits, choose_labels(honest))
-        estimates = estimate(source.sum(model), source.counts, model.regret.max(axis=1), [combination])
+        estimates = estimate(source.sum(model), source.counts, model, [combination])
         truth = [evaluate(policy, bandit, ERROR).risk for policy, bandit in zip(policies, bandits, strict=True)]
         errors = np.sqrt(estimates.variances(combination))
         return float(np.abs((estimates.means @ np.array(combination) - truth) / errors).max())
@@ -157,20 +172,28 @@ def test_a_policy_that_knows_the_gap_is_caught() -> None:
     assert largest_z([replace(honest, max_pulls=int(40 / gap)) for gap in gaps]) > 2 * MOST_Z
 
 
+@pytest.mark.parametrize("make", [Bandit.gaussian, Bandit.bernoulli], ids=["gaussian", "ties"])
 @pytest.mark.parametrize(
     "policy",
-    [Breakeven(ERROR, 4, 1.0), Racing(4, 0.1, max_pulls=400), DBCARE(ERROR, 4)],
+    [
+        Breakeven(ERROR, 4, 1.0),
+        Racing(4, 0.1, max_pulls=400),
+        DBCARE(ERROR, 4),
+        BreakevenRacing(ERROR, 4),
+        SequentialHalving(4, 40),
+        SuccessiveRejects(4, 40),
+    ],
     ids=lambda policy: type(policy).__name__,
 )
-def test_policies_that_treat_arms_alike_do_so(policy: Policy) -> None:
+def test_policies_that_treat_arms_alike_do_so(policy: Policy, make: Callable[[list[float]], Bandit]) -> None:
     """The place of the best arm does not matter; it would, for a policy that prefers the first arms."""
     assert policy.treats_arms_alike
     first, last = (
-        PlainRuns(policy, Bandit.gaussian(means), seed, "direct", 1, ERROR, 2)
-        for seed, means in ((1, [0.8, 0.4, 0.2, 0.0]), (2, [0.0, 0.2, 0.4, 0.8]))
+        PlainRuns(policy, make(means), seed, "direct", 1, ERROR, 2)
+        for seed, means in ((1, [0.8, 0.4, 0.3, 0.1]), (2, [0.1, 0.3, 0.4, 0.8]))
     )
     for runs in (first, last):
-        runs.extend(100_000)
+        runs.extend(50_000)
     for loss in Loss:
         one, other = (runs.moments.total(loss, 1e-2) for runs in (first, last))
         assert abs(one.value - other.value) < MOST_Z * np.hypot(one.standard_error, other.standard_error)

@@ -16,6 +16,7 @@ from dbcare import (
     DBCARE,
     Bandit,
     Breakeven,
+    Guess,
     KnownGapOracle,
     Loss,
     Policy,
@@ -44,8 +45,10 @@ from dbcare.engines.pooling.sums import (
     Sums,
     sum_chunk,
 )
+from dbcare.engines.rng import stream
 from dbcare.engines.simulators import direct_simulator, skip_simulator, trace
 from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies.keep import Keep
 
 BANDITS = [Bandit.bernoulli(means) for means in ([0.7, 0.5], [0.55, 0.4], [0.9, 0.3])]
 THREE = [Bandit.bernoulli(means) for means in ([0.7, 0.5, 0.4], [0.6, 0.5, 0.2])]
@@ -94,30 +97,31 @@ def as_outcomes(history: History) -> Outcomes:
 @pytest.mark.parametrize("bandits", [BANDITS, THREE], ids=["two arms", "three arms"])
 @pytest.mark.parametrize("labels", [Labels.ONE, Labels.ALL])
 def test_weighted_columns_have_their_exact_means(bandits: list[Bandit], labels: Labels) -> None:
-    check_means(bandits, build_model(bandits, labels), turns=1)
+    check_means(bandits, build_model(bandits, labels), label_seeds=[0])
 
 
 def test_relabeled_columns_have_their_exact_means(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With fewer labelings than there are, runs are relabeled by each of them in turn."""
+    """With fewer labelings than there are, runs are relabeled by one of them, each as likely as the others."""
     monkeypatch.setattr(model_module, "MAX_LABELINGS", 3)
     model = build_model(THREE, Labels.SOME)
     assert len(model.labelings.partners) == 3
-    check_means(THREE, model, turns=3)
+    seeds = {int(stream(seed, 0)[0] % 3): seed for seed in range(50)}  # one for each partner of run 0
+    check_means(THREE, model, [seeds[partner] for partner in range(3)])
     with pytest.raises(AssertionError):  # the negative control: runs that are never relabeled
-        check_means(THREE, model, turns=1)
+        check_means(THREE, model, [seeds[model.labelings.best]])
 
 
-def check_means(bandits: list[Bandit], model: Model, turns: int) -> None:
+def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int]) -> None:
     """Check the means of a run's columns: 1 for the weight, 0 for martingales, those under a bandit for the others."""
     histories = list(list_histories(len(bandits[0].arms), 4))
     assert sum(history.probability(bandits[0]) for history in histories) == pytest.approx(1.0, abs=1e-12)
     shares = np.linspace(1.0, 2.0, len(bandits))
     shares /= shares.sum()
     means = np.zeros((len(bandits), COLUMNS))
-    for history, turn in itertools.product(histories, range(turns)):
+    for history, label_seed in itertools.product(histories, label_seeds):
         mixture = sum(share * history.probability(bandit) for share, bandit in zip(shares, bandits, strict=True))
-        sums = sum_chunk(model, shares, Chunk(0, turn, 0, as_outcomes(history)), NO_WEIGHTS)
-        means += mixture / turns * sums.columns[0, :, 0]
+        sums = sum_chunk(model, shares, Chunk(0, label_seed, 0, as_outcomes(history)), NO_WEIGHTS)
+        means += mixture / len(label_seeds) * sums.columns[0]
     for place, bandit in enumerate(bandits):
         gaps = np.array(bandit.gaps)
         probabilities = np.array([history.probability(bandit) for history in histories])
@@ -137,7 +141,7 @@ def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     shares = np.array([1.0, 0.0])
     mean = sum(
         history.probability(THREE[0])
-        * sum_chunk(wrong, shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[0, 0, 0, ERROR - 1]
+        * sum_chunk(wrong, shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[0, 0, ERROR - 1]
         for history in list_histories(3, 4)
     )
     assert abs(mean) > 0.05
@@ -280,7 +284,8 @@ def test_a_run_without_an_error_still_has_a_standard_error() -> None:
         sums.products[fold, 0, WEIGHT, PULLS] = sums.products[fold, 0, PULLS, WEIGHT] = 10.0 * runs / FOLDS
     sums.plain[0, :4] = runs * np.array([1.0, 0.0, 0.0, 10.0])
     sums.plain[0, 7:9] = runs * np.array([100.0, 1.0])
-    estimates = estimate(sums, np.array([runs]), np.array([0.5]), [combine(Loss.MISIDENTIFICATION, 1e-2)])
+    model = build_model([Bandit.gaussian([0.5, 0.0])], Labels.ONE)
+    estimates = estimate(sums, np.array([runs]), model, [combine(Loss.MISIDENTIFICATION, 1e-2)])
     assert estimates.at(0, combine(Loss.MISIDENTIFICATION, 1e-2)).value == pytest.approx(0.1)
     assert estimates.at(0, combine(Loss.MISIDENTIFICATION, 1e-2)).standard_error == pytest.approx(1.0 / runs)
     assert estimates.at(0, combine(Loss.SIMPLE_REGRET, 1e-2)).standard_error == pytest.approx(0.5 / runs)
@@ -310,6 +315,7 @@ def test_a_run_without_an_error_still_has_a_standard_error() -> None:
         (lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape="two-arm"), InvalidValueError, "two arms"),
         (lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape=[1.0, 0.0]), InvalidValueError, "per arm"),
         (lambda: evaluate_grid(Racing(3, 0.1), [0.5], shape="one-sparse"), InvalidValueError, "`risk` is required"),
+        (lambda: evaluate_grid(DBCARE(RISK, 2), [0.5], shape="two-arm", risk="x"), InvalidValueError, "must be a Risk"),  # type: ignore[arg-type]  # wrong on purpose
         (
             lambda: evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape="one-sparse", precision=2.0),
             InvalidValueError,
@@ -353,12 +359,13 @@ def test_evaluate_averages_over_labels_unless_told_to_draw_plain_runs() -> None:
 @pytest.mark.parametrize(
     ("policy", "bandit", "runs"),
     [
-        (Breakeven(RISK, 3), Bandit.gaussian([1.0, 0.5, 0.0]), 100),  # does not treat arms alike
-        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0], sigma=[1.0, 1.0, 2.0]), 100),
-        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([0.0, 0.0, 0.0]), 100),  # labels tell nothing
-        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0]), 20),  # too few runs
-        (Breakeven(RISK, 130, 1.0), Bandit.one_sparse(130, 1.0), 64),  # too many labels
-        (Racing(3, 0.1, max_pulls=300), Bandit.gaussian([1.0, 0.5, 0.0]), 100),
+        (Breakeven(RISK, 3), Bandit.gaussian([1.0, 0.5, 0.0]), 300),  # does not treat arms alike
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0], sigma=[1.0, 1.0, 2.0]), 300),
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([0.0, 0.0, 0.0]), 300),  # labels tell nothing
+        (Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0]), 200),  # too few runs
+        (Breakeven(RISK, 50, 1.0), Bandit.linear_decay(50, 1.0), 300),  # too few for so many labels
+        (Breakeven(RISK, 130, 1.0), Bandit.one_sparse(130, 1.0), 2_000),  # too many labels
+        (Racing(3, 0.1, max_pulls=300), Bandit.gaussian([1.0, 0.5, 0.0]), 300),
     ],
 )
 def test_other_evaluations_count_wrong_runs(policy: Policy, bandit: Bandit, runs: int) -> None:
@@ -371,3 +378,40 @@ def test_precision_holds_for_averaged_runs() -> None:
     result = evaluate(Breakeven(RISK, 3, 1.0), Bandit.gaussian([1.0, 0.5, 0.0]), precision=0.002, seed=1)
     assert result.standard_error <= 0.002 * result.risk
     assert result.runs >= 4_096
+
+
+@pytest.mark.parametrize("offset", [1e6, 1e8, -1e9])
+def test_large_means_lose_no_digits(offset: float) -> None:
+    """A common shift of all means changes nothing but the last digits of the rewards."""
+    policy = Breakeven(RISK, 3, 1.0)
+    here, there = (
+        evaluate(policy, Bandit.gaussian([shift + 1.0, shift + 0.5, shift]), runs=2_000, seed=1)
+        for shift in (0.0, offset)
+    )
+    assert there.risk == pytest.approx(here.risk, abs=2.0 * here.standard_error)
+    assert there.standard_error == pytest.approx(here.standard_error, rel=0.2)
+
+
+def test_risks_of_zero_are_known() -> None:
+    """A guess costs nothing and, where all arms are alike, loses nothing: the target is met at once."""
+    for policy in (Guess(3), Breakeven(Risk.misidentification(0.9), 3, 1.0)):
+        for target in ({"runs": 500}, {"precision": 0.1}):
+            curve = evaluate_grid(policy, [0.0, 0.5], shape="one-sparse", risk=Risk.misidentification(0.9), **target)
+            risk = Risk.misidentification(0.9)
+            assert curve.risk(risk)[0] == 0.0
+            assert curve.standard_error(risk)[0] == 0.0
+            assert curve.risk(risk)[1] == pytest.approx(2.0 / 3.0, abs=0.2)
+
+
+def test_a_policy_without_luck_is_known_at_once() -> None:
+    curve = evaluate_grid(Keep(3, 1), [0.5, 1.0], shape="one-sparse", risk=RISK, runs=300)
+    assert curve.risk(RISK) == pytest.approx([1.0, 1.0], abs=1e-6)
+    assert np.all(curve.plain_runs(RISK) >= 300)
+
+
+def test_a_shape_may_be_an_array() -> None:
+    listed, array = (
+        evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5], shape=shape, runs=300)
+        for shape in ([1.0, 0.0, -1.0], np.array([1.0, 0.0, -1.0]))
+    )
+    assert listed.error.tolist() == array.error.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -20,7 +20,7 @@ from dbcare.engines.grid_evaluation import GridEvaluation
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.risk import Risk, check_risk
 
 SHAPES = ("two-arm", "one-sparse", "linear-decay")
 
@@ -31,7 +31,7 @@ def evaluate_grid(
     family: str = "gaussian",
     sigma: float = 1.0,
     *,
-    shape: str | Sequence[float] | None = None,
+    shape: str | npt.ArrayLike | None = None,
     risk: Risk | None = None,
     runs: int = 100_000,
     precision: float | None = None,
@@ -46,7 +46,7 @@ def evaluate_grid(
 
     With `shape`, arms are Gaussian with means gap * shape, any policy that does not know the gap is simulated, and the
     runs at all gaps are pooled: what a run says about one gap, it says about the others, too (`engines.pooling`). Runs
-    are added where they are needed, until the standard error of the risk at every gap is as asked for.
+    are added where they are needed, until the standard error of the risk at every gap is as requested.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def evaluate_grid(
         Distribution of the rewards; with `shape`, they are Gaussian.
     sigma : float
         Standard deviation of Gaussian rewards.
-    shape : {"two-arm", "one-sparse", "linear-decay"} or sequence of float, optional
+    shape : {"two-arm", "one-sparse", "linear-decay"} or array_like, optional
         Means of the arms at a gap of 1, by name (as the bandits of these names have them) or as numbers, one of which
         is the largest.
     risk : Risk, optional
@@ -101,9 +101,11 @@ def evaluate_grid(
     runs, seed, width = check_settings(runs, seed, "auto", threads)
     if precision is not None:
         validation.open_unit("precision", precision)
+    if risk is not None:
+        check_risk(risk)
     if shape is not None:
         known = _require_poolable(policy, family)
-        if shape != "two-arm" or not is_covered(known):
+        if not (isinstance(shape, str) and shape == "two-arm" and is_covered(known)):
             target = Target(runs=None if precision is not None else runs, precision=precision)
             return _pool(known, grid, _read_shape(shape, known.arms), sigma, risk, target, seed, width)
     law = _evaluate_exactly(policy, grid, family, sigma)
@@ -189,8 +191,7 @@ def _pool(
     threads: int,
 ) -> GridEvaluation:
     bandits = [Bandit.gaussian([gap * mean for mean in shape], sigma) for gap in grid.tolist()]
-    for bandit in bandits:
-        chosen = choose_risk(policy, bandit, risk)
+    chosen, *_ = [choose_risk(policy, bandit, risk) for bandit in bandits]  # all are checked
     if chosen.costs_differ:
         raise InvalidValueError("`risk` must have the same cost for all arms; `evaluate` accepts a cost per arm.")
     pooled = evaluate_pooled(policy, bandits, [(chosen.loss, chosen.single_cost)], target, seed, threads)
@@ -206,7 +207,7 @@ def _pool(
         levels=levels,
         quantiles=pooled.source.quantiles(pooled.model, levels),
         engine="pooled",
-        guarantee="runs at all gaps serve each gap, unbiased",
+        guarantee="runs at all gaps serve each gap",
         runs=pooled.runs,
         pulls_simulated=pooled.source.pulls,
         estimates=estimates,

@@ -12,6 +12,7 @@ import numba
 import numpy
 
 import dbcare
+from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
@@ -132,6 +133,8 @@ def _pool(points: Sequence[Point]) -> tuple[list[Result], int]:
     first = points[0]
     bandits = {repr(point.bandit): point.bandit for point in points}
     losses = tuple(Loss) if first.policy.risk is None else (first.policy.risk.loss,)
+    for bandit in bandits.values():
+        choose_risk(first.policy, bandit, Risk(losses[0], first.cost))
     risks = [(loss, cost) for cost in dict.fromkeys(point.cost for point in points) for loss in losses]
     pooled = evaluate_pooled(first.policy, list(bandits.values()), risks, Target(runs=first.runs), first.seed, 1)
     places = {name: place for place, name in enumerate(bandits)}

@@ -3,7 +3,8 @@
 model             what runs are judged by: likelihoods of several bandits, and the labels that arms can exchange
 sums              one compiled pass over the runs: weights, averaged losses, and martingales
 control_variates  estimates with standard errors from these sums
-pooled_runs       runs on several bandits, each with tallies of its arms
+pooled_runs       runs on several bandits, each with tallies of its arms; `seeds` has their random streams
+averaged_runs     runs on one bandit, averaged over labels
 evaluate_pooled   draws runs until every bandit's estimate is precise enough
 
 Three ideas reduce the variance; none of them needs to know how the policy works.
@@ -17,10 +18,11 @@ a_m is the share of the runs made on bandit m (the balance heuristic of Veach an
 
 *Averaging over labels.* A policy that treats arms alike does not know which arm is which. Given its run, the labels
 have a posterior distribution, and losses are averaged over it (Rao-Blackwell); p_j is the likelihood averaged over
-labels. All labelings are used if there are at most MAX_LABELINGS, else the permutations of the best few arms.
+labels. All labelings are used if there are at most MAX_LABELINGS, else those that exchange the best arm with another;
+policies in epochs, whose runs are cheap, then keep the true labels.
 
 *Martingales.* Under bandit j, X_k = S_k - n_k mean_jk and X_k^2 - n_k variance_jk have mean 0 when a run stops, for
 any rewards; so do the second and third powers of X_k - X_l for two arms, less what their variances and third moments
 add. Multiplied by w_j, they are control variates, with w_j itself, whose mean is 1. Coefficients are fitted on the
-other half of the runs, so estimates are unbiased and their standard errors are honest.
+other half of the runs, so estimates are unbiased for a fixed number of runs, and their standard errors are honest.
 """

@@ -20,7 +20,8 @@ from dbcare.engines.threads import fill
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Risk
 
-MIN_RUNS = 64  # with fewer, coefficients mean little
+MIN_RUNS = 256  # with fewer, coefficients mean little
+MIN_RUNS_BY_ARM = 8  # with fewer, some labels hardly occur
 BATCH_NUMBERS = 4_000_000  # tallied at a time: pulls and sums by run and arm
 
 ONE = np.ones(1)
@@ -35,7 +36,7 @@ def can_average(policy: Policy, bandit: Bandit, risk: Risk, runs: int) -> bool:
         return False
     if len(bandit.arms) > MAX_LABELINGS or risk.costs_differ or bandit.spread == 0.0:
         return False
-    return runs >= MIN_RUNS and find_family([bandit]) is not None
+    return runs >= max(MIN_RUNS, MIN_RUNS_BY_ARM * policy.arms) and find_family([bandit]) is not None
 
 
 class AveragedRuns:
@@ -45,7 +46,7 @@ class AveragedRuns:
         self.simulator = direct_simulator(policy, make_arms(bandit), seed, tallied=True)
         self.threads = threads
         self.model = build_model([bandit], choose_labels(policy))
-        self.turn = derive_seed(seed, 0, 1)
+        self.label_seed = derive_seed(seed, 0, 1)
         self.batch_runs = max(1024, BATCH_NUMBERS // policy.arms)
         self.outcomes = Outcomes.empty(0)
         self.sums = Sums.empty(1)
@@ -60,7 +61,7 @@ class AveragedRuns:
         for first in range(len(done.pulls), runs, self.batch_runs):
             batch = self.simulator.allocate(min(self.batch_runs, runs - first))
             fill(batch, blocks, first)
-            self.sums.add(sum_chunks(self.model, ONE, cut_chunks([batch], [self.turn], first), self.threads))
+            sum_chunks(self.model, ONE, cut_chunks([batch], [self.label_seed], first), self.sums, self.threads)
             part = self.outcomes.part(first, first + len(batch.pulls))
             part.take(batch.without_tallies())
 
@@ -68,7 +69,7 @@ class AveragedRuns:
         """Estimate error, regret and pulls from all runs so far, with controls chosen for this risk."""
         runs = np.array([len(self.outcomes.pulls)])
         combination = combine(risk.loss, risk.single_cost)
-        return estimate(self.sums, runs, self.model.regret.max(axis=1), [combination])
+        return estimate(self.sums, runs, self.model, [combination])
 
     def risk(self, risk: Risk) -> Estimate:
         """Estimate the risk from all runs so far."""

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.estimates import Estimate
+from dbcare.engines.pooling.model import Model
 from dbcare.engines.pooling.sums import (
     COLUMNS,
     ERROR,
@@ -40,6 +41,7 @@ Floats = npt.NDArray[np.float64]
 HALVES = ((0, 1), (2, 3))
 RESPONSES = slice(ERROR, COLUMNS)
 CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, ERROR)))  # sets of controls
+ROUNDING = 1e-8  # a standard error below this fraction of its estimate
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
 
 
@@ -56,8 +58,8 @@ class Estimates:
     plain_covariance : array
         plain_covariance[bandit]: that of a single plain run.
     unseen : array
-        unseen[bandit]: products of the largest losses where no run has made an error, else 0; standard errors then
-        assume that one run had made it.
+        unseen[bandit]: products of the largest losses, where labels are not averaged and less than one run has made an
+        error, times the share of a run that is missing; standard errors then assume that it had been made.
     capped : array
         Probability that a run stops undecided.
     effective_runs : array
@@ -80,8 +82,11 @@ class Estimates:
     effective_runs: Floats
 
     def variances(self, combination: Sequence[float]) -> Floats:
-        """Return the variances of a linear combination of error, regret and pulls."""
-        return _combine(self.covariance, combination) + _combine(self.unseen, combination) / self.effective_runs**2
+        """Return the variances of a linear combination of error, regret and pulls; 0 where they are rounding."""
+        seen, unseen = _combine(self.covariance, combination), _combine(self.unseen, combination)
+        variances = seen + unseen / self.effective_runs**2
+        values = self.means @ np.array(combination)
+        return np.asarray(np.where(variances > (ROUNDING * values) ** 2, variances, 0.0))
 
     def plain_variances(self, combination: Sequence[float], runs: float) -> Floats:
         """Return the variances of the mean of the same combination over so many plain runs."""
@@ -110,15 +115,18 @@ def _combine(products: Floats, combination: Sequence[float]) -> Floats:
 
 
 def estimate(
-    sums: Sums, runs: npt.NDArray[np.int64], largest_regret: Floats, combinations: Sequence[Sequence[float]]
+    sums: Sums, runs: npt.NDArray[np.int64], model: Model, combinations: Sequence[Sequence[float]]
 ) -> Estimates:
     """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses."""
     counts = runs // FOLDS + (runs % FOLDS > np.arange(FOLDS)[:, None])  # by fold and bandit
     halves = [_use(sums, counts, own, _fit(sums, counts, other, combinations)) for own, other in (HALVES, HALVES[::-1])]
     shares = [counts[list(half)].sum() / counts.sum() for half in HALVES]
     plain = sums.plain
+    largest_regret = model.regret.max(axis=1)
     largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(len(runs))])
-    largest_losses[plain[:, PLAIN_ERROR] > 0.0] = 0.0
+    # Averaged over labels, every run says how likely it made an error: nothing is unseen.
+    averaged = len(model.labelings.moves) > 1
+    largest_losses *= 0.0 if averaged else np.maximum(1.0 - plain[:, PLAIN_ERROR, None], 0.0)
     return Estimates(
         means=shares[0] * halves[0][0] + shares[1] * halves[1][0],
         covariance=shares[0] ** 2 * halves[0][1] + shares[1] ** 2 * halves[1][1],

@@ -14,7 +14,7 @@ from dbcare.bandit import Bandit
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.pooling.sums import Floats
+from dbcare.engines.pooling.sums import FOLDS, Floats
 from dbcare.errors import PrecisionWarning
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
@@ -23,7 +23,7 @@ FIRST_RUNS = 64  # on each bandit
 NEIGHBORS = 8  # bandits of a fine grid whose runs about equally serve each other
 MAX_RUNS = 20_000_000  # on all bandits
 MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
-ROUNDING = 1e-7  # a standard error below this fraction of the risk is rounding
+MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 
 # A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
 # plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
@@ -39,13 +39,20 @@ class Target:
     runs: int | None = None
     precision: float | None = None
 
-    def variances(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
-        """Return the largest variance allowed for each bandit's risk, a combination of error, regret and pulls."""
-        risks = estimates.means @ np.array(combination)
+    def exceed(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
+        """Return how many times the allowed one the variance of each bandit's risk is; the target is met up to 1.
+
+        A risk is a combination of error, regret and pulls.
+        """
         if self.runs is None:
             assert self.precision is not None
-            return np.asarray((self.precision * risks) ** 2)
-        return np.asarray(np.maximum(estimates.plain_variances(combination, self.runs), (ROUNDING * risks) ** 2))
+            allowed = (self.precision * (estimates.means @ np.array(combination))) ** 2
+        else:
+            allowed = estimates.plain_variances(combination, self.runs)
+        variances = estimates.variances(combination)
+        return np.asarray(
+            np.divide(variances, allowed, out=np.where(variances > 0.0, np.inf, 0.0), where=allowed > 0.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -75,32 +82,30 @@ def evaluate_pooled(
     combinations = [combine(loss, cost) for loss, cost in risks]
     source = PooledRuns(policy, bandits, seed, threads)
     least = _least_effective_runs(policy, model, risks, target)
-    wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(least / min(len(bandits), NEIGHBORS))))
+    most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
+    # Runs on neighbors count, too. With exchanged labels, every one of these must occur several times.
+    first = max(least, 2 * FOLDS * len(model.labelings.partners)) / min(len(bandits), NEIGHBORS)
+    wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(first)))
     while True:
         source.extend(wanted)
         runs = source.counts
-        estimates = estimate(source.sum(model), runs, model.regret.max(axis=1), combinations)
-        excess = np.max(
-            [
-                estimates.variances(combination) / target.variances(estimates, combination)
-                for combination in combinations
-            ],
-            axis=0,
-        )
-        excess = np.maximum(excess, least / estimates.effective_runs)
-        if np.all(excess <= 1.0):
+        estimates = estimate(source.sum(model), runs, model, combinations)
+        excess = np.max([target.exceed(estimates, combination) for combination in combinations], axis=0)
+        few = least / estimates.effective_runs
+        if np.all(excess <= 1.0) and np.all(few <= 1.0):
             break
-        if runs.sum() >= MAX_RUNS:
-            worst = int(np.argmax(excess))
+        if runs.sum() >= most:
             warnings.warn(
-                f"The standard error asked for needs more than {MAX_RUNS:,} runs; on bandit {worst} it is "
-                f"{math.sqrt(excess[worst]):.2g} times as large.",
+                f"The requested precision takes more than {most:,} runs on all bandits together; the largest standard "
+                f"error is {math.sqrt(excess.max()):.2g} times the one requested.",
                 PrecisionWarning,
-                stacklevel=2,
+                stacklevel=4,
             )
             break
+        excess = np.maximum(excess, few)
         growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
-        wanted = np.ceil(runs * growth).astype(np.int64)
+        more = np.ceil(runs * growth) - runs
+        wanted = runs + np.ceil(more * min(1.0, (most - runs.sum()) / more.sum())).astype(np.int64)
     return Pooled(estimates, runs, model, source)
 
 

@@ -33,8 +33,8 @@ class Labelings(NamedTuple):
     """The labelings of the arms, each by how it differs from the reference, under which arm k has class `reference[k]`.
 
     Under labeling l, arm `arm[l, i]` has class `after[l, i]` instead of `before[l, i]`, for each i below `moves[l]`.
-    Unless the labelings are all there are, each exchanges the best arm with that in `partners`, and runs take turns in
-    being relabeled by one of them; `partners` is empty if runs need not be relabeled.
+    Unless the labelings are all there are, each exchanges the best arm with that in `partners`, and every run is
+    relabeled by one of them, chosen at random; `partners` is empty if runs need not be relabeled.
     """
 
     reference: Ints
@@ -49,10 +49,12 @@ class Labelings(NamedTuple):
 class Model(NamedTuple):
     """Several bandits over classes of arms; arms of one class are alike under every bandit. By bandit and class.
 
-    A class's rewards have log-likelihood theta S - psi n, given the sum S of n rewards. `direction` is 0 for the best
-    class under that bandit, 1 for the second best, and 2 for all others.
+    Rewards are counted from `center`, so that large means lose no digits. A class's rewards have log-likelihood
+    theta S - psi n, given the sum S of n rewards. `direction` is 0 for the best class under that bandit, 1 for the
+    second best, and 2 for all others.
     """
 
+    center: float
     theta: Floats
     psi: Floats
     mean: Floats
@@ -105,10 +107,13 @@ def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
     mean, variance, third_moment = (numbers[:, chosen].copy() for numbers in (mean, variance, third_moment))
     reference = np.empty(len(order), np.int64)
     reference[order] = classes
+    center = 0.0 if family == "bernoulli" else float(mean.mean())
+    mean = mean - center
     theta, psi = _natural_parameters(family, mean, variance)
     best = mean.max(axis=1, keepdims=True)
     rank = np.argsort(np.argsort(-mean, axis=1, kind="stable"), axis=1)
     return Model(
+        center=center,
         theta=theta,
         psi=psi,
         mean=mean,

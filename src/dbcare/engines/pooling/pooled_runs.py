@@ -24,7 +24,7 @@ class PooledRuns:
 
     def __init__(self, policy: Policy, bandits: Sequence[Bandit], seed: int, threads: int) -> None:
         self.policy, self.bandits, self.seed, self.threads = policy, bandits, seed, threads
-        self.turns = [derive_seed(seed, place, 1) for place in range(len(bandits))]
+        self.label_seeds = [derive_seed(seed, place, 1) for place in range(len(bandits))]
         self.simulators: list[Simulator] = []
         self.outcomes: list[Outcomes] = []
 
@@ -60,17 +60,19 @@ class PooledRuns:
     def sum(self, model: Model) -> Sums:
         """Return the sums over all runs."""
         shares = self.counts / self.counts.sum()
-        return sum_chunks(model, shares, cut_chunks(self.outcomes, self.turns), self.threads)
+        total = Sums.empty(model.bandits)
+        sum_chunks(model, shares, cut_chunks(self.outcomes, self.label_seeds), total, self.threads)
+        return total
 
     def quantiles(self, model: Model, levels: Floats) -> Floats:
         """Return quantiles of the pulls of a run, by bandit and level."""
         shares = self.counts / self.counts.sum()
-        chunks = cut_chunks(self.outcomes, self.turns)
-        weights = [np.empty((len(chunk.outcomes.pulls), model.bandits)) for chunk in chunks]
-        for chunk, filled in zip(chunks, weights, strict=True):
-            sum_chunk(model, shares, chunk, filled)
-        pulls = np.concatenate([done.pulls for done in self.outcomes]).astype(np.float64)
-        order = np.argsort(pulls, kind="stable")
-        below = np.cumsum(np.concatenate(weights)[order], axis=0)
+        pulls = np.unique(np.concatenate([done.pulls for done in self.outcomes]))
+        mass = np.zeros((len(pulls), model.bandits))  # the weights of all runs with so many pulls
+        for chunk in cut_chunks(self.outcomes, self.label_seeds):
+            weights = np.empty((len(chunk.outcomes.pulls), model.bandits))
+            sum_chunk(model, shares, chunk, weights)
+            np.add.at(mass, np.searchsorted(pulls, chunk.outcomes.pulls), weights)
+        below = np.cumsum(mass, axis=0)
         places = [np.searchsorted(column, levels * column[-1] * (1.0 - 1e-12)) for column in below.T]
-        return np.asarray(pulls[order][np.minimum(places, len(pulls) - 1)])
+        return np.asarray(pulls[np.minimum(places, len(pulls) - 1)], dtype=np.float64)

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numba import uint64
 
 from dbcare.engines.compile import kernel as compile_kernel
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.model import DIRECTIONS, Model
+from dbcare.engines.rng import stream
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,10 +56,30 @@ class Sums(NamedTuple):
             np.zeros((bandits, PLAIN_COLUMNS)),
         )
 
-    def add(self, other: "Sums") -> None:
-        """Add the sums over other runs."""
-        for mine, others in zip(self, other, strict=True):
-            np.add(mine, others, out=mine)
+    def add(self, part: "ChunkSums") -> None:
+        """Add the sums over more runs."""
+        self.columns[:, :, part.source] += part.columns
+        np.add(self.products, part.products, out=self.products)
+        np.add(self.plain, part.plain, out=self.plain)
+
+
+class ChunkSums(NamedTuple):
+    """The same sums over runs on one bandit, `source`."""
+
+    source: int
+    columns: Floats
+    products: Floats
+    plain: Floats
+
+    @classmethod
+    def empty(cls, source: int, bandits: int) -> "ChunkSums":
+        """Return sums over no runs."""
+        return cls(
+            source,
+            np.zeros((FOLDS, bandits, COLUMNS)),
+            np.zeros((FOLDS, bandits, COLUMNS, COLUMNS)),
+            np.zeros((bandits, PLAIN_COLUMNS)),
+        )
 
 
 def label_likelihoods(steps, model, arm_pulls, arm_sums, run, place, posterior):
@@ -170,12 +192,12 @@ def add_products(column, sums, products):
 
 
 def add_runs(
-    steps, model, shares, source, turn, first, recommended, pulls, undecided, tallies,
+    steps, model, shares, label_seed, first, recommended, pulls, undecided, tallies,
     arm_pulls, arm_sums, run, logs, posterior, column, columns, products, plain, weights,
 ):  # fmt: skip
-    """Add runs on bandit `source`, from number `first` on; `shares` are the shares of runs by bandit.
+    """Add runs on one bandit, from number `first` on; `shares` are the shares of runs by bandit.
 
-    Runs take turns in being relabeled; the first one by the partner at `turn`, a random number.
+    Runs are relabeled at random, each by a number that follows from `label_seed` and its own.
     """
     count = len(shares)
     weighted = len(weights) > 0
@@ -185,10 +207,10 @@ def add_runs(
         fold = (first + index) % FOLDS
         for arm in range(len(arm_pulls)):
             arm_pulls[arm] = tallies.pulls[index, arm]
-            arm_sums[arm] = tallies.sums[index, arm]
+            arm_sums[arm] = tallies.sums[index, arm] - model.center * tallies.pulls[index, arm]
         chosen = recommended[index]
         if len(partners) > 0:
-            partner = partners[(turn + (first + index) // FOLDS) % len(partners)]
+            partner = partners[np.int64(stream(label_seed, first + index)[0] % uint64(len(partners)))]
             arm_pulls[best], arm_pulls[partner] = arm_pulls[partner], arm_pulls[best]
             arm_sums[best], arm_sums[partner] = arm_sums[partner], arm_sums[best]
             if chosen == best:
@@ -237,7 +259,7 @@ def add_runs(
             column[PULLS] = made
             for row in range(COLUMNS):
                 column[row] *= weight
-            add_products(column, columns[fold, place, source], products[fold, place])
+            add_products(column, columns[fold, place], products[fold, place])
 
 
 @cache
@@ -246,17 +268,17 @@ def _kernel() -> Any:
 
 
 class Chunk(NamedTuple):
-    """Some runs on one bandit, from number `first` on; `turn` is a random number that relabeling starts from."""
+    """Some runs on one bandit, from number `first` on; `label_seed` is that of their relabeling."""
 
     source: int
-    turn: int
+    label_seed: int
     first: int
     outcomes: Outcomes
 
 
-def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> Sums:
+def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> ChunkSums:
     """Return the sums over a chunk of runs; `weights`, unless empty, receives the weight of each run by bandit."""
-    sums = Sums.empty(model.bandits)
+    sums = ChunkSums.empty(chunk.source, model.bandits)
     before, after = model.labelings.before, model.labelings.after
     # By how much each move of a labeling changes the log-likelihood, per unit of reward and per pull.
     steps = np.stack([numbers[:, after] - numbers[:, before] for numbers in (model.theta, model.psi)])
@@ -265,25 +287,24 @@ def sum_chunk(model: Model, shares: Floats, chunk: Chunk, weights: Floats) -> Su
     by_arm = np.empty((2, out.tallies.arms))
     scratch = (np.empty((2, classes)), np.empty(model.bandits), np.empty((model.bandits, labels)), np.empty(COLUMNS))
     runs = (out.recommended, out.pulls, out.undecided, out.tallies)
-    _kernel()(steps, model, shares, chunk.source, chunk.turn, chunk.first, *runs, *by_arm, *scratch, *sums, weights)
+    results = (sums.columns, sums.products, sums.plain, weights)
+    _kernel()(steps, model, shares, chunk.label_seed, chunk.first, *runs, *by_arm, *scratch, *results)
     return sums
 
 
-def sum_chunks(model: Model, shares: Floats, chunks: Sequence[Chunk], threads: int) -> Sums:
-    """Return the sums over all chunks, added in their order."""
-    total = Sums.empty(model.bandits)
+def sum_chunks(model: Model, shares: Floats, chunks: Sequence[Chunk], total: Sums, threads: int) -> None:
+    """Add the sums over all chunks, in their order, to `total`."""
     with ExitStack() as stack:
         # One thread is the caller's own, so that its CPU time is counted there.
         apply = map if threads == 1 else stack.enter_context(ThreadPoolExecutor(threads)).map
         for part in apply(lambda chunk: sum_chunk(model, shares, chunk, NO_WEIGHTS), chunks):
             total.add(part)
-    return total
 
 
-def cut_chunks(outcomes: Sequence[Outcomes], turns: Sequence[int], first: int = 0) -> list[Chunk]:
-    """Cut the runs of each bandit, from number `first` on, into chunks; `turns` are random numbers by bandit."""
+def cut_chunks(outcomes: Sequence[Outcomes], label_seeds: Sequence[int], first: int = 0) -> list[Chunk]:
+    """Cut the runs of each bandit, from number `first` on, into chunks; seeds of the relabeling are by bandit."""
     return [
-        Chunk(source, turns[source], first + start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
+        Chunk(source, label_seeds[source], first + start, runs.part(start, min(start + CHUNK, len(runs.pulls))))
         for source, runs in enumerate(outcomes)
         for start in range(0, len(runs.pulls), CHUNK)
     ]

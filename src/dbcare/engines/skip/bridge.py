@@ -71,8 +71,8 @@ def is_concave(tables: EliminationTables, arms: int) -> bool:
     place = np.concatenate([np.arange(len(row)) for row in rows])
     while len(line) > 2:
         within = number[2:] == number[:-2]
-        is_straight = np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])
-        if not np.all(is_straight[within]):
+        bends_down = np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])
+        if not np.all(bends_down[within]):
             return False
         if not np.any(within):
             break
