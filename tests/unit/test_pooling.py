@@ -415,3 +415,16 @@ def test_a_shape_may_be_an_array() -> None:
         for shape in ([1.0, 0.0, -1.0], np.array([1.0, 0.0, -1.0]))
     )
     assert listed.error.tolist() == array.error.tolist()
+
+
+def test_a_grid_prints_as_a_table() -> None:
+    pooled = str(evaluate_grid(Breakeven(RISK, 3, 1.0), [0.5, 1.0], shape="one-sparse", runs=300)).splitlines()
+    exact = str(evaluate_grid(DBCARE(RISK, 2), [0.5, 1.0])).splitlines()
+    assert pooled[0].startswith("Breakeven(")
+    assert pooled[2].split() == ["gap", "error", "regret", "pulls", "runs"]
+    assert len({len(line) for line in pooled[2:5]}) == 1
+    assert pooled[3].count("\N{PLUS-MINUS SIGN}") == 3
+    assert pooled[-1].startswith("pooled: runs at all gaps serve each gap")
+    assert exact[2].split() == ["gap", "error", "regret", "pulls"]
+    assert "\N{PLUS-MINUS SIGN}" not in exact[3]
+    assert exact[-1].startswith("exact: no Monte Carlo")

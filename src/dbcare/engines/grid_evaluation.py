@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class GridEvaluation:
-    """A policy's performance over a grid of gaps, and how it was measured; arrays are indexed by gap.
+    """A policy's performance over a grid of gaps, and how it was measured; print it for a table.
+
+    Arrays are indexed by gap.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ class GridEvaluation:
     guarantee: str
     runs: npt.NDArray[np.int64]
     pulls_simulated: int
-    estimates: Estimates | None
+    estimates: Estimates | None = field(repr=False)
     seed: int
     version: str
 
@@ -90,6 +92,28 @@ class GridEvaluation:
         if self.estimates is None:
             return np.full_like(self.gaps, np.inf)
         return self.estimates.plain_runs(combine(risk.loss, self._cost_of_pull(risk)))
+
+    def __str__(self) -> str:
+        figures = zip(("error", "regret", "pulls"), (self.error, self.regret, self.mean_pulls), np.eye(3), strict=True)
+        columns = [["gap", *(f"{gap:.4g}" for gap in self.gaps)]]
+        columns += [[name, *self._format(values, unit)] for name, values, unit in figures]
+        if self.estimates is not None:
+            columns.append(["runs", *(f"{runs:,}" for runs in self.runs)])
+        widths = [max(map(len, column)) for column in columns]
+        rows = [
+            "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+            for row in zip(*columns, strict=True)
+        ]
+        errors = "" if self.estimates is None else "; plus or minus 2 standard errors"
+        return "\n".join(
+            [self.policy, "-" * len(self.policy), *rows, f"{self.engine}: {self.guarantee}{errors}, seed {self.seed}"]
+        )
+
+    def _format(self, values: Floats, combination: Floats) -> list[str]:
+        if self.estimates is None:
+            return [f"{value:.6g}" for value in values]
+        errors = 2.0 * np.sqrt(self.estimates.variances(combination.tolist()))
+        return [f"{value:.4g} \N{PLUS-MINUS SIGN} {error:.1g}" for value, error in zip(values, errors, strict=True)]
 
     def _cost_of_pull(self, risk: Risk) -> float:
         if self.estimates is None:
