@@ -50,7 +50,7 @@ def evaluate(
     engine : {"auto", "direct", "skip", "exact"}
         Draw every pull (direct), draw in large steps (skip), compute without Monte Carlo (exact), or choose the
         cheapest one that is exact for the question (auto). With auto, the losses of a policy that treats arms alike
-        are also averaged over the labels of the arms, where these can be told apart by their rewards alone.
+        are also averaged over the labels of the arms, if rewards are Gaussian with one sigma or Bernoulli.
     threads : int, optional
         Number of threads. Default: all CPUs.
     precision : float, optional

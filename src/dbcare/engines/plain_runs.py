@@ -78,8 +78,5 @@ def extend_runs(
     known = len(done.pulls)
     outcomes = simulator.allocate(runs, done.caps)
     outcomes.take(done)
-    blocks = [simulator.block() for _ in range(threads if simulator.parallel else 1)]
-    # Compiling, if it is needed at all, happens here and not in several threads at once.
-    blocks[0](outcomes.part(0, 0), 0)
-    fill(outcomes.part(known, runs), blocks, known, check=check)
+    fill(outcomes.part(known, runs), simulator.start_blocks(threads, done.caps), known, check=check)
     return outcomes

@@ -40,6 +40,12 @@ class Simulator:
     parallel: bool = True
     interpreted: str = ""  # why the policy could not be compiled; empty if it was
 
+    def start_blocks(self, threads: int, caps: int | None = None) -> list[Any]:
+        """Return a block for each thread; compiling, if it is needed at all, happens here and not in all of them."""
+        blocks = [self.block() for _ in range(threads if self.parallel else 1)]
+        blocks[0](self.allocate(0, caps), 0)
+        return blocks
+
     def allocate(self, runs: int, caps: int | None = None) -> Outcomes:
         """Allocate the outcomes of so many runs, at each of `caps` caps if given."""
         return Outcomes.empty(

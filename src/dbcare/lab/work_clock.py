@@ -9,7 +9,7 @@ from dbcare.lab.points import Pass
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 TRUSTED_SECONDS = 10.0  # the estimates weigh as much as this long of measured passes
-MAX_LOADING_SECONDS = 5.0  # what compiling a kernel takes, as kernels go; a first pass may also wait for others
+MAX_LOADING_SECONDS = 5.0  # to compile a typical kernel; a first pass may also wait while others compile
 NEVER_DONE = 0.95  # a pass that takes longer than estimated counts as this share until it finishes
 
 

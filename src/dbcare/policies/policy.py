@@ -66,7 +66,7 @@ class Policy(ABC):
 
     @property
     def treats_arms_alike(self) -> bool:
-        """Whether relabeling the arms changes no law of a run; then evaluations average over the labels.
+        """Whether the law of a run is the same after the arms are relabeled; if so, evaluations average over labels.
 
         Ties must be broken at random, and no arm may cost more or come first in a way that matters.
         """

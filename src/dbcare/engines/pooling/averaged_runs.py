@@ -53,8 +53,7 @@ class AveragedRuns:
 
     def extend(self, runs: int) -> None:
         """Continue to `runs` runs."""
-        blocks = [self.simulator.block() for _ in range(self.threads if self.simulator.parallel else 1)]
-        blocks[0](self.simulator.allocate(0), 0)  # compile here, not in several threads at once
+        blocks = self.simulator.start_blocks(self.threads)
         done = self.outcomes
         self.outcomes = Outcomes.empty(runs)
         self.outcomes.take(done)

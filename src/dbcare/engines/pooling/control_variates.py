@@ -41,7 +41,7 @@ Floats = npt.NDArray[np.float64]
 HALVES = ((0, 1), (2, 3))
 RESPONSES = slice(ERROR, COLUMNS)
 CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, ERROR)))  # sets of controls
-ROUNDING = 1e-8  # a standard error below this fraction of its estimate
+ROUNDING = 1e-8  # a standard error below this fraction of its estimate is rounding
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
 
 

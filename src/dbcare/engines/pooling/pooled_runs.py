@@ -52,11 +52,6 @@ class PooledRuns:
         """The pulls of all runs."""
         return sum(int(done.pulls.sum()) for done in self.outcomes)
 
-    @property
-    def engine(self) -> str:
-        """The engines that made the runs."""
-        return " and ".join(sorted({simulator.engine for simulator in self.simulators}))
-
     def sum(self, model: Model) -> Sums:
         """Return the sums over all runs."""
         shares = self.counts / self.counts.sum()
