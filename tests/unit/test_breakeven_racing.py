@@ -22,9 +22,10 @@ def test_gaussian_losses_match_their_integrals() -> None:
 
 
 def test_inverses_are_correct_and_0_where_there_is_none() -> None:
-    z = np.array([1e-3, 0.5, 2.0, 6.0])
+    z = np.array([1e-3, 0.5, 2.0, 6.0, 12.0, 36.0])
     assert normal.upper_tail_inverse(norm.sf(z)) == pytest.approx(z, rel=1e-9)
     assert normal.expected_excess_inverse(normal.expected_excess(z)) == pytest.approx(z, rel=1e-8)
+    assert float(normal.expected_excess_inverse(1e-320)) == 37.0
     assert normal.upper_tail_inverse([0.5, 0.7]).tolist() == [0.0, 0.0]
     assert normal.expected_excess_inverse([normal.PSI_AT_0, 3.0]).tolist() == [0.0, 0.0]
 

@@ -17,6 +17,8 @@ PSI_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
 ROOT_HALF = math.sqrt(0.5)
 _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[np.float64])
 MAX_NEWTON_STEPS = 60
+NEWTON_PRECISION = 1e-9  # of a step: the next one would be its square
+EXCESS_REACH, EXCESS_DENSITY = 37.0, 128  # of the table that inverts Psi: the largest z, and points per unit
 TABLE_REACH, TABLE_DENSITY = 8.0, 2048  # of `cumulative`: standard deviations, and points per standard deviation
 
 
@@ -81,15 +83,27 @@ def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:
 def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
     """Return the z > 0 with Psi(z) = `excess`, or 0 if there is none (Psi(0) = 1/sqrt(2 pi) or more).
 
-    Uses Newton's method on ln Psi, which is concave and decreasing: started on the left, it converges from the left.
+    At most 37, where Psi is below 1e-300. Newton's method on ln Psi starts at a table's value and goes on for each
+    number until that converges, so a result does not depend on the other numbers.
     """
     excess = np.asarray(excess, dtype=np.float64)
-    z = np.zeros_like(excess)
-    target = np.log(np.minimum(excess, PSI_AT_0))
+    places, logs = _excess_table()
+    target = np.clip(np.log(excess), logs[0], logs[-1]).ravel()
+    z = np.interp(target, logs, places)
+    left = np.arange(len(z))
     for _ in range(MAX_NEWTON_STEPS):
-        value = expected_excess(z)
-        step = (np.log(value) - target) * value / upper_tail(z)
-        z = z + step
-        if np.all(np.abs(step) <= 1e-14 * (1.0 + z)):
+        tail = upper_tail(z[left])
+        value = PSI_AT_0 * np.exp(-0.5 * z[left] ** 2) - z[left] * tail
+        step = (np.log(value) - target[left]) * value / tail
+        z[left] += step
+        left = left[np.abs(step) > NEWTON_PRECISION * (1.0 + z[left])]
+        if len(left) == 0:
             break
-    return np.where(excess < PSI_AT_0, np.maximum(z, 0.0), 0.0)
+    return np.where(excess < PSI_AT_0, np.maximum(z.reshape(excess.shape), 0.0), 0.0)
+
+
+@cache
+def _excess_table() -> tuple[Floats, Floats]:
+    """Return places z, and ln Psi there, in increasing order of the latter."""
+    places = np.linspace(EXCESS_REACH, 0.0, round(EXCESS_REACH * EXCESS_DENSITY) + 1)
+    return places, np.log(expected_excess(places))
