@@ -26,7 +26,7 @@ from dbcare.lab.curves import Curve, Panel, make_panels
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
-from dbcare.lab.sweep import make_local_workers, sweep
+from dbcare.lab.sweep import collect_results, make_local_workers, sweep
 from dbcare.lab.tables import make_results_table
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
@@ -48,7 +48,8 @@ def two_arm(tmp_path_factory: pytest.TempPathFactory) -> list[Panel]:
     experiment = replace(experiment, contenders=fewer)
     store = ResultStore(tmp_path_factory.mktemp("claims") / "results.jsonl")
     passes = plan_passes(experiment.points)
-    return make_panels(experiment, sweep(passes, store, make_local_workers(), lambda record: None))
+    sweep(passes, store, make_local_workers(), lambda record: None)
+    return make_panels(experiment, collect_results(passes, store))
 
 
 def judge(claim: str, panels: list[Panel]) -> list[bool]:

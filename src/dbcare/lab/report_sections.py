@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbcare.lab import bounds
@@ -10,9 +10,11 @@ from dbcare.lab.curves import format_loss, make_panels
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.figures import draw, make_ratio_plot, make_risk_plot
 from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.lab.points import Point
+from dbcare.lab.points import Pass, Point
 from dbcare.lab.report import JudgedClaim, Section
+from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Result
+from dbcare.lab.sweep import collect_results
 from dbcare.lab.tables import make_plots_table, make_results_table
 
 
@@ -46,6 +48,34 @@ def write_experiment_section(
         table=table,
     )
     return section, [*risk, *ratio, table.write(stem.with_name(f"{stem.name}.csv"))]
+
+
+class SectionWriter:
+    """Writes the sections of experiments, each as soon as all of its results are stored."""
+
+    def __init__(
+        self, experiments: Sequence[Experiment], passes: Sequence[Pass], store: ResultStore, folder: Path
+    ) -> None:
+        self.experiments, self.store, self.folder = experiments, store, folder
+        self.passes = {
+            experiment.name: [work for work in passes if not points.isdisjoint(work.points)]
+            for experiment in experiments
+            for points in [set(experiment.points)]
+        }
+        self.written: dict[str, tuple[Section, list[Path]]] = {}
+
+    @property
+    def sections(self) -> list[tuple[Section, list[Path]]]:
+        """The sections and their files, in the order of the experiments."""
+        return [self.written[experiment.name] for experiment in self.experiments]
+
+    def write_finished(self) -> None:
+        """Write the sections whose results are complete and that are not written yet."""
+        for experiment in self.experiments:
+            passes = self.passes[experiment.name]
+            if experiment.name not in self.written and all(work.key in self.store.records for work in passes):
+                results = collect_results(passes, self.store)
+                self.written[experiment.name] = write_experiment_section(experiment, results, self.folder)
 
 
 def write_bounds_section(folder: Path) -> tuple[Section, list[Path]]:

@@ -7,7 +7,7 @@ import json
 import platform
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from dbcare.lab.experiment import Experiment
 from dbcare.lab.points import PRESENTATION_FILES, Pass, digest_code, plan_passes
 from dbcare.lab.progress import SweepProgress
 from dbcare.lab.report import JudgedClaim, Totals, write_report
-from dbcare.lab.report_sections import write_bounds_section, write_experiment_section
+from dbcare.lab.report_sections import SectionWriter, write_bounds_section
 from dbcare.lab.result_store import ResultStore
+from dbcare.lab.results import Record
 from dbcare.lab.sweep import Workers, list_missing, sweep
 
 RESULTS = "results.jsonl"
@@ -58,19 +59,27 @@ def reproduce(
     store = ResultStore(folder / RESULTS)
     owners = {point: experiment.name for experiment in experiments for point in experiment.points}
     passes = plan_passes(owners)
-    missing = list_missing(passes, store)
+    names = {work.key: owners[work.points[0]] for work in passes}
+    missing = _keep_together(list_missing(passes, store), names)
     computed = sum(len(work.points) for work in missing)
-    names = {work.key: owners[work.points[0]] for work in missing}
-    with SweepProgress(console, missing, names, workers) as progress:
-        results = sweep(passes, store, workers, progress.update)
     digest = _compute_digest(passes, experiments, title, bounds)
-    if (manifest := _read_manifest(folder, digest)) is not None:
+    manifest = _read_manifest(folder, digest)
+    writer = SectionWriter(experiments if manifest is None else (), passes, store, folder)
+    if manifest is None:
+        (folder / MANIFEST).unlink(missing_ok=True)  # nothing is up to date until everything is written
+    with SweepProgress(console, missing, names, workers) as progress:
+
+        def watch(record: Record) -> None:
+            progress.update(record)
+            writer.write_finished()
+
+        sweep(missing, store, workers, watch)
+    if manifest is not None:
         files = tuple(folder / name for name in manifest["files"])
         return Reproduction(files, tuple(manifest["claims"]), tuple(manifest["of_ours"]), computed, drawn=False)
     console.print("Drawing figures and writing the report.")
-    (folder / MANIFEST).unlink(missing_ok=True)  # nothing is up to date until everything is written
-    sections = [write_bounds_section(folder)] if bounds else []
-    sections += [write_experiment_section(experiment, results, folder) for experiment in experiments]
+    writer.write_finished()
+    sections = [*([write_bounds_section(folder)] if bounds else []), *writer.sections]
     totals = _compute_totals(passes, store, computed, time.monotonic() - start)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
@@ -84,6 +93,15 @@ def reproduce(
     )
     _write_manifest(folder, digest, reproduction)
     return reproduction
+
+
+def _keep_together(missing: Sequence[Pass], names: Mapping[str, str]) -> list[Pass]:
+    """Order passes by experiment, so that one can be drawn while others are computed.
+
+    The experiment with the longest pass comes first: short passes at the end let all workers finish at the same time.
+    """
+    order = list(dict.fromkeys(names[work.key] for work in missing))
+    return sorted(missing, key=lambda work: order.index(names[work.key]))
 
 
 def _count_holding(claims: Sequence[JudgedClaim]) -> tuple[int, int]:

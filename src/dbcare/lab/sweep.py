@@ -27,11 +27,15 @@ class Workers(Protocol):
         """Compute all passes."""
 
 
-def sweep(passes: Sequence[Pass], store: ResultStore, workers: Workers, watch: Watcher) -> dict[Point, Result]:
-    """Return the result of every point, computing what is not stored; call `watch` with each computed pass."""
-    for record in workers(list_missing(passes, store)):
+def sweep(missing: Sequence[Pass], store: ResultStore, workers: Workers, watch: Watcher) -> None:
+    """Compute passes in the order given, and store them; call `watch` with each one once it is stored."""
+    for record in workers(list(missing)):
         store.add(record)
         watch(record)
+
+
+def collect_results(passes: Iterable[Pass], store: ResultStore) -> dict[Point, Result]:
+    """Return the stored result of every point of some passes."""
     return {
         point: result
         for work in passes
