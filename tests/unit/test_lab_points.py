@@ -1,5 +1,6 @@
 """Points share passes where they can, and equal points are computed once."""
 
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from dbcare.lab.points import Point, fingerprint, plan_passes
 from dbcare.lab.reproduce import _compute_digest
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
-from dbcare.lab.sweep import collect_results, list_missing, make_local_workers, sweep
+from dbcare.lab.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
 from dbcare.policies.schedule import RULE
 from dbcare.risk import Loss
 
@@ -140,6 +141,32 @@ def test_a_truncated_line_is_computed_again_and_the_rest_is_kept(tmp_path: Path)
     final = ResultStore(store.path)
     assert list_missing(passes, final) == []
     assert final.records == again.records
+
+
+def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = plan_passes(
+        [Point(policy, Bandit.one_sparse(4, 0.5), 1e-3, 50, 1) for policy in (SequentialHalving(4, 40), Racing(4, 0.1))]
+    )
+    by_threads = {record.key: record.results for record in make_local_workers(2)(passes)}
+    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    workers = make_local_workers(2)
+    assert isinstance(workers, LocalWorkers)
+    with workers.start(passes) as pool:
+        assert isinstance(pool, ProcessPoolExecutor)
+    assert {record.key: record.results for record in workers(passes)} == by_threads
+
+
+def test_policies_that_other_processes_cannot_be_sent_run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Inner(Uniform):
+        pass
+
+    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    passes = plan_passes([Point(Inner(4, 8), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)])
+    workers = make_local_workers(2)
+    assert isinstance(workers, LocalWorkers)
+    with workers.start(passes) as pool:
+        assert isinstance(pool, ThreadPoolExecutor)
+    assert len(list(workers(passes))) == 1
 
 
 def test_stored_results_are_identical_to_the_bit(tmp_path: Path) -> None:

@@ -29,22 +29,12 @@ from dbcare import (
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling import model as model_module
+from dbcare.engines.pooling.columns import COLUMNS, ERROR, FOLDS, MARTINGALES, PULLS, REGRET, WEIGHT, exp_of
 from dbcare.engines.pooling.control_variates import combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.label_steps import tabulate
 from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
-from dbcare.engines.pooling.sums import (
-    COLUMNS,
-    ERROR,
-    FOLDS,
-    MARTINGALES,
-    NO_WEIGHTS,
-    PULLS,
-    REGRET,
-    WEIGHT,
-    Chunk,
-    Sums,
-    sum_chunk,
-)
+from dbcare.engines.pooling.sums import NO_WEIGHTS, Chunk, SourceSums, Sums, sum_chunk
 from dbcare.engines.rng import stream
 from dbcare.engines.simulators import direct_simulator, skip_simulator, trace
 from dbcare.errors import EngineError, InvalidValueError
@@ -118,9 +108,10 @@ def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int]) -> 
     shares = np.linspace(1.0, 2.0, len(bandits))
     shares /= shares.sum()
     means = np.zeros((len(bandits), COLUMNS))
+    steps = tabulate(model)
     for history, label_seed in itertools.product(histories, label_seeds):
         mixture = sum(share * history.probability(bandit) for share, bandit in zip(shares, bandits, strict=True))
-        sums = sum_chunk(model, shares, Chunk(0, label_seed, 0, as_outcomes(history)), NO_WEIGHTS)
+        sums = sum_chunk(model, steps, shares, Chunk(0, label_seed, 0, as_outcomes(history)), NO_WEIGHTS)
         means += mixture / len(label_seeds) * sums.columns[0]
     for place, bandit in enumerate(bandits):
         gaps = np.array(bandit.gaps)
@@ -134,6 +125,34 @@ def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int]) -> 
         assert means[place, PULLS] == pytest.approx(probabilities @ made, abs=1e-11)
 
 
+def test_runs_that_are_added_later_leave_estimates_unbiased() -> None:
+    """Runs are weighted by other shares than those they have; without scales, the means are wrong."""
+    model = build_model(THREE, Labels.ALL)
+    steps = tabulate(model)
+    counts, shares = np.array([30.0, 10.0]), np.array([0.4, 0.6])
+    parts = [SourceSums.empty(source, 2) for source in range(2)]
+    histories = list(list_histories(3, 4))
+    for history, part in itertools.product(histories, parts):
+        sums = sum_chunk(model, steps, shares, Chunk(part.source, 0, 0, as_outcomes(history)), NO_WEIGHTS)
+        expected = counts[part.source] * history.probability(THREE[part.source])
+        part.add(SourceSums(part.source, *(expected * numbers for numbers in sums[1:])))
+    means, naive = (
+        Sums.combine(parts, scales).columns[0].sum(axis=1) / counts.sum()
+        for scales in (shares / (counts / counts.sum()), np.ones(2))
+    )
+    for place, bandit in enumerate(THREE):
+        pulls = sum(history.probability(bandit) * sum(history.pulls) for history in histories)
+        assert means[place, WEIGHT] == pytest.approx(1.0, abs=1e-12)
+        assert means[place, MARTINGALES:ERROR] == pytest.approx(0.0, abs=1e-11)
+        assert means[place, PULLS] == pytest.approx(pulls, abs=1e-11)
+        assert abs(naive[place, WEIGHT] - 1.0) > 0.01
+
+
+def test_the_exponential_function_is_that_of_the_standard_library() -> None:
+    for x in np.linspace(-30.0, 30.0, 1001).tolist():
+        assert exp_of(x) == pytest.approx(math.exp(x), rel=1e-14)
+
+
 def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     """The negative control of the test above: with a third moment of 0 the difference's cube has not mean 0."""
     model = build_model(THREE, Labels.ONE)
@@ -141,7 +160,9 @@ def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     shares = np.array([1.0, 0.0])
     mean = sum(
         history.probability(THREE[0])
-        * sum_chunk(wrong, shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[0, 0, ERROR - 1]
+        * sum_chunk(wrong, tabulate(wrong), shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[
+            0, 0, ERROR - 1
+        ]
         for history in list_histories(3, 4)
     )
     assert abs(mean) > 0.05
@@ -275,7 +296,7 @@ def test_policies_say_whether_they_treat_arms_alike() -> None:
 
 def test_a_run_without_an_error_still_has_a_standard_error() -> None:
     """Where no run made an error, one is assumed: the variance is at least (largest loss / runs)^2."""
-    sums = Sums.empty(1)
+    sums = Sums.combine([SourceSums.empty(0, 1)], np.ones(1))
     runs = 64
     for fold in range(FOLDS):
         sums.columns[fold, 0, 0, [WEIGHT, PULLS]] = runs / FOLDS * np.array([1.0, 10.0])

@@ -31,7 +31,7 @@ class EvaluationFormat(StrEnum):
 Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Use few points and runs, to check that everything works.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed of all runs. Default: the experiments' own.")]
-Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to use instead of local threads.")]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to use instead of this machine.")]
 
 
 def simulate(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 from typing import Protocol
 
 from dbcare.engines.threads import available_threads
@@ -14,6 +17,8 @@ from dbcare.lab.results import Record, Result, compute
 from dbcare.lab.work_estimates import estimate_seconds
 
 Watcher = Callable[[Record], None]
+
+MIN_SECONDS_FOR_PROCESSES = 20.0  # of estimated work; starting processes takes two or three
 
 
 class Workers(Protocol):
@@ -51,13 +56,16 @@ def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
 
 @dataclass(frozen=True)
 class LocalWorkers:
-    """Threads of this process; compiled loops release the interpreter's lock."""
+    """Threads of this process, or processes of their own where the work is worth starting them.
+
+    Compiled loops release the interpreter's lock, so threads serve well; but only one of them can compile at a time.
+    """
 
     count: int
 
     def __call__(self, passes: list[Pass]) -> Iterator[Record]:
         """Compute all passes."""
-        with ThreadPoolExecutor(self.count) as pool:
+        with self.start(passes) as pool:
             try:
                 for future in as_completed([pool.submit(compute, task) for task in passes]):
                     yield future.result()
@@ -65,7 +73,26 @@ class LocalWorkers:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
+    def start(self, passes: list[Pass]) -> Executor:
+        """Start the workers for these passes."""
+        seconds = sum(estimate_seconds(work) for work in passes)
+        if self.count == 1 or seconds < MIN_SECONDS_FOR_PROCESSES or not _can_be_sent(passes):
+            return ThreadPoolExecutor(self.count)
+        # Processes end at Ctrl-C without a traceback each. They are started afresh: threads do not survive a fork.
+        return ProcessPoolExecutor(
+            self.count, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+        )
+
+
+def _can_be_sent(passes: list[Pass]) -> bool:
+    """Return whether other processes can be sent these passes: a policy of your own may be defined in a function."""
+    try:
+        pickle.dumps(passes)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True
+
 
 def make_local_workers(threads: int | None = None) -> Workers:
-    """Return that many threads. Default: all CPUs."""
+    """Return that many workers. Default: all CPUs."""
     return LocalWorkers(available_threads() if threads is None else threads)

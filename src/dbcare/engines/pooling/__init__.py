@@ -1,7 +1,9 @@
 """Pooled evaluation: runs on one bandit tell about others, about other labels of the arms, and about their own noise.
 
 model             what runs are judged by: likelihoods of several bandits, and the labels that arms can exchange
-sums              one compiled pass over the runs: weights, averaged losses, and martingales
+label_steps       tables of what the labels change
+columns           one compiled pass over runs: weights, averaged losses, and martingales
+sums              what that pass adds up, by bandit
 control_variates  estimates with standard errors from these sums
 pooled_runs       runs on several bandits, each with tallies of its arms; `seeds` has their random streams
 averaged_runs     runs on one bandit, averaged over labels
@@ -14,7 +16,9 @@ prod over k of exp(theta_jk S_k - psi_jk n_k), up to a factor that is the same f
 natural exponential family (Gaussian with a known sigma, Bernoulli), and neither the policy's choices nor its stopping
 depend on the bandit. So the runs of all bandits serve bandit j with weights w_j = p_j / sum over m of a_m p_m, where
 a_m is the share of the runs made on bandit m (the balance heuristic of Veach and Guibas 1995). Weights are at most
-1/a_j, so a bandit's estimate is never much worse than that of its own runs alone.
+1/a_j, so a bandit's estimate is never much worse than that of its own runs alone. The a_m may also be other numbers
+than the shares of runs, if then the runs on bandit m count a_m times their number by the share: the estimate stays
+unbiased, and more runs can be added without weighting the old ones anew.
 
 *Averaging over labels.* A policy that treats arms alike does not know which arm is which. Given its run, the labels
 have a posterior distribution, and losses are averaged over it (Rao-Blackwell); p_j is the likelihood averaged over

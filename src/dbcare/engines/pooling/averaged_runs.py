@@ -14,7 +14,7 @@ from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.model import MAX_LABELINGS, build_model, choose_labels, find_family
 from dbcare.engines.pooling.seeds import derive_seed
-from dbcare.engines.pooling.sums import Sums, cut_chunks, sum_chunks
+from dbcare.engines.pooling.sums import SourceSums, Sums, cut_chunks, sum_chunks
 from dbcare.engines.simulators import direct_simulator
 from dbcare.engines.threads import fill
 from dbcare.policies.policy import EpochPolicy, Policy
@@ -49,7 +49,7 @@ class AveragedRuns:
         self.label_seed = derive_seed(seed, 0, 1)
         self.batch_runs = max(1024, BATCH_NUMBERS // policy.arms)
         self.outcomes = Outcomes.empty(0)
-        self.sums = Sums.empty(1)
+        self.sums = SourceSums.empty(0, 1)
 
     def extend(self, runs: int) -> None:
         """Continue to `runs` runs."""
@@ -60,7 +60,7 @@ class AveragedRuns:
         for first in range(len(done.pulls), runs, self.batch_runs):
             batch = self.simulator.allocate(min(self.batch_runs, runs - first))
             fill(batch, blocks, first)
-            sum_chunks(self.model, ONE, cut_chunks([batch], [self.label_seed], first), self.sums, self.threads)
+            sum_chunks(self.model, ONE, cut_chunks(0, self.label_seed, first, batch), [self.sums], self.threads)
             part = self.outcomes.part(first, first + len(batch.pulls))
             part.take(batch.without_tallies())
 
@@ -68,7 +68,7 @@ class AveragedRuns:
         """Estimate error, regret and pulls from all runs so far, with controls chosen for this risk."""
         runs = np.array([len(self.outcomes.pulls)])
         combination = combine(risk.loss, risk.single_cost)
-        return estimate(self.sums, runs, self.model, [combination])
+        return estimate(Sums.combine([self.sums], ONE), runs, self.model, [combination])
 
     def risk(self, risk: Risk) -> Estimate:
         """Estimate the risk from all runs so far."""

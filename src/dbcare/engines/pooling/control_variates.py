@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.estimates import Estimate
-from dbcare.engines.pooling.model import Model
-from dbcare.engines.pooling.sums import (
+from dbcare.engines.pooling.columns import (
     COLUMNS,
     ERROR,
     FOLDS,
@@ -32,8 +31,9 @@ from dbcare.engines.pooling.sums import (
     PLAIN_WEIGHT,
     PLAIN_WEIGHT_SQUARED,
     WEIGHT,
-    Sums,
 )
+from dbcare.engines.pooling.model import Model
+from dbcare.engines.pooling.sums import Sums
 from dbcare.risk import Loss
 
 Floats = npt.NDArray[np.float64]

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
+from dbcare.engines.pooling.columns import FOLDS
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.pooling.sums import FOLDS, Floats
+from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
@@ -102,8 +103,8 @@ def evaluate_pooled(
                 stacklevel=4,
             )
             break
-        excess = np.maximum(excess, few)
         growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
+        growth = np.maximum(growth, np.where(few > 1.0, np.clip(1.4 * few, 1.0, MAX_GROWTH), 1.0))
         more = np.ceil(runs * growth) - runs
         wanted = runs + np.ceil(more * min(1.0, (most - runs.sum()) / more.sum())).astype(np.int64)
     return Pooled(estimates, runs, model, source)

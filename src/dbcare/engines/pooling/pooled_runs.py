@@ -12,11 +12,15 @@ from dbcare.engines.cheapest_simulator import choose_simulator
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.plain_runs import extend_runs, warn_if_interpreted
+from dbcare.engines.pooling.columns import FOLDS
+from dbcare.engines.pooling.label_steps import tabulate
 from dbcare.engines.pooling.model import Model
 from dbcare.engines.pooling.seeds import derive_seed
-from dbcare.engines.pooling.sums import FOLDS, Floats, Sums, cut_chunks, sum_chunk, sum_chunks
+from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, sum_chunk, sum_chunks
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
+
+MAX_CHANGE = 2.0  # of a bandit's share of the runs, before all runs are weighted anew
 
 
 class PooledRuns:
@@ -27,6 +31,9 @@ class PooledRuns:
         self.label_seeds = [derive_seed(seed, place, 1) for place in range(len(bandits))]
         self.simulators: list[Simulator] = []
         self.outcomes: list[Outcomes] = []
+        self.parts: list[SourceSums] = []  # over the first `summed` runs on each bandit
+        self.summed = np.zeros(len(bandits), np.int64)
+        self.shares = np.zeros(len(bandits))  # of runs, by which the weights in `parts` were made
 
     def extend(self, wanted: npt.NDArray[np.int64]) -> None:
         """Continue to so many runs on each bandit, rounded up to a multiple of the number of folds."""
@@ -53,21 +60,37 @@ class PooledRuns:
         return sum(int(done.pulls.sum()) for done in self.outcomes)
 
     def sum(self, model: Model) -> Sums:
-        """Return the sums over all runs."""
-        shares = self.counts / self.counts.sum()
-        total = Sums.empty(model.bandits)
-        sum_chunks(model, shares, cut_chunks(self.outcomes, self.label_seeds), total, self.threads)
-        return total
+        """Return the sums over all runs; `model` must be the same each time.
+
+        Only new runs are added, with the weights of the old: their strata count as much as the shares of runs that
+        these were made for. Once the shares have changed much, all runs are weighted anew.
+        """
+        counts = self.counts
+        shares = counts / counts.sum()
+        if len(self.parts) == 0 or np.any(shares > MAX_CHANGE * self.shares):
+            self.shares = shares
+            self.parts = [SourceSums.empty(place, model.bandits) for place in range(model.bandits)]
+            self.summed = np.zeros_like(counts)
+        chunks = [
+            chunk
+            for place, (done, first) in enumerate(zip(self.outcomes, self.summed.tolist(), strict=True))
+            for chunk in cut_chunks(place, self.label_seeds[place], first, done.part(first, len(done.pulls)))
+        ]
+        sum_chunks(model, self.shares, chunks, self.parts, self.threads)
+        self.summed = counts
+        return Sums.combine(self.parts, self.shares / shares)
 
     def quantiles(self, model: Model, levels: Floats) -> Floats:
         """Return quantiles of the pulls of a run, by bandit and level."""
         shares = self.counts / self.counts.sum()
         pulls = np.unique(np.concatenate([done.pulls for done in self.outcomes]))
         mass = np.zeros((len(pulls), model.bandits))  # the weights of all runs with so many pulls
-        for chunk in cut_chunks(self.outcomes, self.label_seeds):
-            weights = np.empty((len(chunk.outcomes.pulls), model.bandits))
-            sum_chunk(model, shares, chunk, weights)
-            np.add.at(mass, np.searchsorted(pulls, chunk.outcomes.pulls), weights)
+        steps = tabulate(model)
+        for place, done in enumerate(self.outcomes):
+            for chunk in cut_chunks(place, self.label_seeds[place], 0, done):
+                weights = np.empty((len(chunk.outcomes.pulls), model.bandits))
+                sum_chunk(model, steps, shares, chunk, weights)
+                np.add.at(mass, np.searchsorted(pulls, chunk.outcomes.pulls), weights)
         below = np.cumsum(mass, axis=0)
         places = [np.searchsorted(column, levels * column[-1] * (1.0 - 1e-12)) for column in below.T]
         return np.asarray(pulls[np.minimum(places, len(pulls) - 1)], dtype=np.float64)
