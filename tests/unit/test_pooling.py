@@ -16,6 +16,7 @@ from dbcare import (
     DBCARE,
     Bandit,
     Breakeven,
+    Categorical,
     Guess,
     KnownGapOracle,
     Loss,
@@ -29,7 +30,18 @@ from dbcare import (
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling import model as model_module
-from dbcare.engines.pooling.columns import COLUMNS, ERROR, FOLDS, MARTINGALES, PULLS, REGRET, WEIGHT, exp_of
+from dbcare.engines.pooling.columns import (
+    COLUMNS,
+    CUBE,
+    ERROR,
+    FOLDS,
+    MARTINGALES,
+    PULLS,
+    REGRET,
+    TILTED,
+    WEIGHT,
+    exp_of,
+)
 from dbcare.engines.pooling.control_variates import combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.engines.pooling.label_steps import tabulate
@@ -153,6 +165,26 @@ def test_the_exponential_function_is_that_of_the_standard_library() -> None:
         assert exp_of(x) == pytest.approx(math.exp(x), rel=1e-14)
 
 
+def test_rewards_without_a_likelihood_have_an_exponential_martingale() -> None:
+    """Its mean is 0 in an exact sum over all histories, and is not with other exponents."""
+    rates = (0.7, 0.5, 0.4)
+    bandit = Bandit(tuple(Categorical((0.0, 1.0), (1.0 - rate, rate)) for rate in rates))
+    assert find_family([bandit]) is None
+    model = build_model([bandit], Labels.ALL)
+    check_means([bandit], model, [0])
+    wrong = model._replace(tilt=model.tilt._replace(best=1.5 * model.tilt.best))
+    means, largest = np.zeros(2), 0.0
+    for history in list_histories(3, 4):
+        for place, each in enumerate((model, wrong)):
+            chunk = Chunk(0, 0, 0, as_outcomes(history))
+            tilted = sum_chunk(each, tabulate(each), np.ones(1), chunk, NO_WEIGHTS).columns[0, 0, TILTED]
+            means[place] += history.probability(bandit) * tilted
+            largest = max(largest, abs(tilted))
+    assert means[0] == pytest.approx(0.0, abs=1e-12)
+    assert abs(means[1]) > 0.05
+    assert largest > 0.5  # one that is always 0 would pass otherwise
+
+
 def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     """The negative control of the test above: with a third moment of 0 the difference's cube has not mean 0."""
     model = build_model(THREE, Labels.ONE)
@@ -161,7 +193,7 @@ def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     mean = sum(
         history.probability(THREE[0])
         * sum_chunk(wrong, tabulate(wrong), shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[
-            0, 0, ERROR - 1
+            0, 0, CUBE
         ]
         for history in list_histories(3, 4)
     )

@@ -27,6 +27,7 @@ policies in epochs, whose runs are cheap, then keep the true labels.
 
 *Martingales.* Under bandit j, X_k = S_k - n_k mean_jk and X_k^2 - n_k variance_jk have mean 0 when a run stops, for
 any rewards; so do the second and third powers of X_k - X_l for two arms, less what their variances and third moments
-add. Multiplied by w_j, they are control variates, with w_j itself, whose mean is 1. Coefficients are fitted on the
+add. Rewards without a likelihood have an exponential one in its place (`model.Tilt`). Multiplied by w_j, they are
+control variates, with w_j itself, whose mean is 1. Coefficients are fitted on the
 other half of the runs, so estimates are unbiased for a fixed number of runs, and their standard errors are honest.
 """

@@ -19,11 +19,15 @@ from dbcare.engines.pooling.label_steps import (
 from dbcare.engines.pooling.model import DIRECTIONS
 from dbcare.engines.rng import INLINE, stream
 
-# The columns of a run: its weight; two martingales per direction, and two of the difference between the best and the
-# second best; then error, regret and pulls. All are multiplied by the weight.
+# The columns of a run: its weight; two martingales per direction, the square and the cube of the difference between the
+# best and the second best, and the exponential of `model.Tilt`; then error, regret and pulls. All are multiplied by the
+# weight.
 WEIGHT = 0
 MARTINGALES = 1
-ERROR = MARTINGALES + 2 * DIRECTIONS + 2
+SQUARE = MARTINGALES + 2 * DIRECTIONS
+CUBE = SQUARE + 1
+TILTED = SQUARE + 2
+ERROR = SQUARE + 3
 REGRET = ERROR + 1
 PULLS = ERROR + 2
 COLUMNS = ERROR + 3
@@ -140,6 +144,11 @@ def average_over_labels(steps, model, place, pulls, sums, run, deviation, varian
         x1 = run[1, second] - model.mean[place, second] * run[0, second]
         v1 = model.variance[place, second] * run[0, second]
         third -= model.third_moment[place, second] * run[0, second]
+        exponent = model.tilt.exponent[place]
+        if exponent > 0.0:  # there is one labeling then
+            log = exponent * (x0 - x1) + model.tilt.best[place] * run[0, best]
+            log += model.tilt.second[place] * run[0, second]
+            column[TILTED] = math.exp(-log) - 1.0
     for label in range(len(shares)):
         share = shares[label]
         if share < NEGLIGIBLE:
@@ -168,8 +177,8 @@ def average_over_labels(steps, model, place, pulls, sums, run, deviation, varian
             column[MARTINGALES + 4] += share * y2
             column[MARTINGALES + 5] += share * (y2 * y2 - (spread - u0 - u1))
         ahead = y0 - y1
-        column[MARTINGALES + 6] += share * (ahead * ahead - (u0 + u1))
-        column[MARTINGALES + 7] += share * (ahead * (ahead * ahead - 3.0 * (u0 + u1)) - skew)
+        column[SQUARE] += share * (ahead * ahead - (u0 + u1))
+        column[CUBE] += share * (ahead * (ahead * ahead - 3.0 * (u0 + u1)) - skew)
         regret = model.regret[place, chosen]
         column[ERROR] += share * model.error[place, chosen]
         column[REGRET] += share * regret

@@ -30,6 +30,7 @@ from dbcare.engines.pooling.columns import (
     PLAIN_REGRET_SQUARED,
     PLAIN_WEIGHT,
     PLAIN_WEIGHT_SQUARED,
+    TILTED,
     WEIGHT,
 )
 from dbcare.engines.pooling.model import Model
@@ -40,7 +41,8 @@ Floats = npt.NDArray[np.float64]
 
 HALVES = ((0, 1), (2, 3))
 RESPONSES = slice(ERROR, COLUMNS)
-CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, ERROR)))  # sets of controls
+# Sets of controls.
+CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, TILTED)), list(range(WEIGHT, ERROR)))
 ROUNDING = 1e-8  # a standard error below this fraction of its estimate is rounding
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
 

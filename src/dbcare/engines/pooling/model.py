@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAX_LABELINGS = 120  # all labels of five different arms
+TILT = 2.0  # larger and smaller multiples of the gap removed less variance in the drug trial
 DIRECTIONS = 3  # groups of classes whose martingales are followed: the best, the second best, all others
 
 
@@ -46,6 +47,19 @@ class Labelings(NamedTuple):
     partners: Ints
 
 
+class Tilt(NamedTuple):
+    """Exponents of a martingale for rewards whose likelihood is unknown, by bandit; 0 where there is a likelihood.
+
+    exp(-exponent (X_best - X_second) - n_best best - n_second second) has mean 1, where X are deviations from the mean
+    after n pulls, and `best` and `second` are ln E[exp(-+ exponent (reward - mean))]. It is large in runs in which the
+    second best arm looks better than the best, as a ratio of likelihoods would be.
+    """
+
+    exponent: Floats
+    best: Floats
+    second: Floats
+
+
 class Model(NamedTuple):
     """Several bandits over classes of arms; arms of one class are alike under every bandit. By bandit and class.
 
@@ -64,6 +78,7 @@ class Model(NamedTuple):
     regret: Floats  # the same: simple regret
     direction: Ints
     labelings: Labelings
+    tilt: Tilt
 
     @property
     def bandits(self) -> int:
@@ -123,7 +138,27 @@ def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
         regret=best - mean,
         direction=np.minimum(rank, DIRECTIONS - 1),
         labelings=make_labelings(reference, Labels.ONE if family is None else labels),
+        tilt=_make_tilt(bandits, family),
     )
+
+
+def _make_tilt(bandits: Sequence[Bandit], family: str | None) -> Tilt:
+    """Return the tilt of a bandit whose rewards have no likelihood here: twice the gap, in units of the variance."""
+    exponents = np.zeros((3, len(bandits)))
+    if family is None:
+        best, second = sorted(bandits[0].arms, key=lambda arm: -arm.mean)[:2]
+        variance = (_central_moment(best, 2) + _central_moment(second, 2)) / 2.0
+        exponent = TILT * (best.mean - second.mean) / variance if variance > 0.0 else 0.0
+        exponents[:, 0] = exponent, _cumulant(best, -exponent), _cumulant(second, exponent)
+    return Tilt(*exponents)
+
+
+def _cumulant(arm: Reward, exponent: float) -> float:
+    """Return ln E[exp(exponent (reward - mean))]."""
+    if isinstance(arm, Bernoulli | Categorical | Empirical):
+        values, probabilities = (np.array(numbers) for numbers in arm.outcomes)
+        return float(np.log(probabilities @ np.exp(exponent * (values - arm.mean))))
+    return 0.5 * (exponent * arm.sigma) ** 2
 
 
 def _natural_parameters(family: str | None, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
