@@ -1,12 +1,16 @@
 """Points share passes where they can, and equal points are computed once."""
 
+from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
+from dbcare.errors import EngineError
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, fingerprint, plan_passes
 from dbcare.lab.reproduce import _compute_digest
@@ -154,6 +158,36 @@ def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPa
     with workers.start(passes) as pool:
         assert isinstance(pool, ProcessPoolExecutor)
     assert {record.key: record.results for record in workers(passes)} == by_threads
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Generator[Record], list[BaseProcess]]]:
+    """Two processes with a short pass, which is done, and one of hours; also the processes."""
+    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    short, endless = Point(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1), Bandit.gaussian([1e-3, 0.0, 0.0])
+    passes = plan_passes([short, Point(Uniform(3, 10**9), endless, 1e-3, 10**6, 1)])
+    others = active_children()
+    records = LocalWorkers(2)(passes)
+    assert next(records).key == passes[0].key
+    processes = [process for process in active_children() if process not in others]
+    assert len(processes) == 2
+    yield records, processes
+    records.close()
+
+
+def test_stopping_ends_processes_at_once(busy: tuple[Generator[Record], list[BaseProcess]]) -> None:
+    records, processes = busy
+    records.close()
+    assert [process.is_alive() for process in processes] == [False, False]
+
+
+def test_a_killed_process_is_an_error_that_says_what_to_do(
+    busy: tuple[Generator[Record], list[BaseProcess]],
+) -> None:
+    records, processes = busy
+    processes[0].kill()
+    with pytest.raises(EngineError, match=r"A worker process was killed.*Run the same command again"):
+        next(records)
 
 
 def test_policies_that_other_processes_cannot_be_sent_run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pickle
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Protocol
 
 from dbcare.engines.threads import available_threads
+from dbcare.errors import EngineError
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
-from dbcare.lab.work_estimates import estimate_seconds
+from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 Watcher = Callable[[Record], None]
 
@@ -49,9 +51,15 @@ def collect_results(passes: Iterable[Pass], store: ResultStore) -> dict[Point, R
 
 
 def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
-    """List the passes that are not stored, the longest first, so that all workers finish at about the same time."""
+    """List the passes that are not stored, the longest first, so that all workers finish at about the same time.
+
+    At the very first come the longest ones of each kind, so that workers compile different kernels at the same time.
+    """
     missing = [work for work in passes if work.key not in store.records]
-    return sorted(missing, key=lambda work: (-estimate_seconds(work), work.key))
+    ordered = sorted(missing, key=lambda work: (-estimate_seconds(work), work.key))
+    first = {name_kernel(work): work for work in reversed(ordered)}
+    leading = {work.key for work in first.values()}
+    return sorted(ordered, key=lambda work: work.key not in leading)
 
 
 @dataclass(frozen=True)
@@ -63,13 +71,21 @@ class LocalWorkers:
 
     count: int
 
-    def __call__(self, passes: list[Pass]) -> Iterator[Record]:
+    def __call__(self, passes: list[Pass]) -> Generator[Record]:
         """Compute all passes."""
+        others = active_children()
         with self.start(passes) as pool:
             try:
                 for future in as_completed([pool.submit(compute, task) for task in passes]):
                     yield future.result()
+            except BrokenProcessPool:
+                raise EngineError(
+                    "A worker process was killed, perhaps for want of memory; what it had finished is kept. "
+                    "Run the same command again, with --threads 1 if it happens again."
+                ) from None
             except BaseException:
+                for process in set(active_children()).difference(others):
+                    process.terminate()  # a pass in progress is not worth waiting for
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
@@ -78,9 +94,9 @@ class LocalWorkers:
         seconds = sum(estimate_seconds(work) for work in passes)
         if self.count == 1 or seconds < MIN_SECONDS_FOR_PROCESSES or not _can_be_sent(passes):
             return ThreadPoolExecutor(self.count)
-        # Processes end at Ctrl-C without a traceback each. They are started afresh: threads do not survive a fork.
+        # They are started afresh, as threads do not survive a fork, and leave Ctrl-C to this process.
         return ProcessPoolExecutor(
-            self.count, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL)
+            self.count, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
         )
 
 
