@@ -153,11 +153,9 @@ def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPa
     )
     by_threads = {record.key: record.results for record in make_local_workers(2)(passes)}
     monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
-    workers = make_local_workers(2)
-    assert isinstance(workers, LocalWorkers)
-    with workers.start(passes) as pool:
+    with LocalWorkers(2).start(passes) as pool:
         assert isinstance(pool, ProcessPoolExecutor)
-    assert {record.key: record.results for record in workers(passes)} == by_threads
+    assert {record.key: record.results for record in LocalWorkers(2)(passes)} == by_threads
 
 
 @pytest.fixture
@@ -190,17 +188,11 @@ def test_a_killed_process_is_an_error_that_says_what_to_do(
         next(records)
 
 
-def test_policies_that_other_processes_cannot_be_sent_run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Inner(Uniform):
-        pass
-
+def test_policies_of_your_own_run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
-    passes = plan_passes([Point(Inner(4, 8), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)])
-    workers = make_local_workers(2)
-    assert isinstance(workers, LocalWorkers)
-    with workers.start(passes) as pool:
+    passes = plan_passes([Point(Nameless(4, 8), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)])
+    with LocalWorkers(2).start(passes) as pool:
         assert isinstance(pool, ThreadPoolExecutor)
-    assert len(list(workers(passes))) == 1
 
 
 def test_stored_results_are_identical_to_the_bit(tmp_path: Path) -> None:

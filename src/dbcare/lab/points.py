@@ -102,9 +102,14 @@ class Point:
         return hash(self.key)
 
 
+def ships(policy: Policy) -> bool:
+    """Return whether a policy ships with dbcare, so that its repr says what it does."""
+    return type(policy).__module__.startswith("dbcare.") and not isinstance(policy, CustomPolicy)
+
+
 def fingerprint(policy: Policy) -> str:
     """Return a text that identifies a policy: the repr of shipped policies, the code of all others."""
-    if type(policy).__module__.startswith("dbcare.") and not isinstance(policy, CustomPolicy):
+    if ships(policy):
         return repr(policy)
     rule = policy.rule
     kind = type(policy)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
@@ -13,7 +12,7 @@ from typing import Protocol
 
 from dbcare.engines.threads import available_threads
 from dbcare.errors import EngineError
-from dbcare.lab.points import Pass, Point
+from dbcare.lab.points import Pass, Point, ships
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
@@ -67,6 +66,7 @@ class LocalWorkers:
     """Threads of this process, or processes of their own where the work is worth starting them.
 
     Compiled loops release the interpreter's lock, so threads serve well; but only one of them can compile at a time.
+    Policies of your own stay in this process: another one might not find their code.
     """
 
     count: int
@@ -92,21 +92,16 @@ class LocalWorkers:
     def start(self, passes: list[Pass]) -> Executor:
         """Start the workers for these passes."""
         seconds = sum(estimate_seconds(work) for work in passes)
-        if self.count == 1 or seconds < MIN_SECONDS_FOR_PROCESSES or not _can_be_sent(passes):
+        if (
+            self.count == 1
+            or seconds < MIN_SECONDS_FOR_PROCESSES
+            or not all(ships(work.points[0].policy) for work in passes)
+        ):
             return ThreadPoolExecutor(self.count)
         # They are started afresh, as threads do not survive a fork, and leave Ctrl-C to this process.
         return ProcessPoolExecutor(
             self.count, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
         )
-
-
-def _can_be_sent(passes: list[Pass]) -> bool:
-    """Return whether other processes can be sent these passes: a policy of your own may be defined in a function."""
-    try:
-        pickle.dumps(passes)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True
 
 
 def make_local_workers(threads: int | None = None) -> Workers:
