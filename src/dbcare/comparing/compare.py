@@ -18,13 +18,13 @@ from dbcare.comparing.comparison import Comparison
 from dbcare.comparing.fingerprint import describe_questions
 from dbcare.comparing.meter import Meter
 from dbcare.comparing.own_thread import run_in_own_thread
-from dbcare.comparing.progress import ComparisonProgress
 from dbcare.comparing.questions import Cluster, QuestionPool, read_questions
 from dbcare.comparing.rate_limits import make_rate_limits
 from dbcare.comparing.runner import Runner
 from dbcare.comparing.scoring import ScoreCheck
 from dbcare.comparing.trial_calls import TrialCalls
 from dbcare.errors import AlreadyToldError, InvalidValueError, StudyMismatchError
+from dbcare.live.progress import StudyProgress
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
@@ -229,7 +229,7 @@ def compare(
 def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool, can_resume: bool) -> Runner:
     noun = "clusters" if calls.pool.has_clusters else "questions"
     console = Console(stderr=True, highlight=False)
-    shown = ComparisonProgress(study, noun, calls.meter.limit, console) if progress else None
+    shown = StudyProgress(study, console, limit=calls.meter.limit, noun=noun) if progress else None
     runner = Runner(study, calls, at_once, (lambda: None) if shown is None else shown.update)
     try:
         with nullcontext() if shown is None else shown:

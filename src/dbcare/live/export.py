@@ -22,14 +22,14 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
-from dbcare.live.trial import read_unit
+from dbcare.live.trial import read_reason, read_unit
 
 TextFormat = Literal["csv", "json", "jsonl"]
 
 FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
-FREE_TEXTS = ("arm", "worker", "unit", "block")  # which people choose
+FREE_TEXTS = ("arm", "worker", "unit", "block", "reason")  # which people choose
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
@@ -61,6 +61,8 @@ class TrialRow:
         The block that it belongs to, if the study has blocks.
     price : float or None
         What it cost as reported, in money, or in units of the loss without a value; None for its arm's price.
+    reason : str or None
+        Why it failed, if that was told.
 
     Examples
     --------
@@ -85,6 +87,7 @@ class TrialRow:
     unit: str | None = None
     block: str | None = None
     price: float | None = None
+    reason: str | None = None
 
 
 COLUMNS = tuple(TrialRow.__dataclass_fields__)
@@ -122,6 +125,7 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iter
                 row.late = event.reward
             else:
                 row.status, row.reward = str(event.kind), event.reward
+                row.reason = read_reason(event.note)
     if row is not None:
         yield row
 

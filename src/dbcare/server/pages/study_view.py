@@ -57,7 +57,7 @@ class ArmLine:
 
 def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
     """Render every piece of the page that can change."""
-    settings, (status, choice) = study.settings, study.report()
+    settings, (status, choice) = study.settings, study.snapshot()
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
     ends = [end for line in lines for end in line.arm.interval or ()]

@@ -1,0 +1,63 @@
+"""What a study says about itself: as values, as rows, and for people to look at."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dbcare.live.export import TrialRow, make_data_frame, write_trials
+from dbcare.live.recommendation import Recommendation
+from dbcare.live.settings import Settings
+from dbcare.live.status import HistoryPoint, Pending, Status
+
+
+class StudyReports(ABC):
+    """The part of a `Study` that reads and changes nothing."""
+
+    name: str
+    settings: Settings
+
+    @abstractmethod
+    def should_stop(self) -> bool:
+        """Return whether the study has stopped."""
+
+    @abstractmethod
+    def recommendation(self) -> Recommendation:
+        """Return the arm to choose as things stand, and how certain that is."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """Return the state of the study: what is counted, and what is pending."""
+
+    def snapshot(self) -> tuple[Status, Recommendation]:
+        """Return the status and the recommendation, of one moment where the study is at hand."""
+        return self.status(), self.recommendation()
+
+    @abstractmethod
+    def pending(self) -> list[Pending]:
+        """Return the trials that have not been counted, in the order asked."""
+
+    @abstractmethod
+    def history(self) -> list[HistoryPoint]:
+        """Return spend and expected loss over time; a study that breaks even stops where they meet."""
+
+    @abstractmethod
+    def explain(self) -> list[str]:
+        """Explain every elimination and the stop, in one sentence each with its numbers."""
+
+    @abstractmethod
+    def trials(self) -> Iterator[TrialRow]:
+        """Iterate over the trials asked so far, in order, each with its outcome.
+
+        A few thousand are read at a time, as they are at that moment; nothing is locked in between.
+        """
+
+    def to_dataframe(self) -> Any:
+        """Return the trials as a data frame of pandas or polars, whichever is installed."""
+        return make_data_frame(self.trials())
+
+    def export(self, path: str | Path) -> Path:
+        """Write the trials to a .csv, .jsonl or .parquet file."""
+        return write_trials(self.trials(), path)
