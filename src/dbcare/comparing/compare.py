@@ -83,8 +83,9 @@ def compare(
         report what the call cost. It may be asynchronous; other functions run in threads, several at once.
     questions : iterable or mapping
         What to ask: anything the functions accept. The ids of a mapping name the questions; else they are numbered
-        from 1. To resume a comparison, pass the same ones in the same order; others are refused, as far as they are
-        texts, numbers, arrays, dataclasses, or lists and dictionaries of those.
+        from 1. The rows of a data frame become dictionaries. To resume a comparison, pass the same ones in the same
+        order; others are refused, as far as they are texts, numbers, arrays, dataclasses, or lists and dictionaries of
+        those.
     score : callable, optional
         Gets a question and an answer and returns a number, or `Priced(number, price)` if judging costs money. It may be
         asynchronous. Default: answers are scores.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
+from dbcare.data_frames import find_types, make_frame
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import EventKind
 from dbcare.live.recommendation import Recommendation
@@ -22,8 +22,6 @@ from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.validation import show
-
-COLUMNS = tuple(ComparedAnswer.__dataclass_fields__)
 
 
 class Comparison:
@@ -125,16 +123,11 @@ class Comparison:
             for asked in [self._asked[arm.name]]
         ]
 
-    def to_dataframe(self) -> Any:
-        """Return the answers as a data frame of pandas or polars, whichever is installed."""
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the answers as a data frame of pandas, polars or pyarrow. Default: the first that is installed."""
         rows = list(self.answers())
-        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-        for library in ("pandas", "polars"):
-            try:
-                return import_module(library).DataFrame(columns)
-            except ModuleNotFoundError:
-                continue
-        raise InvalidValueError("Data frames require pandas or polars; install either one.")
+        types = find_types(ComparedAnswer)
+        return make_frame({name: [getattr(row, name) for row in rows] for name in types}, types, library)
 
     def sentences(self) -> list[str]:
         """Return the result in words, the recommendation first."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dbcare import validation
+from dbcare.data_frames import find_types, make_frame
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
@@ -30,6 +31,7 @@ FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
 FREE_TEXTS = ("arm", "worker", "unit", "block", "reason")  # which people choose
+TIMES = ("asked", "expires", "answered")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
@@ -190,14 +192,12 @@ def _make_columns(rows: Iterable[TrialRow]) -> dict[str, list[Any]]:
     return {name: list(next(values, ())) for name in COLUMNS}
 
 
-def make_data_frame(rows: Iterable[TrialRow]) -> Any:
-    """Return a data frame of pandas or polars, whichever is installed."""
-    for library in ("pandas", "polars"):
-        try:
-            return import_module(library).DataFrame(_make_columns(rows))
-        except ModuleNotFoundError:
-            continue
-    raise InvalidValueError("Data frames require pandas or polars; install either one.")
+def make_data_frame(rows: Iterable[TrialRow], library: str | None) -> Any:
+    """Return a data frame of pandas, polars or pyarrow; times are points in time there, not texts."""
+    columns = _make_columns(rows)
+    for name in TIMES:
+        columns[name] = [None if text is None else datetime.fromisoformat(text) for text in columns[name]]
+    return make_frame(columns, find_types(TrialRow) | dict.fromkeys(TIMES, datetime), library)
 
 
 def write_trials(rows: Iterable[TrialRow], path: str | Path) -> Path:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from dbcare import validation
+from dbcare.data_frames import list_rows
 from dbcare.errors import InvalidValueError
 from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
@@ -15,6 +16,9 @@ from dbcare.live.study_reports import StudyReports
 from dbcare.live.trial import MAX_REASON_LENGTH, AskRequest, Observation, Trial, get_trial_number
 from dbcare.live.trial_runner import TrialRunner
 from dbcare.validation import show
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
 
 DEFAULT_MAX_FAILURES = 5
 MAX_WORKERS = 1000
@@ -187,11 +191,15 @@ class Study(StudyReports):
         """Record a reward, or a failure where it is None; what the trial cost, and why it failed, if that is known."""
 
     def tell_many(
-        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]]
+        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]] | IntoFrame
     ) -> None:
-        """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price."""
+        """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price.
+
+        A data frame with the columns `trial`, `reward`, and maybe `price`, does as well.
+        """
+        rows = list_rows("outcomes", outcomes, ("trial", "reward"), ("price",))
         what = "pairs of a trial and its reward, with or without a price,"
-        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", outcomes, what, 2, 3)]
+        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", rows, what, 2, 3)]
         for trial, reward, _ in listed:
             if reward is None:
                 raise InvalidValueError(
@@ -203,11 +211,12 @@ class Study(StudyReports):
     def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
         """Record rewards, each with its price if that is reported, all or none."""
 
-    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]]) -> None:
+    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]] | IntoFrame) -> None:
         """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
 
         In a study with `blocks`, each also has the name of its block, which the arm must not have answered. Like
-        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
+        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect. A data
+        frame of pandas, polars or Arrow with the columns `arm` and `reward`, and `block`, does as well.
         """
         if self.settings.rounds:
             raise InvalidValueError(
@@ -215,8 +224,10 @@ class Study(StudyReports):
                 "create a study with `blocks` instead."
             )
         has_blocks = self.settings.blocks is not None
+        columns = ("arm", "reward", "block") if has_blocks else ("arm", "reward")
+        rows = list_rows("observations", observations, columns)
         what = "triples of an arm's name, a reward and a block" if has_blocks else "pairs of an arm's name and a reward"
-        listed = validation.tuples("observations", observations, what, 3 if has_blocks else 2)
+        listed = validation.tuples("observations", rows, what, len(columns))
         self._add([self._check_observation(*observation) for observation in listed])
 
     def _check_observation(self, arm: Any, reward: Any, block: Any = None) -> Observation:

@@ -54,9 +54,15 @@ class StudyReports(ABC):
         A few thousand are read at a time, as they are at that moment; nothing is locked in between.
         """
 
-    def to_dataframe(self) -> Any:
-        """Return the trials as a data frame of pandas or polars, whichever is installed."""
-        return make_data_frame(self.trials())
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the trials as a data frame, with times in UTC.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            Whose data frame. Default: the first of these that is installed.
+        """
+        return make_data_frame(self.trials(), library)
 
     def export(self, path: str | Path) -> Path:
         """Write the trials to a .csv, .jsonl or .parquet file."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbcare import validation
+from dbcare.data_frames import make_frame
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
 from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
@@ -25,6 +26,7 @@ from dbcare.risk import Loss, Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
 
 FIGURES = (".png", ".svg", ".pdf")
+TYPES = {"policy": str, "engine": str, "runs": int}  # of columns of `records`; all others are numbers with decimals
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,12 @@ class Plan:
     def records(self) -> list[dict[str, float | str | None]]:
         """Return the table as rows, ready for a data frame: every figure with its error and the number of runs."""
         return [outlook.record() for outlook in self.outlooks]
+
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the rows of `records` as a data frame of pandas, polars or pyarrow. Default: the first installed."""
+        records = self.records()
+        columns = {name: [record[name] for record in records] for name in (records[0] if records else ())}
+        return make_frame(columns, {name: TYPES.get(name, float) for name in columns}, library)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON.
