@@ -246,6 +246,9 @@ CALLS = {
     "Study.tell_many": Call(_study_method("tell_many"), {"outcomes": [(1, 0.5), (2, 1.0)]}),
     "Study.add": Call(_study_method("add"), {"observations": [("A", 0.5)]}),
     "Study.export": Call(_study_method("export"), {"path": "trials.csv"}, raises=OSError),
+    "Study.to_dataframe": Call(_study_method("to_dataframe"), {"library": "polars"}),
+    "Study.plot": Call(_study_method("plot"), {"path": "study.png"}, raises=OSError),
+    "Study.report": Call(_study_method("report"), {"path": "page.html", "plan": None}, raises=OSError),
     "Study.run": Call(
         _study_method("run"),
         {"function": lambda trial: float(trial.arm == "A"), "workers": 2, "lease": "30m", "max_failures": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +14,12 @@ from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
 from dbcare.data_frames import find_types, make_frame
-from dbcare.errors import InvalidValueError
 from dbcare.live.events import EventKind
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
-from dbcare.validation import show
+from dbcare.whole_files import check_path, replacing
 
 
 class Comparison:
@@ -157,13 +155,7 @@ class Comparison:
 
     def report(self, path: str | Path) -> Path:
         """Write a report as one HTML file, which loads no third-party resources, and return its path."""
-        if not isinstance(path, str | os.PathLike):
-            raise InvalidValueError(f"`path` must be the path of a file but got {show(path)}.")
-        path = Path(path)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        path = check_path(path)
+        with replacing(path) as draft:
             draft.write_text(make_page(self), encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
         return path

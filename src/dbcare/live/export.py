@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 from dbcare.live.trial import read_reason, read_unit
+from dbcare.whole_files import check_path, replacing
 
 TextFormat = Literal["csv", "json", "jsonl"]
 
@@ -202,20 +202,14 @@ def make_data_frame(rows: Iterable[TrialRow], library: str | None) -> Any:
 
 def write_trials(rows: Iterable[TrialRow], path: str | Path) -> Path:
     """Write a .csv, .jsonl or .parquet file (the last requires pyarrow or polars), whole or not at all."""
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidValueError(f"`path` must be the path of a file but got {validation.show(path)}.")
-    path = Path(path)
+    path = check_path(path)
     file_type = validation.one_of("path", path.suffix.lower(), FILE_TYPES)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with replacing(path) as draft:
         if file_type == ".parquet":
             _write_parquet(rows, draft)
         else:
             with draft.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(format_trials(rows, "csv" if file_type == ".csv" else "jsonl"))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

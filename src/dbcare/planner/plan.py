@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbcare import validation
 from dbcare.data_frames import make_frame
@@ -24,8 +24,11 @@ from dbcare.planner.table import find_lowest, format_figures
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
+from dbcare.whole_files import check_figure_path
 
-FIGURES = (".png", ".svg", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TYPES = {"policy": str, "engine": str, "runs": int}  # of columns of `records`; all others are numbers with decimals
 
 
@@ -163,21 +166,31 @@ class Plan:
             "create_call": self.create_call,
         }
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw total loss against the gap into a .png, .svg or .pdf file; requires the extra `lab`."""
-        checked = check_figure_path(path)
-        from dbcare.planner.figure import draw  # noqa: PLC0415  # matplotlib is an extra
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the total loss against the gap, one line per policy.
 
-        return draw(self, checked)
+        Parameters
+        ----------
+        path : str or Path, optional
+            A .png, .svg or .pdf file to write it to.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which notebooks show. This requires the extra `lab`.
+        """
+        wanted = None if path is None else check_figure_path(path)
+        from dbcare.planner.figure import draw_plan  # noqa: PLC0415  # matplotlib is an extra
+
+        return draw_plan(self).saved(wanted)
+
+    def _repr_html_(self) -> str:
+        from dbcare.planner.notebook import display_plan  # noqa: PLC0415  # only for notebooks
+
+        return display_plan(self)
 
     def __str__(self) -> str:
         return format_plan(self)
-
-
-def check_figure_path(path: str | Path) -> Path:
-    """Return a path that a figure can be drawn into."""
-    validation.one_of("plot", Path(path).suffix.lower(), FIGURES)
-    return Path(path)
 
 
 def plan(
