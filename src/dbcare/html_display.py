@@ -11,7 +11,7 @@ from typing import NewType
 
 Html = NewType("Html", str)  # a text in which everything is escaped
 
-# More specific than what notebooks say about tables.
+# The class stands twice where this must be more specific than what notebooks say about tables.
 STYLE = Html(
     """<style>
 .dbcare-display { max-width: 60rem; line-height: 1.45; }
@@ -20,19 +20,21 @@ STYLE = Html(
 .dbcare-display p, .dbcare-display ul, .dbcare-display pre { margin: 0.35em 0; }
 .dbcare-display ul { padding-left: 1.3em; }
 .dbcare-display .scroll { overflow-x: auto; }
-.dbcare-display table { border-collapse: collapse; border: none; margin: 0.5em 0; font-size: 0.95em; }
-.dbcare-display table tr, .dbcare-display table tbody tr:nth-child(n) { background: none; }
-.dbcare-display table th, .dbcare-display table td {
+.dbcare-display.dbcare-display table { border-collapse: collapse; border: none; margin: 0.5em 0; font-size: 0.95em; }
+.dbcare-display.dbcare-display table tbody tr:nth-child(n) { background: none; }
+.dbcare-display.dbcare-display table th, .dbcare-display.dbcare-display table td {
   padding: 0.25em 1em 0.25em 0; text-align: left; vertical-align: top; max-width: none; white-space: nowrap;
   border: none; border-bottom: 1px solid rgba(128, 128, 128, 0.35); font-variant-numeric: tabular-nums;
 }
-.dbcare-display table th { font-weight: 600; }
-.dbcare-display table .number { text-align: right; }
-.dbcare-display table .wide { white-space: normal; min-width: 10em; }
-@media (max-width: 40rem) { .dbcare-display table.facts th { white-space: normal; } }
-.dbcare-display table .strong td { font-weight: 700; }
-.dbcare-display table .faint td { opacity: 0.6; }
-.dbcare-display pre { white-space: pre-wrap; overflow-wrap: anywhere; background: none; color: inherit; }
+.dbcare-display.dbcare-display table th { font-weight: 600; }
+.dbcare-display.dbcare-display table .number { text-align: right; }
+.dbcare-display.dbcare-display table .wide { white-space: normal; min-width: 10em; }
+@media (max-width: 40rem) { .dbcare-display.dbcare-display table.facts th { white-space: normal; } }
+.dbcare-display.dbcare-display table .strong td { font-weight: 700; }
+.dbcare-display.dbcare-display table .faint td { opacity: 0.6; }
+.dbcare-display pre {
+  font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere; background: none; color: inherit;
+}
 </style>"""
 )
 
