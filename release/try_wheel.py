@@ -1,4 +1,6 @@
-"""Install a wheel into bare environments and run the README's example there: `python release/try_wheel.py WHEEL [PYTHON ...]`.
+"""Install a wheel into bare environments and run the README's example there.
+
+    python release/try_wheel.py dist/*.whl python3.11 python3.12
 
 What an interpreter prints must be what the README shows. Those that passed may be listed as classifiers.
 """
@@ -34,11 +36,8 @@ def try_wheel(wheel: Path, interpreter: str, folder: Path) -> str:
     environment = folder / "environment"
     run([interpreter, "-m", "venv", str(environment)], folder)
     python = str(environment / "bin" / "python")
-    constraints = str(ROOT / "constraints.txt")
-    run(
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints, str(wheel)],
-        folder,
-    )
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], folder)
     began = time.monotonic()
     printed = run([python, "-W", "error", "-c", code], folder)
     seconds = time.monotonic() - began

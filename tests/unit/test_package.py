@@ -30,7 +30,8 @@ def test_every_dependency_is_pinned() -> None:
     names = [normalize(name) for name, _version in pins]
     assert len(set(names)) == len(names)
     project = PROJECT["project"]
-    wanted = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = [requirement for group in groups for requirement in group]
     missing = {normalize(NAME.match(each)[0]) for each in wanted} - set(names)  # type: ignore[index]  # all have names
     assert missing == set()
 
