@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from helpers.api_client import ApiServer
 from helpers.dbcare_command import COMMAND, run_dbcare
 from helpers.prepared_process import PreparedProcess
 from helpers.terminal import run_at_terminal, strip_codes
@@ -140,8 +141,9 @@ def test_signals_give_trials_back(
 
 
 PROGRAM = """
-import sys, threading, time, dbcare
-study = dbcare.load_study("ads", sys.argv[1])
+import sys, time, dbcare
+address, *key = sys.argv[1:]
+study = dbcare.connect(address, key[0]).load_study("ads") if key else dbcare.load_study("ads", address)
 def measure(trial):
     print(trial.id, flush=True)
     time.sleep(600.0)
@@ -149,11 +151,10 @@ study.run(measure, workers=3)
 """
 
 
-def test_an_interrupted_program_gives_trials_back(storage: str) -> None:
-    """Functions cannot be ended, but neither the study nor the process waits for them."""
-    study = create(storage, "A", "B", "C")
+def interrupt_program(*arguments: str) -> None:
+    """Run the program until its three functions are called, then press Ctrl-C; its process must end soon."""
     environment = os.environ | {"PYTHONPATH": str(Path(dbcare.__file__).parents[1])}
-    command = [sys.executable, "-c", PROGRAM, storage]
+    command = [sys.executable, "-c", PROGRAM, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
@@ -163,9 +164,26 @@ def test_an_interrupted_program_gives_trials_back(storage: str) -> None:
     finally:
         process.kill()
     assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def check_given_back(study: dbcare.Study) -> None:
     assert study.pending() == []
-    assert {row.status for row in study.trials()} == {"failed"}
+    assert {row.reason for row in study.trials()} == {"given back: the run was interrupted"}
     assert study.status().spent == 0.0
+
+
+def test_an_interrupted_program_gives_trials_back(storage: str) -> None:
+    """Functions cannot be ended, but neither the study nor the process waits for them."""
+    study = create(storage, "A", "B", "C")
+    interrupt_program(storage)
+    check_given_back(study)
+
+
+def test_an_interrupted_program_gives_trials_of_a_server_back(server: ApiServer) -> None:
+    with dbcare.connect(server.url, server.keys["admin"]) as client:
+        study = client.create_study("ads", ["A", "B", "C"], price=0.4, value=2_000, sigma=0.5)
+        interrupt_program(server.url, server.keys["worker"])
+        check_given_back(study)
 
 
 def test_a_killed_run_leaves_leases(storage: str, measure: Path, tmp_path: Path) -> None:
