@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: test packages lint format bench soak reproduce clean
+.PHONY: test packages lint format bench soak reproduce dist clean
 
 # A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
 # One worker more than there are processors: some tests wait for processes, disks and clocks. So the threads of numerical
@@ -52,6 +52,16 @@ bench: $(INSTALLED)
 soak: $(INSTALLED) packages
 	$(BIN)/pytest -n auto -m soak
 
+# What is published: built, checked, and tried in bare environments, one for each interpreter.
+INTERPRETERS ?= $(PYTHON)
+dist: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dist]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python release/try_wheel.py dist/*.whl $(INTERPRETERS)
+
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv .venv
@@ -59,4 +69,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf .venv out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

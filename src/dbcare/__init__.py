@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from dbcare.comparing.answer_rows import ComparedAnswer as ComparedAnswer
     from dbcare.comparing.compare import compare as compare
     from dbcare.comparing.comparison import Comparison as Comparison
-    from dbcare.comparing.priced import Priced as Priced
     from dbcare.comparing.table import ComparedArm as ComparedArm
     from dbcare.comparing.trial_calls import CallFailure as CallFailure
     from dbcare.engines.best_sprt import best_sprt as best_sprt
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from dbcare.live.export import TrialRow as TrialRow
     from dbcare.live.harness_log import read_harness_samples as read_harness_samples
     from dbcare.live.log_file import read_log as read_log
+    from dbcare.live.priced import Priced as Priced
     from dbcare.live.recommendation import ArmStatus as ArmStatus
     from dbcare.live.recommendation import Lift as Lift
     from dbcare.live.recommendation import Recommendation as Recommendation
@@ -110,7 +110,7 @@ _HOME = {
     "CallFailure": "comparing.trial_calls",
     "ComparedAnswer": "comparing.answer_rows",
     "Comparison": "comparing.comparison",
-    "Priced": "comparing.priced",
+    "Priced": "live.priced",
     "compare": "comparing.compare",
     "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",

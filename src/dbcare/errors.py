@@ -9,6 +9,7 @@ DbcareError
 │   └── AlreadyToldError               a trial told again, with a different outcome
 ├── EngineError                        an engine cannot answer the question
 ├── ComparisonError                    an arm of a comparison does not work
+├── TrialsFailedError                  an arm of a study that is run does not work
 └── StudyError                         a study that is unavailable
     ├── StudyExistsError               the name is taken
     ├── StudyNotFoundError             no such study
@@ -109,6 +110,10 @@ class EngineError(DbcareError):
 
 class ComparisonError(DbcareError):
     """A function that `compare` calls fails on every question; its last exception is the cause."""
+
+
+class TrialsFailedError(DbcareError):
+    """An arm failed several times in a row in `Study.run`; the last exception is the cause. The study can go on."""
 
 
 class DbcareWarning(UserWarning):

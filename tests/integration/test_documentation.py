@@ -23,7 +23,7 @@ from dbcare.policies.registry import POLICIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS = [*PAGES, ROOT / "VISION.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+DOCUMENTS = [*PAGES, ROOT / "VISION.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 PARTS = {path.stem for path in Path(dbcare.__file__).parent.iterdir() if not path.name.startswith("_")}
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

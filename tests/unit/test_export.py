@@ -67,11 +67,13 @@ def replay_rows(study: StoredStudy) -> list[dict[str, Any]]:
                 "unit": None if event.note is None else event.note.partition("unit: ")[2],
                 "block": None,
                 "price": None,
+                "reason": None,
             }
         elif event.kind in OUTCOMES:
             answered = datetime.fromtimestamp(event.at, UTC).isoformat()
             rows[event.trial] |= {"status": event.kind.value, "reward": event.reward, "answered": answered}
             rows[event.trial] |= {} if event.price is None else {"price": event.price}
+            rows[event.trial] |= {} if event.note is None else {"reason": event.note.partition("reason: ")[2]}
         elif event.kind is EventKind.SURPLUS:
             rows[event.trial] |= {"late": event.reward, "answered": datetime.fromtimestamp(event.at, UTC).isoformat()}
     waiting = (row["trial"] for row in rows.values() if row["status"] == "asked" and row["arm"] not in retired)
@@ -91,7 +93,7 @@ def make_eventful_study() -> StoredStudy:
         for _ in range(min(len(pending), chance.randint(0, 8))):
             trial, reward = pending.pop(chance.randrange(len(pending))), chance.gauss(0.0, 1.0)
             if chance.random() < 0.2:
-                study.tell(trial, failed=True, price=chance.choice([None, 0.5]))
+                study.tell(trial, failed=True, price=chance.choice([None, 0.5]), reason=chance.choice([None, "=1+1"]))
             else:
                 study.tell(trial, reward)
         time.sleep(0.0005)
@@ -114,6 +116,7 @@ def test_rows_are_what_a_replay_of_the_events_gives() -> None:
     assert any(row["late"] is not None for row in expected)
     assert {row["unit"] for row in expected} > {None, "unit: 1"}
     assert {row["price"] for row in expected} == {None, 0.5}
+    assert {row["reason"] for row in expected} == {None, "=1+1"}
     assert any(row["arm"] == "B" and row["status"] == "asked" and row["counted"] for row in expected)  # retired
 
 
@@ -190,7 +193,7 @@ def test_every_format_has_every_row(count: int) -> None:
         {name: str(value) for name, value in row.items()} for row in plain
     ]
     assert "".join(pieces["csv"]).startswith(
-        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit,block,price\n"
+        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit,block,price,reason\n"
     )
     assert len(pieces["jsonl"]) == -(-count // ROWS_PER_PIECE)
 
@@ -211,8 +214,8 @@ def test_formulas_are_defused_in_csv_only(tmp_path: Path) -> None:
     assert list(study.to_dataframe()["arm"]) == arms
     polars = import_module("polars")
     assert list(polars.read_parquet(study.export(tmp_path / "t.parquet"))["arm"]) == arms
-    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2", block="=3")], "csv"))[1:]
-    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2,'=3,\n"
+    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2", block="=3", reason="@4")], "csv"))[1:]
+    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2,'=3,,'@4\n"
 
 
 @given(st.text(st.sampled_from("'=+-@\t\rA "), max_size=5))

@@ -110,10 +110,13 @@ def test_data_frames_and_parquet(tmp_path: Path, library: str, monkeypatch: pyte
 
 
 def test_a_data_frame_needs_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    for library in ("pandas", "polars"):
+    study = create_memory_study()
+    for library in ("pandas", "polars", "pyarrow"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InvalidValueError, match="Data frames require pandas or polars; install either one"):
-        create_memory_study().to_dataframe()
+        with pytest.raises(InvalidValueError, match=f"Data frames of {library} require it: pip install {library}"):
+            study.to_dataframe(library)
+    with pytest.raises(InvalidValueError, match="Data frames require pandas, polars or pyarrow; install one of them"):
+        study.to_dataframe()
 
 
 def test_a_study_that_was_deleted_and_recreated_must_be_loaded_again() -> None:

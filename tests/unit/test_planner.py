@@ -317,13 +317,16 @@ def test_a_wide_table_is_not_truncated() -> None:
 
 def test_plot(tmp_path: Path) -> None:
     planned = plan(3, price=1.0, value=1_000, baseline=0.2, gaps=[0.05, 0.2, 0.21], runs=50)
-    png, svg, pdf = (planned.plot(tmp_path / "new" / f"plan.{kind}") for kind in ("png", "svg", "PDF"))
+    png, svg, pdf = (tmp_path / "new" / f"plan.{kind}" for kind in ("png", "svg", "PDF"))
+    for path in (png, svg, pdf):
+        planned.plot(path)
     assert png.read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(svg).getroot().tag.endswith("svg")
     assert pdf.read_bytes().startswith(b"%PDF")
     first = svg.read_bytes()
-    assert planned.plot(str(svg)).read_bytes() == first
-    with pytest.raises(InvalidValueError, match=r"`plot` must be one of \.png, \.svg, \.pdf but got '\.doc'"):
+    planned.plot(str(svg))
+    assert svg.read_bytes() == first
+    with pytest.raises(InvalidValueError, match=r"`path` must be one of \.png, \.svg, \.pdf but got '\.doc'"):
         planned.plot(tmp_path / "plan.doc")
 
 

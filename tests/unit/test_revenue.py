@@ -19,11 +19,12 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
+from dbcare.live.settings_texts import describe_settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.tail import LARGEST_KEPT, Tail, find_heavy_tail
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.pages.study_view import describe_settings, make_chart, render_parts
+from dbcare.server.pages.study_view import make_chart, render_parts
 
 CAP = 60.0
 

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli import comparisons, logs, planning, reports, research, service, storage, studies, warm_up
+from dbcare.cli import comparisons, logs, planning, reports, research, running, service, storage, studies, warm_up
 from dbcare.cli.command_class import NegativeNumberCommand, OptionNamingCommand
 from dbcare.cli.demo import command as demo
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     help="Find the best of K options when every observation costs money.",
 )
 for panel, commands in {
@@ -22,6 +21,7 @@ for panel, commands in {
         studies.create,
         studies.ask,
         studies.tell,
+        running.run,
         reports.status,
         reports.explain,
         reports.export,

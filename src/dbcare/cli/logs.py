@@ -106,6 +106,7 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
     import dbcare
     from dbcare.cli import study_view
     from dbcare.errors import InvalidValueError
+    from dbcare.live import status_texts
 
     if storage is None:
         raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
@@ -117,7 +118,7 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
     plain = {"added": len(log), "used": used, **study_view.make_record(study)}
     sentence = (
         f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
-        f"Now: {study_view.format_counts(study.settings, status)}; {study.recommendation()}"
+        f"Now: {status_texts.format_counts(study.settings, status)}; {study.recommendation()}"
     )
     print_output(shape, plain, [plain], lines=[sentence], show=lambda console: console.print(sentence, markup=False))
 
@@ -181,10 +182,10 @@ def show(replay: "Replay", console: "Console") -> None:
 
 def format_cells(arm: "LoggedArm", has_lift: bool) -> list[str]:
     """Return an arm's cells for a table: counts, and what the whole log says."""
-    from dbcare.cli import study_view
+    from dbcare.live import status_texts
 
     status = arm.status
     counts = [f"{number:,}" for number in (arm.logged, arm.used, arm.chosen)]
-    figures = [f"{arm.mean:.4g}", *study_view.format_estimate(status)]
-    lift = [study_view.format_lift(status)] if has_lift else []
-    return [arm.name, *counts, *figures, study_view.format_best(status), *lift]
+    figures = [f"{arm.mean:.4g}", *status_texts.format_estimate(status)]
+    lift = [status_texts.format_lift(status)] if has_lift else []
+    return [arm.name, *counts, *figures, status_texts.format_best(status), *lift]

@@ -26,11 +26,11 @@ def plan(
 
     import dbcare
     from dbcare.planner import presentation
-    from dbcare.planner.plan import check_figure_path
+    from dbcare.whole_files import check_figure_path
 
     with friendly_errors():
         if plot is not None:
-            check_figure_path(plot)  # fail before the work, not after it
+            check_figure_path(plot, "plot")  # fail before the work, not after it
         names = [name.strip() for name in arms.split(",")]
         count_or_names: Any = names if len(names) > 1 else _parse_count(arms)
         plan = dbcare.plan(count_or_names, **options)
@@ -42,7 +42,8 @@ def plan(
         presentation.show(plan, Console())
     if plot is not None:
         with friendly_errors():
-            typer.echo(f"Figure written to {plan.plot(plot)}", err=True)
+            plan.plot(plot)
+            typer.echo(f"Figure written to {plot}", err=True)
 
 
 def _parse_count(arms: str) -> float:

@@ -28,11 +28,16 @@ STUDY_COLUMNS = ("study", "state", "asked", "counted", "spent", "recommended", "
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Show a study: means, pending trials, what has been spent, and its recommendation."""
     import dbcare
-    from dbcare.cli import study_view
 
     with friendly_errors():
-        study = dbcare.load_study(name, storage)
-        now, choice = study.status(), study.recommendation()
+        print_status(dbcare.load_study(name, storage), shape)
+
+
+def print_status(study: "Study", shape: Format) -> None:
+    """Print how a study stands."""
+    from dbcare.cli import study_view
+
+    now, choice = study.snapshot()
     print_output(
         shape,
         study_view.to_plain(now, choice),

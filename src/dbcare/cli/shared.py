@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dbcare.cli.completion import complete_study
+
 
 class Format(StrEnum):
     """How a command prints its output."""
@@ -24,7 +26,7 @@ Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: a
 Storage = Annotated[
     str, typer.Option(envvar="DBCARE_STORAGE", help="Where studies are kept, such as sqlite:///ads.db.")
 ]
-Name = Annotated[str, typer.Argument(help="Name of the study.")]
+Name = Annotated[str, typer.Argument(help="Name of the study.", autocompletion=complete_study)]
 RISK_HELP = "What a wrong choice loses: simple_regret (its gap in means) or misidentification (1 if it is wrong)."
 
 

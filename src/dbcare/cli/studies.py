@@ -118,6 +118,7 @@ def tell(
     failed: Annotated[bool, typer.Option("--failed", help="Mark the trial as failed.")] = False,
     free: Annotated[bool, typer.Option("--free", help="The failed trial cost nothing.")] = False,
     price: Annotated[float | None, typer.Option(help="What the trial cost. Default: the arm's price.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why the trial failed.")] = None,
     shape: Shape = Format.TABLE,
 ) -> None:
     """Report a trial's reward."""
@@ -131,8 +132,10 @@ def tell(
             raise InvalidValueError(f"Pass `--free` or `--price`, not both, but got a price of {price:g}.")
         if (reward is None) != failed:
             raise InvalidValueError("Pass either `reward` or `failed`.")
+        if reason is not None and not failed:
+            raise InvalidValueError("`--reason` requires --failed.")
         study = dbcare.load_study(name, storage)
-        study.tell(trial, reward, failed=failed, charged=not free, price=price)
+        study.tell(trial, reward, failed=failed, charged=not free, price=price, reason=reason)
         choice = study.recommendation()
     outcome = "failed" if reward is None else f"{reward:g}"
     verdict = "Nothing has been counted yet." if choice.mean is None else f"{choice.arm} leads so far."

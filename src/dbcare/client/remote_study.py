@@ -55,10 +55,13 @@ class RemoteStudy(Study):
         response = self._post("ask", body, key=_make_key(request))
         return [build(Trial, plain) for plain in require_part(response, "trials")]
 
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
+    def _tell(
+        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> None:
         cost = self._price(trial, price)
         if reward is None:
-            self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost})
+            why = {} if reason is None else {"reason": reason}
+            self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost, **why})
         else:
             self._post("tell", {**self._outcome(trial, reward), **cost})
 

@@ -18,13 +18,13 @@ from dbcare.comparing.comparison import Comparison
 from dbcare.comparing.fingerprint import describe_questions
 from dbcare.comparing.meter import Meter
 from dbcare.comparing.own_thread import run_in_own_thread
-from dbcare.comparing.progress import ComparisonProgress
 from dbcare.comparing.questions import Cluster, QuestionPool, read_questions
 from dbcare.comparing.rate_limits import make_rate_limits
 from dbcare.comparing.runner import Runner
 from dbcare.comparing.scoring import ScoreCheck
 from dbcare.comparing.trial_calls import TrialCalls
 from dbcare.errors import AlreadyToldError, InvalidValueError, StudyMismatchError
+from dbcare.live.progress import StudyProgress
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store
@@ -83,8 +83,9 @@ def compare(
         report what the call cost. It may be asynchronous; other functions run in threads, several at once.
     questions : iterable or mapping
         What to ask: anything the functions accept. The ids of a mapping name the questions; else they are numbered
-        from 1. To resume a comparison, pass the same ones in the same order; others are refused, as far as they are
-        texts, numbers, arrays, dataclasses, or lists and dictionaries of those.
+        from 1. The rows of a data frame become dictionaries. To resume a comparison, pass the same ones in the same
+        order; others are refused, as far as they are texts, numbers, arrays, dataclasses, or lists and dictionaries of
+        those.
     score : callable, optional
         Gets a question and an answer and returns a number, or `Priced(number, price)` if judging costs money. It may be
         asynchronous. Default: answers are scores.
@@ -229,7 +230,7 @@ def compare(
 def _run(study: StoredStudy, calls: TrialCalls, at_once: int, *, progress: bool, can_resume: bool) -> Runner:
     noun = "clusters" if calls.pool.has_clusters else "questions"
     console = Console(stderr=True, highlight=False)
-    shown = ComparisonProgress(study, noun, calls.meter.limit, console) if progress else None
+    shown = StudyProgress(study, console, limit=calls.meter.limit, noun=noun) if progress else None
     runner = Runner(study, calls, at_once, (lambda: None) if shown is None else shown.update)
     try:
         with nullcontext() if shown is None else shown:

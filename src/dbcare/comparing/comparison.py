@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,13 @@ from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
-from dbcare.errors import InvalidValueError
+from dbcare.data_frames import find_types, make_frame
 from dbcare.live.events import EventKind
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.study import Study
 from dbcare.money import Money
-from dbcare.validation import show
-
-COLUMNS = tuple(ComparedAnswer.__dataclass_fields__)
+from dbcare.whole_files import check_path, replacing
 
 
 class Comparison:
@@ -125,16 +121,11 @@ class Comparison:
             for asked in [self._asked[arm.name]]
         ]
 
-    def to_dataframe(self) -> Any:
-        """Return the answers as a data frame of pandas or polars, whichever is installed."""
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the answers as a data frame of pandas, polars or pyarrow. Default: the first that is installed."""
         rows = list(self.answers())
-        columns = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
-        for library in ("pandas", "polars"):
-            try:
-                return import_module(library).DataFrame(columns)
-            except ModuleNotFoundError:
-                continue
-        raise InvalidValueError("Data frames require pandas or polars; install either one.")
+        types = find_types(ComparedAnswer)
+        return make_frame({name: [getattr(row, name) for row in rows] for name in types}, types, library)
 
     def sentences(self) -> list[str]:
         """Return the result in words, the recommendation first."""
@@ -164,13 +155,7 @@ class Comparison:
 
     def report(self, path: str | Path) -> Path:
         """Write a report as one HTML file, which loads no third-party resources, and return its path."""
-        if not isinstance(path, str | os.PathLike):
-            raise InvalidValueError(f"`path` must be the path of a file but got {show(path)}.")
-        path = Path(path)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        path = check_path(path)
+        with replacing(path) as draft:
             draft.write_text(make_page(self), encoding="utf-8")
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
         return path

@@ -8,6 +8,7 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.comparing.fingerprint import encode
+from dbcare.data_frames import open_frame
 from dbcare.errors import InvalidValueError
 from dbcare.validation import show
 
@@ -62,6 +63,8 @@ def _read_mapping(questions: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _read_sequence(questions: Any) -> dict[str, Any]:
+    frame = open_frame(questions)
+    questions = questions if frame is None else frame.list_records()
     listed = validation.items("questions", questions, "a list of questions, or a mapping of ids to questions,")
     seen: dict[Any, int] = {}
     for position, question in enumerate(listed, start=1):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dbcare import validation
-from dbcare.comparing.priced import Priced
 from dbcare.errors import InvalidValueError
+from dbcare.live.priced import Priced
 from dbcare.validation import show
 
 

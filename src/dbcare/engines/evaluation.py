@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dbcare.engines.estimates import Estimate
+from dbcare.html_display import make_display, make_facts
 from dbcare.json_values import replace_non_finite
 from dbcare.risk import Loss
+from dbcare.whole_files import check_figure_path
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -162,7 +168,33 @@ class Evaluation:
         known = {"risk": self.risk, "standard_error": self.standard_error, "interval": list(self.interval)}
         return {name: replace_non_finite(value) for name, value in {**plain, **known}.items()}
 
-    def __str__(self) -> str:
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw what both risks consist of, and how many pulls a run takes.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A .png, .svg or .pdf file to write it to.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which notebooks show. This requires the extra `lab`.
+        """
+        wanted = None if path is None else check_figure_path(path)
+        from dbcare.engines.figure import draw_evaluation  # noqa: PLC0415  # matplotlib is an extra
+
+        return draw_evaluation(self).saved(wanted)
+
+    def _repr_html_(self) -> str:
+        return make_display(self._title(), "", make_facts(self._list_figures()))
+
+    def _title(self) -> str:
+        cost = self.cost if isinstance(self.cost, tuple) else f"{self.cost:g}"
+        return f"{self.policy}, cost {cost}"
+
+    def _list_figures(self) -> list[tuple[str, str]]:
+        """Return names and figures, line by line."""
         other = next(loss for loss in Loss if loss is not self.loss)
         quantiles = "  ".join(f"{100 * level:g}%: {value:g}" for level, value in self.pulls.quantiles.items())
         rows = [
@@ -179,9 +211,11 @@ class Evaluation:
             known, seen = self.control.known_error, self.control.disagreements
             rows.append(("control variate", f"error {known:.6g} known, {seen:,} runs disagreed"))
         rows.append(("", f"seed {self.seed}, {self.seconds:.3g} s, version {self.version}"))
+        return rows
+
+    def __str__(self) -> str:
+        rows, title = self._list_figures(), self._title()
         width = max(len(name) for name, _ in rows)
-        cost = self.cost if isinstance(self.cost, tuple) else f"{self.cost:g}"
-        title = f"{self.policy}, cost {cost}"
         return "\n".join([title, "-" * len(title), *(f"{name:<{width}}  {text}" for name, text in rows)])
 
     def _runs(self) -> str:

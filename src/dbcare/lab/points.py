@@ -43,7 +43,10 @@ RESULT_FILES = (
     "bandit.py", "block_bandits.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py",
     "lab/points.py", "lab/results.py",
 )  # fmt: skip
-PRESENTATION_FILES = tuple(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording"))
+PRESENTATION_FILES = (
+    *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
+    "engines/figure.py",
+)
 
 
 @dataclass(frozen=True, eq=False)

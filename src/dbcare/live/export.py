@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,17 +18,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dbcare import validation
+from dbcare.data_frames import find_types, make_frame
 from dbcare.errors import InvalidValueError
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
-from dbcare.live.trial import read_unit
+from dbcare.live.trial import read_reason, read_unit
+from dbcare.whole_files import check_path, replacing
 
 TextFormat = Literal["csv", "json", "jsonl"]
 
 FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
-FREE_TEXTS = ("arm", "worker", "unit", "block")  # which people choose
+FREE_TEXTS = ("arm", "worker", "unit", "block", "reason")  # which people choose
+TIMES = ("asked", "expires", "answered")
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
@@ -61,6 +63,8 @@ class TrialRow:
         The block that it belongs to, if the study has blocks.
     price : float or None
         What it cost as reported, in money, or in units of the loss without a value; None for its arm's price.
+    reason : str or None
+        Why it failed, if that was told.
 
     Examples
     --------
@@ -85,6 +89,7 @@ class TrialRow:
     unit: str | None = None
     block: str | None = None
     price: float | None = None
+    reason: str | None = None
 
 
 COLUMNS = tuple(TrialRow.__dataclass_fields__)
@@ -122,6 +127,7 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iter
                 row.late = event.reward
             else:
                 row.status, row.reward = str(event.kind), event.reward
+                row.reason = read_reason(event.note)
     if row is not None:
         yield row
 
@@ -186,32 +192,24 @@ def _make_columns(rows: Iterable[TrialRow]) -> dict[str, list[Any]]:
     return {name: list(next(values, ())) for name in COLUMNS}
 
 
-def make_data_frame(rows: Iterable[TrialRow]) -> Any:
-    """Return a data frame of pandas or polars, whichever is installed."""
-    for library in ("pandas", "polars"):
-        try:
-            return import_module(library).DataFrame(_make_columns(rows))
-        except ModuleNotFoundError:
-            continue
-    raise InvalidValueError("Data frames require pandas or polars; install either one.")
+def make_data_frame(rows: Iterable[TrialRow], library: str | None) -> Any:
+    """Return a data frame of pandas, polars or pyarrow; times are points in time there, not texts."""
+    columns = _make_columns(rows)
+    for name in TIMES:
+        columns[name] = [None if text is None else datetime.fromisoformat(text) for text in columns[name]]
+    return make_frame(columns, find_types(TrialRow) | dict.fromkeys(TIMES, datetime), library)
 
 
 def write_trials(rows: Iterable[TrialRow], path: str | Path) -> Path:
     """Write a .csv, .jsonl or .parquet file (the last requires pyarrow or polars), whole or not at all."""
-    if not isinstance(path, str | os.PathLike):
-        raise InvalidValueError(f"`path` must be the path of a file but got {validation.show(path)}.")
-    path = Path(path)
+    path = check_path(path)
     file_type = validation.one_of("path", path.suffix.lower(), FILE_TYPES)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with replacing(path) as draft:
         if file_type == ".parquet":
             _write_parquet(rows, draft)
         else:
             with draft.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(format_trials(rows, "csv" if file_type == ".csv" else "jsonl"))
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
     return path
 
 

@@ -12,11 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from dbcare.data_frames import open_frame, show_columns
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import restore_formula
 from dbcare.validation import show
-
-MAX_COLUMNS_SHOWN = 20
 
 
 @dataclass(frozen=True)
@@ -124,17 +123,16 @@ def _read_text(path: str | os.PathLike[str]) -> str:
 
 
 def _read_frame(frame: Any, columns: Mapping[str, str]) -> LogTable:
-    """Read what pandas, polars and pyarrow have in common: names of columns, and columns by name."""
-    names = getattr(frame, "column_names", None)  # of pyarrow, whose `columns` are the data
-    if names is None:
-        names = frame if isinstance(frame, Mapping) else getattr(frame, "columns", None)
-    try:
-        _check_columns("The data frame", list(map(str, names)), columns)  # type: ignore[arg-type]  # None is refused
-        cells = {name: _list_cells(frame[name]) for name in columns.values()}
-    except TypeError:  # without columns, or a lazy frame, whose columns are not there yet
-        raise InvalidValueError(
-            f"`source` must be the path of a CSV file, a data frame, or a mapping of columns but got {show(frame)}."
-        ) from None
+    """Read a data frame of any library, or a mapping of columns."""
+    opened = open_frame(frame)
+    if opened is not None:
+        _check_columns("The data frame", opened.names, columns)
+        cells = opened.read(list(columns.values()))
+    elif isinstance(frame, Mapping):
+        _check_columns("The data frame", list(map(str, frame)), columns)
+        cells = {name: _list_cells(frame, name) for name in columns.values()}
+    else:
+        raise _refuse(frame)
     lengths = {name: len(column) for name, column in cells.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{length:,} in {name!r}" for name, length in lengths.items())
@@ -142,10 +140,20 @@ def _read_frame(frame: Any, columns: Mapping[str, str]) -> LogTable:
     return LogTable("The data frame", "row", cells, range(min(lengths.values())))
 
 
-def _list_cells(column: Any) -> list[Any]:
-    if isinstance(column, str | bytes):
-        raise TypeError
-    return list(column.to_pylist() if hasattr(column, "to_pylist") else column)  # pyarrow wraps what it iterates over
+def _list_cells(columns: Mapping[Any, Any], name: str) -> list[Any]:
+    column = columns[name]
+    try:
+        if not isinstance(column, str | bytes):
+            return list(column)
+    except TypeError:  # a number
+        pass
+    raise _refuse(columns)
+
+
+def _refuse(source: Any) -> InvalidValueError:
+    return InvalidValueError(
+        f"`source` must be the path of a CSV file, a data frame, or a mapping of columns but got {show(source)}."
+    )
 
 
 FILE_READERS = {".jsonl": _read_json_table, ".ndjson": _read_json_table, ".parquet": _read_parquet}
@@ -154,9 +162,7 @@ FILE_READERS = {".jsonl": _read_json_table, ".ndjson": _read_json_table, ".parqu
 def _check_columns(where: str, available: list[str], columns: Mapping[str, str]) -> None:
     for option, name in columns.items():
         if (found := available.count(name)) != 1:
-            listed = ", ".join(available[:MAX_COLUMNS_SHOWN])
-            more = f" and {len(available) - MAX_COLUMNS_SHOWN:,} more" if len(available) > MAX_COLUMNS_SHOWN else ""
             problem = f"has {found} columns {name!r}" if found else f"has no column {name!r}"
             raise InvalidValueError(
-                f"{where} {problem}; pass `{option}` to name another one of its columns: {listed or 'none'}{more}."
+                f"{where} {problem}; pass `{option}` to name another one of its columns: {show_columns(available)}."
             )

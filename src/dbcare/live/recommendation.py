@@ -188,6 +188,11 @@ class Recommendation:
     lift: Lift | None = None
     anytime_interval: Interval | None = None
 
+    def _repr_html_(self) -> str:
+        from dbcare.live.notebook import display_recommendation  # noqa: PLC0415  # only for notebooks
+
+        return display_recommendation(self)
+
     def __str__(self) -> str:
         return (
             f"{self.arm or 'no recommendation'} ({'final' if self.final else 'so far'}, {self.verdict}): {self.reason}"

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from dbcare import validation
+from dbcare.data_frames import list_rows
 from dbcare.errors import InvalidValueError
 from dbcare.live.arm_report import list_arms
 from dbcare.live.diagnostics import list_contradictions
@@ -36,6 +37,9 @@ from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
 
 DEFAULT_ORDERS = 20
 MAX_ORDERS = 10_000
@@ -165,14 +169,18 @@ class Replay:
 
 
 def replay_log(
-    observations: Iterable[tuple[str, float]], *, orders: int = DEFAULT_ORDERS, **options: Unpack[ReplayOptions]
+    observations: Iterable[tuple[str, float]] | IntoFrame,
+    *,
+    orders: int = DEFAULT_ORDERS,
+    **options: Unpack[ReplayOptions],
 ) -> Replay:
     """Replay logged data: where a policy would have stopped, and what that would have saved.
 
     Parameters
     ----------
-    observations : iterable of tuple
-        Arm and reward of each observation, as `read_log` returns them.
+    observations : iterable of tuple or data frame
+        Arm and reward of each observation, as `read_log` returns them; or a data frame of pandas, polars or Arrow with
+        the columns `arm` and `reward`.
     orders : int
         How many orders of the rewards to replay: the log's own, and random ones. Any order is an honest run if the
         rewards of each arm are exchangeable, so averages over orders say more than a single run. The orders share
@@ -200,13 +208,14 @@ def replay_log(
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
     orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
-    if isinstance(observations, Mapping) or hasattr(observations, "columns"):
+    if isinstance(observations, Mapping):
         raise InvalidValueError(
-            "`observations` must be pairs of an arm's name and a reward, which `read_log` makes of a data frame, but "
-            f"got a {type(observations).__name__}."
+            "`observations` must be pairs of an arm's name and a reward, which `read_log` makes of a mapping, but got "
+            f"a {type(observations).__name__}."
         )
+    rows = list_rows("observations", observations, ("arm", "reward"))
     rewards: dict[str, list[float]] = {}
-    for arm, reward in validation.pairs("observations", observations, "pairs of an arm's name and a reward"):
+    for arm, reward in validation.pairs("observations", rows, "pairs of an arm's name and a reward"):
         validation.text("arm", arm)
         rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:

@@ -101,6 +101,11 @@ class Status:
         """Rewards that were counted: the others had no effect, or are held."""
         return sum(arm.trials for arm in self.arms)
 
+    def _repr_html_(self) -> str:
+        from dbcare.live.notebook import display_status  # noqa: PLC0415  # only for notebooks
+
+        return display_status(self)
+
 
 @dataclass(frozen=True)
 class Activity:

@@ -70,13 +70,13 @@ class StoredStudy(Study):
         self._ledger.open()
         return self
 
-    def run(self, operation: StudyOperation[Result]) -> Result:
+    def carry_out(self, operation: StudyOperation[Result]) -> Result:
         """Carry out an operation on this study; return its result once everything is stored."""
         self._ledger.open()
         return self.commits.run(operation)
 
     def _write(self, act: Callable[[Transaction], Result], weight: int = 1) -> Result:
-        return self.run(StudyOperation(self._ledger, act, weight))
+        return self.carry_out(StudyOperation(self._ledger, act, weight))
 
     def ask_later(self, request: AskRequest) -> StudyOperation[AskOutcome]:
         """Return the operation that hands out trials."""
@@ -85,18 +85,26 @@ class StoredStudy(Study):
         )
 
     def _ask(self, request: AskRequest) -> list[Trial]:
-        return self.run(self.ask_later(request)).trials
+        return self.carry_out(self.ask_later(request)).trials
 
     def tell_later(
-        self, trial: Trial | int, reward: float | None, charged: bool = True, price: float | None = None
+        self,
+        trial: Trial | int,
+        reward: float | None,
+        charged: bool = True,
+        price: float | None = None,
+        reason: str | None = None,
     ) -> StudyOperation[None]:
         """Return the operation that records an outcome, as `tell` does."""
         return StudyOperation(
-            self._ledger, lambda transaction: record_outcome(transaction, trial, reward, charged, time.time(), price)
+            self._ledger,
+            lambda transaction: record_outcome(transaction, trial, reward, charged, time.time(), price, reason),
         )
 
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
-        self.run(self.tell_later(trial, reward, charged, price))
+    def _tell(
+        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> None:
+        self.carry_out(self.tell_later(trial, reward, charged, price, reason))
 
     def exchange(
         self, outcomes: Sequence[tuple[Trial, float | None, float]], requests: Sequence[AskRequest]
@@ -163,8 +171,7 @@ class StoredStudy(Study):
         with self._ledger.read() as transaction:
             return transaction.ledger.stopped is not None
 
-    def report(self) -> tuple[Status, Recommendation]:
-        """Return the status and the recommendation of one moment."""
+    def snapshot(self) -> tuple[Status, Recommendation]:
         with self._ledger.read() as transaction:
             ledger = transaction.ledger
             return make_status(self.record, ledger, time.time()), make_recommendation(ledger)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, overload
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, overload
 
 from dbcare import validation
+from dbcare.data_frames import list_rows
 from dbcare.errors import InvalidValueError
-from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
-from dbcare.live.settings import Settings, check_description
-from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
+from dbcare.live.settings import check_description
+from dbcare.live.study_reports import StudyReports
+from dbcare.live.trial import MAX_REASON_LENGTH, AskRequest, Observation, Trial, get_trial_number
+from dbcare.live.trial_runner import TrialRunner
 from dbcare.validation import show
 
-MAX_REASON_LENGTH = 1000
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
+DEFAULT_MAX_FAILURES = 5
+MAX_WORKERS = 1000
 
 
-class Study(ABC):
+class Study(StudyReports):
     """A decision in progress; many workers can share it, and it survives whatever happens to them.
 
     Get one with `create_study` or `load_study`, or from a server with `connect`. A study may be used from several
@@ -43,9 +47,6 @@ class Study(ABC):
     >>> study.recommendation().arm
     'A'
     """
-
-    name: str
-    settings: Settings
 
     @overload
     def ask(
@@ -143,6 +144,7 @@ class Study(ABC):
         failed: bool = False,
         charged: bool = True,
         price: float | None = None,
+        reason: str | None = None,
     ) -> None:
         """Record the outcome of a trial: its reward, or that it failed.
 
@@ -158,6 +160,8 @@ class Study(ABC):
             Whether a failed trial cost its price anyway.
         price : float, optional
             What this trial cost: in money, or in units of the loss without a `value`. Default: the arm's price.
+        reason : str, optional
+            Why the trial failed, in a line of at most 1,000 characters; `trials` and exports show it.
 
         Raises
         ------
@@ -175,18 +179,27 @@ class Study(ABC):
         if price is not None and not validation.flag("charged", charged):
             raise InvalidValueError(f"`price` requires charged=True but got {show(price)} and charged=False.")
         validation.flag("charged", charged)
-        self._tell(trial, reward, charged, price)
+        if reason is not None and not failed:
+            raise InvalidValueError(f"`reason` requires failed=True but got {show(reason)}.")
+        why = None if reason is None else validation.text("reason", reason, longest=MAX_REASON_LENGTH)
+        self._tell(trial, reward, charged, price, why)
 
     @abstractmethod
-    def _tell(self, trial: Trial | int, reward: float | None, charged: bool, price: float | None) -> None:
-        """Record a reward, or a failure where it is None, and what the trial cost, if that is reported."""
+    def _tell(
+        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> None:
+        """Record a reward, or a failure where it is None; what the trial cost, and why it failed, if that is known."""
 
     def tell_many(
-        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]]
+        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]] | IntoFrame
     ) -> None:
-        """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price."""
+        """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price.
+
+        A data frame with the columns `trial`, `reward`, and maybe `price`, does as well.
+        """
+        rows = list_rows("outcomes", outcomes, ("trial", "reward"), ("price",))
         what = "pairs of a trial and its reward, with or without a price,"
-        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", outcomes, what, 2, 3)]
+        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", rows, what, 2, 3)]
         for trial, reward, _ in listed:
             if reward is None:
                 raise InvalidValueError(
@@ -198,11 +211,12 @@ class Study(ABC):
     def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
         """Record rewards, each with its price if that is reported, all or none."""
 
-    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]]) -> None:
+    def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]] | IntoFrame) -> None:
         """Add observations made elsewhere, each an arm's name and a reward: charged, and counted in this order.
 
         In a study with `blocks`, each also has the name of its block, which the arm must not have answered. Like
-        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect.
+        rewards of trials, they wait for pending trials. Observations after the policy stops have no effect. A data
+        frame of pandas, polars or Arrow with the columns `arm` and `reward`, and `block`, does as well.
         """
         if self.settings.rounds:
             raise InvalidValueError(
@@ -210,8 +224,10 @@ class Study(ABC):
                 "create a study with `blocks` instead."
             )
         has_blocks = self.settings.blocks is not None
+        columns = ("arm", "reward", "block") if has_blocks else ("arm", "reward")
+        rows = list_rows("observations", observations, columns)
         what = "triples of an arm's name, a reward and a block" if has_blocks else "pairs of an arm's name and a reward"
-        listed = validation.tuples("observations", observations, what, 3 if has_blocks else 2)
+        listed = validation.tuples("observations", rows, what, len(columns))
         self._add([self._check_observation(*observation) for observation in listed])
 
     def _check_observation(self, arm: Any, reward: Any, block: Any = None) -> Observation:
@@ -222,44 +238,69 @@ class Study(ABC):
     def _add(self, observations: list[Observation]) -> None:
         """Add observations, which have been checked."""
 
-    @abstractmethod
-    def should_stop(self) -> bool:
-        """Return whether the study has stopped."""
+    def run(
+        self,
+        function: Callable[[Trial], Any],
+        *,
+        workers: int = 1,
+        lease: Lease = DEFAULT_LEASE,
+        max_failures: int = DEFAULT_MAX_FAILURES,
+        progress: bool = True,
+    ) -> Recommendation:
+        """Ask for trials, measure them with a function, and tell their rewards, until the study stops.
 
-    @abstractmethod
-    def recommendation(self) -> Recommendation:
-        """Return the arm to choose as things stand, and how certain that is."""
+        Others may work on the same study at the same time. While no trial is available, or the study is paused, this
+        waits. Ctrl-C, or an error of the storage, gives trials under way back: they count as failed, at no cost, and
+        whatever their functions still return is ignored.
 
-    @abstractmethod
-    def status(self) -> Status:
-        """Return the state of the study: what is counted, and what is pending."""
+        Parameters
+        ----------
+        function : callable
+            Takes a `Trial`, which has an `arm`, and a `block` if the study has blocks; returns its reward, or a
+            `Priced` reward. A trial whose call raises an exception, or returns what the study does not accept, is told
+            as failed with that as its reason, and charged. It may be a coroutine function.
+        workers : int
+            Calls at the same time, each in a thread of its own.
+        lease : str, float, timedelta or None
+            How long a call may take, as in `ask`.
+        max_failures : int
+            How often an arm may fail in a row; then the run ends with an error.
+        progress : bool
+            Whether to show progress and failures on standard error.
 
-    @abstractmethod
-    def pending(self) -> list[Pending]:
-        """Return the trials that have not been counted, in the order asked."""
+        Returns
+        -------
+        Recommendation
+            The result.
 
-    @abstractmethod
-    def history(self) -> list[HistoryPoint]:
-        """Return spend and expected loss over time; a study that breaks even stops where they meet."""
-
-    @abstractmethod
-    def explain(self) -> list[str]:
-        """Explain every elimination and the stop, in one sentence each with its numbers."""
-
-    @abstractmethod
-    def trials(self) -> Iterator[TrialRow]:
-        """Iterate over the trials asked so far, in order, each with its outcome.
-
-        A few thousand are read at a time, as they are at that moment; nothing is locked in between.
+        Raises
+        ------
+        TrialsFailedError
+            If an arm failed `max_failures` times in a row.
+        InvalidValueError
+            If an argument is invalid.
+        StorageError
+            If the storage fails.
         """
+        from rich.console import Console  # noqa: PLC0415  # only for people
 
-    def to_dataframe(self) -> Any:
-        """Return the trials as a data frame of pandas or polars, whichever is installed."""
-        return make_data_frame(self.trials())
+        from dbcare.live.progress import StudyProgress  # noqa: PLC0415
 
-    def export(self, path: str | Path) -> Path:
-        """Write the trials to a .csv, .jsonl or .parquet file."""
-        return write_trials(self.trials(), path)
+        if not callable(function):
+            raise InvalidValueError(f"`function` must be a function of a trial but got {show(function)}.")
+        runner = TrialRunner(
+            self,
+            function,
+            validation.whole("workers", workers, at_least=1, at_most=MAX_WORKERS),
+            parse_lease(lease),
+            validation.whole("max_failures", max_failures, at_least=1),
+        )
+        if validation.flag("progress", progress):
+            with StudyProgress(self, Console(stderr=True, highlight=False)) as shown:
+                runner.run(shown.show)
+        else:
+            runner.run(lambda _sentences: None)
+        return self.recommendation()
 
     @abstractmethod
     def pause(self) -> None:

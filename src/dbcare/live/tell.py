@@ -9,13 +9,19 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import Trial, get_trial_number, read_unit
+from dbcare.live.trial import REASON_NOTE, Trial, get_trial_number, read_unit
 
 
 def record_outcome(
-    transaction: Transaction, trial: Trial | int, reward: Any, charged: bool, now: float, price: Any = None
+    transaction: Transaction,
+    trial: Trial | int,
+    reward: Any,
+    charged: bool,
+    now: float,
+    price: Any = None,
+    reason: str | None = None,
 ) -> None:
-    """Record the reward of a trial, or its failure where `reward` is None; `price` is as in `Study.tell`."""
+    """Record the reward of a trial, or its failure where `reward` is None; the rest is as in `Study.tell`."""
     ledger, number = transaction.ledger, get_trial_number(trial)
     if number > ledger.asked:
         raise TrialNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
@@ -30,7 +36,8 @@ def record_outcome(
         value = _check_reward(ledger.settings, number, pending.arm, reward)
         cost = _check_price(ledger.settings, number, pending.arm, price)
         kind = EventKind.FAILED if value is None else EventKind.TOLD
-        transaction.record(Event(kind, now, number, pending.arm, value, charged, price=cost))
+        note = None if reason is None else f"{REASON_NOTE}{reason}"
+        transaction.record(Event(kind, now, number, pending.arm, value, charged, note=note, price=cost))
     else:
         _record_again(transaction, number, pending, reward, charged, now, price)
 

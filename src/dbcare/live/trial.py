@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from dbcare import validation
 
-UNIT_NOTE = "unit: "
+# How notes begin that are kept with events.
+UNIT_NOTE, REASON_NOTE = "unit: ", "reason: "
+MAX_REASON_LENGTH = 1000
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,16 @@ class Observation:
 
 def read_unit(note: str | None) -> str | None:
     """Return the unit that a trial was asked for, from the note of its event."""
-    return None if note is None or not note.startswith(UNIT_NOTE) else note[len(UNIT_NOTE) :]
+    return _read_note(note, UNIT_NOTE)
+
+
+def read_reason(note: str | None) -> str | None:
+    """Return why a trial failed, from the note of its event."""
+    return _read_note(note, REASON_NOTE)
+
+
+def _read_note(note: str | None, beginning: str) -> str | None:
+    return None if note is None or not note.startswith(beginning) else note[len(beginning) :]
 
 
 def get_trial_number(trial: Trial | int) -> int:

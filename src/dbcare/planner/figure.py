@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
 
+from dbcare.matplotlib_figure import DisplayedFigure, drawing_figure
 from dbcare.planner.presentation import title
 from dbcare.planner.strategies import find_label, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
@@ -19,11 +16,11 @@ if TYPE_CHECKING:
     from dbcare.planner.plan import Plan
 
 
-def draw(plan: Plan, path: Path) -> Path:
-    """Write the figure, with bands of +- 2 standard errors, in the format given by the file's extension."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with mpl.rc_context({"svg.hashsalt": "dbcare", "font.size": 10}):
-        figure = Figure(figsize=(7.2, 4.8), layout="constrained")
+def draw_plan(plan: Plan) -> DisplayedFigure:
+    """Draw the figure, with bands of +- 2 standard errors."""
+    from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: PLC0415  # after the check that it is installed
+
+    with drawing_figure(7.2, 4.8) as figure:
         axes = figure.add_subplot()
         for name in plan.policies:
             strategy, outlooks = find_strategy(name), plan.of(name)
@@ -52,16 +49,10 @@ def draw(plan: Plan, path: Path) -> Path:
         axes.set_title(title(plan), fontsize=10, parse_math=False)
         if plan.outlooks:
             axes.legend(frameon=False, handlelength=3.5)
-        figure.savefig(path, dpi=150, metadata=None if path.suffix.lower() == ".png" else _undated(path))
-    return path
+    return figure
 
 
 def _have_room(gaps: Sequence[float]) -> bool:
     """Return whether each gap can have its number below the axis without touching the next."""
     steps = np.diff(np.log(gaps))
     return bool(np.all(steps >= steps.sum() / 14.0))
-
-
-def _undated(path: Path) -> dict[str, None]:
-    """Return metadata without a date, so that the same plan gives the same file."""
-    return {"Date" if path.suffix.lower() == ".svg" else "CreationDate": None}

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbcare import validation
+from dbcare.data_frames import make_frame
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
 from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
@@ -23,8 +24,12 @@ from dbcare.planner.table import find_lowest, format_figures
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.risk import Loss, Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
+from dbcare.whole_files import check_figure_path
 
-FIGURES = (".png", ".svg", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TYPES = {"policy": str, "engine": str, "runs": int}  # of columns of `records`; all others are numbers with decimals
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,12 @@ class Plan:
         """Return the table as rows, ready for a data frame: every figure with its error and the number of runs."""
         return [outlook.record() for outlook in self.outlooks]
 
+    def to_dataframe(self, library: str | None = None) -> Any:
+        """Return the rows of `records` as a data frame of pandas, polars or pyarrow. Default: the first installed."""
+        records = self.records()
+        columns = {name: [record[name] for record in records] for name in (records[0] if records else ())}
+        return make_frame(columns, {name: TYPES.get(name, float) for name in columns}, library)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, texts, lists and dictionaries, ready for JSON.
 
@@ -155,21 +166,31 @@ class Plan:
             "create_call": self.create_call,
         }
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw total loss against the gap into a .png, .svg or .pdf file; requires the extra `lab`."""
-        checked = check_figure_path(path)
-        from dbcare.planner.figure import draw  # noqa: PLC0415  # matplotlib is an extra
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the total loss against the gap, one line per policy.
 
-        return draw(self, checked)
+        Parameters
+        ----------
+        path : str or Path, optional
+            A .png, .svg or .pdf file to write it to.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which notebooks show. This requires the extra `lab`.
+        """
+        wanted = None if path is None else check_figure_path(path)
+        from dbcare.planner.figure import draw_plan  # noqa: PLC0415  # matplotlib is an extra
+
+        return draw_plan(self).saved(wanted)
+
+    def _repr_html_(self) -> str:
+        from dbcare.planner.notebook import display_plan  # noqa: PLC0415  # only for notebooks
+
+        return display_plan(self)
 
     def __str__(self) -> str:
         return format_plan(self)
-
-
-def check_figure_path(path: str | Path) -> Path:
-    """Return a path that a figure can be drawn into."""
-    validation.one_of("plot", Path(path).suffix.lower(), FIGURES)
-    return Path(path)
 
 
 def plan(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
 from rich.table import Table
@@ -28,12 +28,33 @@ OMITTED = "left out"
 LEFT = ("policy", "")  # columns that are not numbers
 
 
+class PlanLine(NamedTuple):
+    """A line of the table."""
+
+    cells: list[str]
+    is_best: bool
+    ends_section: bool
+
+
 def make_table(plan: Plan) -> Table:
     """Return a section per gap with a line per policy; a star marks the lowest total loss."""
     table = Table(box=box.SIMPLE_HEAD, padding=0)
-    days = [] if plan.setting.per_day is None else ["days"]
-    for header in ("gap", "policy", "observations", *days, "spend", "wrong", "total loss", "runs", ""):
+    for header in list_headers(plan):
         table.add_column(header, justify="left" if header in LEFT else "right", no_wrap=True)
+    for line in list_lines(plan):
+        table.add_row(*line.cells, style="bold" if line.is_best else None, end_section=line.ends_section)
+    return table
+
+
+def list_headers(plan: Plan) -> list[str]:
+    """Return the headers of the columns."""
+    days = [] if plan.setting.per_day is None else ["days"]
+    return ["gap", "policy", "observations", *days, "spend", "wrong", "total loss", "runs", ""]
+
+
+def list_lines(plan: Plan) -> Iterator[PlanLine]:
+    """Yield the lines of the table."""
+    width = len(list_headers(plan))
     for gap in plan.gaps:
         outlooks = {outlook.name: outlook for outlook in plan.outlooks if outlook.gap == gap}
         omitted = {omission.name for omission in plan.omissions if omission.gap == gap}
@@ -41,15 +62,10 @@ def make_table(plan: Plan) -> Table:
         best = find_lowest(plan, gap)
         for place, name in enumerate(names):
             is_best = name == best
-            table.add_row(
-                f"{gap:g}" if place == 0 else "",
-                find_label(name, plan.setting),
-                *(format_figures(plan.setting, outlooks[name]).values() if name in outlooks else [OMITTED]),
-                "*" if is_best else "",
-                style="bold" if is_best else None,
-                end_section=place == len(names) - 1,
-            )
-    return table
+            figures = list(format_figures(plan.setting, outlooks[name]).values()) if name in outlooks else [OMITTED]
+            figures += [""] * (width - 3 - len(figures))
+            cells = [f"{gap:g}" if place == 0 else "", find_label(name, plan.setting), *figures, "*" if is_best else ""]
+            yield PlanLine(cells, is_best, place == len(names) - 1)
 
 
 def find_lowest(plan: Plan, gap: float) -> str | None:

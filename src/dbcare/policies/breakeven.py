@@ -78,6 +78,10 @@ class Breakeven(BreakevenPolicy):
     largest_sigma: float | None = None
     not_before: int = 0
     rule = breakeven_rule.RULE
+    stop_rule = (
+        "It stops once choosing the leader is expected to lose no more to its strongest rival than has been spent. "
+        "Until then, it tries the arm that tells most about such losses for its price."
+    )
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

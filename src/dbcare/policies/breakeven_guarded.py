@@ -33,6 +33,10 @@ class BreakevenGuarded(BreakevenPolicy):
     sigma: float | None = 1.0
     bound: float | None = None
     rule = guarded_rule.RULE
+    stop_rule = (
+        "It stops once choosing the leader is expected to lose no more to its strongest rival than has been spent, "
+        "also if the spread of the rewards is what they show rather than what was stated."
+    )
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

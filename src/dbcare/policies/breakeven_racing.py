@@ -53,6 +53,10 @@ class BreakevenRacing(EliminationPolicy):
     risk: Risk
     arms: int
     sigma: float = 1.0
+    stop_rule = (
+        "It tries all remaining arms equally often, drops an arm once that is expected to lose less than its share of "
+        "what has been spent, and stops when one arm remains."
+    )
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

@@ -98,6 +98,10 @@ class BreakevenRounds(BreakevenPolicy):
     only_these_blocks: bool = False
     first_blocks: int | None = None
     not_before: int = 0
+    stop_rule = (
+        "It compares arms only on blocks that they share, leaves an arm aside while choosing the leader is expected to "
+        "lose less to it than a fixed share of what has been spent, and stops when all others are left aside."
+    )
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

@@ -53,6 +53,10 @@ class DBCARE(EliminationPolicy):
     sigma: float = 1.0
     bound: float = 1.0
     confidence: str = "paper"
+    stop_rule = (
+        "It tries all remaining arms equally often, drops those that are clearly worse, and stops when one is left, "
+        "or at a limit that depends on what trials cost."
+    )
 
     def __post_init__(self) -> None:
         check_risk(self.risk)

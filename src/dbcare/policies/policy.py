@@ -42,6 +42,8 @@ class Policy(ABC):
         Whether the rule stops once the largest expected loss is no more than the spend, or `patience` times that.
     knows_gap : bool
         Whether the rule was made for arms with a known gap, as oracles are.
+    stop_rule : str
+        When a run stops, in sentences for the report of a study; may be empty.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Policy(ABC):
     risk: Risk | None
     breaks_even: ClassVar[bool] = False
     knows_gap: ClassVar[bool] = False
+    stop_rule: ClassVar[str] = ""
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.

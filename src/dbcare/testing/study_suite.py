@@ -22,11 +22,13 @@ from dbcare.testing.studies.ending import Ending
 from dbcare.testing.studies.leases import Leases
 from dbcare.testing.studies.refusals import Refusals
 from dbcare.testing.studies.reporting import Reporting
+from dbcare.testing.studies.running import Running
+from dbcare.testing.studies.showing import Showing
 from dbcare.testing.studies.telling import Telling
 from dbcare.testing.studies.units import Units
 
 
-class StudySuite(Counting, Leases, Units, Telling, Blocks, Ending, Reporting, Refusals):
+class StudySuite(Counting, Leases, Units, Telling, Blocks, Ending, Running, Reporting, Showing, Refusals):
     """Checks what every study promises; subclasses define `make`.
 
     Attributes

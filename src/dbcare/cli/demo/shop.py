@@ -74,7 +74,7 @@ def simulate(seed: int) -> list[Moment]:
             told += 1
             if told % (1 + told // MOMENTS_PER_DOUBLING) == 0 or study.should_stop():
                 shares = tuple(latest.count(name) / len(latest) for name in RATES)
-                moments.append(Moment(now, *study.report(), shares))
+                moments.append(Moment(now, *study.snapshot(), shares))
         if study.should_stop():
             break
         trial = study.ask(lease=None, worker=f"server {server}")

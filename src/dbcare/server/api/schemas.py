@@ -13,7 +13,7 @@ from dbcare.live.recommendation import Recommendation
 from dbcare.live.standing import Standing
 from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.study import MAX_REASON_LENGTH
+from dbcare.live.trial import MAX_REASON_LENGTH
 
 MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
@@ -75,7 +75,7 @@ class StudyOut(BaseModel):
     @classmethod
     def from_study(cls, study: stored_study.StoredStudy) -> StudyOut:
         """Describe a study."""
-        status, recommendation = study.report()
+        status, recommendation = study.snapshot()
         return cls(name=study.name, settings=study.settings.to_dict(), status=status, recommendation=recommendation)
 
 
@@ -142,13 +142,17 @@ class Answers(BaseModel):
 
 
 class Failure(BaseModel):
-    """A trial that gave no reward; `charged` says whether it cost anything: `price`, or else its arm's price."""
+    """A trial that gave no reward, and maybe why.
+
+    `charged` says whether it cost anything: `price`, or else its arm's price.
+    """
 
     model_config = strict(trial=1, charged=False)
 
     trial: TrialNumber
     charged: bool = True
     price: Number | None = None
+    reason: Reason | None = None
 
 
 class Observed(BaseModel):

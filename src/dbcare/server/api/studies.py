@@ -75,7 +75,7 @@ class StudyRoutes:
         @self.router.post("/{name}/ask")
         def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
             """Ask for the next trials. With an Idempotency-Key or a unit, asking again returns the same ones."""
-            result = study.run(study.ask_later(study.check_ask(**dict(wanted), key=key)))
+            result = study.carry_out(study.ask_later(study.check_ask(**dict(wanted), key=key)))
             metrics.asked.inc(result.new)
             return schemas.Asked.from_result(result)
 
@@ -94,7 +94,7 @@ class StudyRoutes:
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place, or its block does without the arm."""
-            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price)
+            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price, reason=failure.reason)
             metrics.failed.inc()
 
         @self._post("add")

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
+from dbcare.live.settings_texts import describe_settings
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
@@ -18,7 +19,7 @@ from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages, quote_segment
-from dbcare.server.pages.study_view import describe_settings, make_chart, render_parts
+from dbcare.server.pages.study_view import make_chart, render_parts
 from dbcare.server.stream import Streams, tell_gone
 
 REDRAW_SECONDS = 10.0  # after which the ages of trials are updated although nothing has happened

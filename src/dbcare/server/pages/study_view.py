@@ -5,23 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare.durations import spell_duration
+from dbcare.axis import Axis
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
 from dbcare.money import Money
 from dbcare.numbers_in_words import MOST_STATED, format_chance
-from dbcare.risk import Loss
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.pages.block_picture import LEVELS, draw_blocks
-from dbcare.server.pages.drawing import Axis
-from dbcare.server.pages.formatting import format_number
 from dbcare.server.pages.rendering import render_part
 
 MAX_ARMS, MAX_PENDING = 100, 12  # rows shown
@@ -57,7 +53,7 @@ class ArmLine:
 
 def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
     """Render every piece of the page that can change."""
-    settings, (status, choice) = study.settings, study.report()
+    settings, (status, choice) = study.settings, study.snapshot()
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
     ends = [end for line in lines for end in line.arm.interval or ()]
@@ -159,56 +155,3 @@ def _list_retirable(status: Status) -> list[str]:
     """List the arms that can be retired; the last active one cannot."""
     active = [arm.name for arm in status.arms if not arm.is_retired]
     return active if len(active) > 1 else []
-
-
-def _describe_wait(settings: Settings) -> str:
-    if not settings.not_before:
-        return "any time"
-    if settings.wait_seconds:
-        return f"{spell_duration(settings.wait_seconds)} after the first trial"
-    return f"{settings.not_before:,} rewards"
-
-
-def _describe_expiry(settings: Settings) -> str:
-    if settings.timeout_reward is not None:
-        return f"count as {format_number(settings.timeout_reward)}"
-    return "leave their block without that arm" if settings.has_blocks else "are replaced"
-
-
-def _describe_blocks(settings: Settings) -> str:
-    if settings.pool is None:
-        return "rounds of trials that run at the same time"
-    scope = "only these matter" if settings.only_these_blocks else "more like them matter too"
-    return f"a pool of {settings.pool:,}; {scope}"
-
-
-def describe_settings(settings: Settings) -> list[tuple[str, str]]:
-    """Return labels and texts of the settings."""
-    prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
-    regret = settings.risk == Loss.SIMPLE_REGRET
-    limit = settings.max_spend
-    rows = [
-        ("Price of a trial", ", ".join(prices)),
-        ("A wrong choice loses", "its gap in means" if regret else "the same whatever the gap"),
-        ("Goal", settings.direction),
-        ("Control", settings.control or "none"),
-        ("Rewards", describe_rewards(settings)),
-        ("Policy", settings.policy_entry.label),
-        ("Does not stop before", _describe_wait(settings)),
-        ("Budget", "no limit" if limit is None else str(settings.money(limit))),
-        (
-            "Max pending trials",
-            str(settings.max_ahead or "twice the workers"),
-        ),
-        (
-            "Expired trials",
-            _describe_expiry(settings),
-        ),
-        ("Seed", str(settings.seed)),
-    ]
-    if settings.has_blocks:
-        rows.insert(-1, ("Blocks", _describe_blocks(settings)))
-    if settings.value is not None:
-        worth = "One unit of reward is worth" if regret else "A wrong choice costs"
-        rows.insert(1, (worth, str(Money(settings.value, settings.unit))))
-    return rows

@@ -7,9 +7,14 @@ import json
 import math
 import tempfile
 from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from dbcare.data_frames import open_frame
 from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError
 from dbcare.testing.studies.checks import COST, Checks, ask_one, catch_error, is_close
 
@@ -169,12 +174,44 @@ class Telling(Checks):
             assert sorted(file.name for file in folder.iterdir()) == ["t.csv", "t.jsonl"]
 
     def test_trials_as_a_data_frame(self) -> None:
-        """The data frame is of pandas or polars; without either of them, the call is refused."""
+        """The data frame is of any of three libraries, as far as they are installed; without them, that is refused."""
         study = self.make_study()
         study.tell(study.ask(2)[1], 0.1 + 0.2)
-        if find_spec("pandas") is None and find_spec("polars") is None:
-            assert "install either one" in catch_error(InvalidValueError, study.to_dataframe)
-            return
-        frame = study.to_dataframe()
-        assert list(frame["arm"]) == ["A", "B"]
-        assert frame["reward"][1] == 0.1 + 0.2
+        for library in ("pandas", "polars", "pyarrow"):
+            if find_spec(library) is None:
+                assert "pip install" in catch_error(InvalidValueError, partial(study.to_dataframe, library))
+                continue
+            frame = study.to_dataframe(library)
+            assert type(frame).__module__.startswith(library)
+            cells = {name: open_columns(frame)[name] for name in ("arm", "reward", "late", "asked", "counted")}
+            assert cells["arm"] == ["A", "B"]
+            assert cells["reward"][1] == 0.1 + 0.2
+            assert [at.timestamp() for at in cells["asked"]] == [
+                datetime.fromisoformat(row.asked).timestamp() for row in study.trials()
+            ]
+        message = catch_error(InvalidValueError, lambda: study.to_dataframe("excel"))
+        assert message == "`library` must be one of pandas, polars, pyarrow but got 'excel'."
+
+    def test_observations_from_a_data_frame(self) -> None:
+        """`add` and `tell_many` take data frames of any of three libraries, with their columns in any order."""
+        for library in ("pandas", "polars", "pyarrow"):
+            if find_spec(library) is None:
+                continue
+            make: Any = import_module(library).table if library == "pyarrow" else import_module(library).DataFrame
+            study = self.make_study(max_ahead=9)
+            study.add(make({"reward": [0.5, 0.25], "page": ["x", "y"], "arm": ["A", "B"]}))
+            first, second = study.ask(2)
+            told = make({"trial": [first.id, second.id], "price": [None, 0.5], "reward": [1.5, 2.5]})
+            study.tell_many(told)
+            rows = [(row.reward, row.price) for row in study.trials()]
+            assert rows == [(0.5, None), (0.25, None), (1.5, None), (2.5, 0.5)]
+            unnamed = make({"arm": ["A"], "revenue": [0.5]})
+            message = catch_error(InvalidValueError, partial(study.add, unnamed))
+            assert message == "`observations` has no column 'reward'; rename one of its columns: arm, revenue."
+
+
+def open_columns(frame: Any) -> dict[str, list[Any]]:
+    """Return the cells of a data frame by column."""
+    columns = open_frame(frame)
+    assert columns is not None
+    return columns.read(columns.names)

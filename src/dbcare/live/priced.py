@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Priced:
-    """A value with the price of the call that made it; a callable of `compare` returns it to report what it cost.
+    """A value with what it cost; functions that `compare` or `Study.run` call return it to report their price.
 
     Parameters
     ----------
     value : object
-        What the call is about: an arm's answer, or a score.
+        What the call is about: an arm's answer, a score, or a reward.
     price : float
-        What the call cost, in the currency of `compare`.
+        What the call cost, in the currency of the study or comparison.
 
     Examples
     --------

@@ -1,0 +1,62 @@
+"""The settings of a study as people read them."""
+
+from __future__ import annotations
+
+from dbcare.durations import spell_duration
+from dbcare.live.reward_descriptions import describe_rewards
+from dbcare.live.settings import Settings
+from dbcare.money import Money
+from dbcare.risk import Loss
+
+
+def describe_settings(settings: Settings) -> list[tuple[str, str]]:
+    """Return labels and texts of the settings."""
+    prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
+    regret = settings.risk == Loss.SIMPLE_REGRET
+    limit = settings.max_spend
+    rows = [
+        ("Price of a trial", ", ".join(prices)),
+        ("A wrong choice loses", "its gap in means" if regret else "the same whatever the gap"),
+        ("Goal", settings.direction),
+        ("Control", settings.control or "none"),
+        ("Rewards", describe_rewards(settings)),
+        ("Policy", settings.policy_entry.label),
+        ("Does not stop before", _describe_wait(settings)),
+        ("Budget", "no limit" if limit is None else str(settings.money(limit))),
+        (
+            "Max pending trials",
+            str(settings.max_ahead or "twice the workers"),
+        ),
+        (
+            "Expired trials",
+            _describe_expiry(settings),
+        ),
+        ("Seed", str(settings.seed)),
+    ]
+    if settings.has_blocks:
+        rows.insert(-1, ("Blocks", _describe_blocks(settings)))
+    if settings.value is not None:
+        worth = "One unit of reward is worth" if regret else "A wrong choice costs"
+        rows.insert(1, (worth, str(Money(settings.value, settings.unit))))
+    return rows
+
+
+def _describe_wait(settings: Settings) -> str:
+    if not settings.not_before:
+        return "any time"
+    if settings.wait_seconds:
+        return f"{spell_duration(settings.wait_seconds)} after the first trial"
+    return f"{settings.not_before:,} rewards"
+
+
+def _describe_expiry(settings: Settings) -> str:
+    if settings.timeout_reward is not None:
+        return f"count as {settings.timeout_reward:.4g}"
+    return "leave their block without that arm" if settings.has_blocks else "are replaced"
+
+
+def _describe_blocks(settings: Settings) -> str:
+    if settings.pool is None:
+        return "rounds of trials that run at the same time"
+    scope = "only these matter" if settings.only_these_blocks else "more like them matter too"
+    return f"a pool of {settings.pool:,}; {scope}"
