@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 
@@ -143,4 +144,19 @@ def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
         )
     chosen.costs(policy.arms)
     bandit.require_bound(policy.largest_spread)
+    check_rewards(policy, bandit)
     return chosen
+
+
+def check_rewards(policy: Policy, bandit: Bandit) -> None:
+    """Refuse a bandit with rewards that the policy does not take."""
+    if policy.reward_range is None:
+        return
+    low, high = policy.reward_range
+    for place, arm in enumerate(bandit.arms):
+        values = arm.outcomes[0] if hasattr(arm, "outcomes") else (-math.inf, math.inf)
+        if min(values) < low or max(values) > high:
+            raise InvalidValueError(
+                f"{type(policy).__name__} takes rewards from {low:g} to {high:g} but got arm {place}, whose rewards "
+                f"range from {min(values):g} to {max(values):g}."
+            )

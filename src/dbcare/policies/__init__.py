@@ -13,5 +13,6 @@ schedule             the rule shared by SequentialHalving and SuccessiveRejects 
 keep                 Keep, for plans: always the same arm, such as what is in use today
 breakeven_rounds     BreakevenRounds, for arms that share blocks, with its state and losses (rounds_state) and its rules
                      for moments (timed_rounds) and for lists of blocks (pooled_rounds)
+adaptive             rules from the literature, each of a sampling part and a stopping part: LUCB, Track-and-Stop, ...
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

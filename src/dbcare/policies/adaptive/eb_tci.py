@@ -78,7 +78,7 @@ class EBTCI(FamilyRule):
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])
     >>> run.recommendation(), run.pulls
-    (0, 24)
+    (0, 44)
     """
 
     arms: int

@@ -113,7 +113,7 @@ class KLLUCB(AdaptivePolicy):
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([1.0, 0.0][arm])
     >>> run.recommendation(), run.pulls
-    (0, 10)
+    (0, 14)
     """
 
     arms: int

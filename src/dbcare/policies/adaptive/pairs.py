@@ -35,6 +35,4 @@ def sample_pairs(
         elif arm == other:  # rewards of a live study may arrive in any order
             state[then] = 1 + leader
 
-    return SamplingPart(
-        choose, numbers, needs, note=note, sections=1, round_pulls=2, is_bernoulli=is_bernoulli
-    )
+    return SamplingPart(choose, numbers, needs, note=note, sections=1, round_pulls=2, is_bernoulli=is_bernoulli)

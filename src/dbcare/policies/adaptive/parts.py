@@ -152,9 +152,7 @@ def start_weighing(state: State, tables: AdaptiveTables, tie: int) -> None:
 
 
 @cache
-def compose(
-    sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[[State, Any], int] = recommend
-) -> Rule:
+def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[[State, Any], int] = recommend) -> Rule:
     """Build a rule from its parts; it takes rewards in any order."""
     choose, note, prepare, decide = sampling.choose, sampling.note, sampling.prepare, stopping.decide
     weighs_losses = sampling.weighs_losses or stopping.weighs_losses

@@ -92,7 +92,7 @@ class AdaptivePolicy(Policy):
         if not is_ready(state, self.tables):
             return f"it chooses without a {wording.noun}"
         balance = self.stopping_part.describe(state, self.tables, wording, self.risk)
-        if state[PULLS] + self.tables.round_pulls > self.max_pulls:
+        if state[PULLS] + self.tables.round_pulls > self.max_pulls and "budget" not in self.stopping_part.needs:
             return f"the limit of {wording.count(self.max_pulls)} is reached; {balance}"
         return balance
 
@@ -213,5 +213,3 @@ def check_regret(policy: Policy, risk: Risk) -> None:
             f"{type(policy).__name__} weighs gains in mean reward against costs, so `risk` must be a simple regret "
             f"but got {risk.loss}; Breakeven handles both."
         )
-
-

@@ -77,7 +77,7 @@ def gaussian_gain(state: State, mean: int, arms: int, best: int, second: float) 
         place -= step
         if step <= PRECISION * place:
             break
-    return place * scale
+    return float(place * scale)
 
 
 def bernoulli_gain(state: State, mean: int, arms: int, best: int, second: float) -> float:

@@ -1,4 +1,4 @@
-"""How wide confidence bounds must be, and how large a likelihood ratio, to be wrong with a probability of at most delta.
+"""How wide confidence bounds must be, and how large a likelihood ratio, for an error of at most delta.
 
 A bound at the rate beta is where n d(mean, bound) = beta, with the divergence d of the family: for sigma-sub-Gaussian
 rewards, a radius of sqrt(2 sigma^2 beta / n). Every rate grows with time t, so that the bounds hold at all times.

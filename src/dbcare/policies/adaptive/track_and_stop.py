@@ -83,7 +83,7 @@ class TrackAndStop(FamilyRule):
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])
     >>> run.recommendation(), run.pulls
-    (0, 24)
+    (0, 42)
     """
 
     arms: int
