@@ -109,8 +109,8 @@ class ChickFrazier(ValueRule):
     It minimizes the same risk as ours. With a flat prior and a known sigma, go on while some arm's mean differs from
     the best other one by less than sigma^(2/3) c^(1/3) b(s_k), where s_k = sigma^(2/3)/(c^(2/3) n_k) and b is the
     boundary of the problem in continuous time for one arm, as if the other were known (Chick and Gans 2009). Pull the
-    arm that is deepest inside its boundary. Without a guarantee for K arms. For two arms that are pulled in turn, use
-    `TwoArmChickFrazier`.
+    arm that is deepest inside its boundary. Without a guarantee: each arm is compared as if the other were known, so
+    it stops too soon if few arms compete. For two, `TwoArmChickFrazier` is better.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from dbcare import validation
@@ -157,7 +156,7 @@ class LilUCB(AdaptivePolicy):
     def problem(self) -> AdaptiveProblem:
         return AdaptiveProblem(self.arms, sigma=self.sigma, delta=self.delta, rate=self.rate)
 
-    @cached_property
+    @property
     def rule(self) -> Rule:  # type: ignore[override]  # the parts decide
         """The rule of the two parts, which recommends the arm with the most pulls."""
         return compose(SAMPLING, STOPPING, recommend)
