@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Sequence
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -154,7 +155,9 @@ def check_rewards(policy: Policy, bandit: Bandit) -> None:
         return
     low, high = policy.reward_range
     for place, arm in enumerate(bandit.arms):
-        values = arm.outcomes[0] if hasattr(arm, "outcomes") else (-math.inf, math.inf)
+        values: Sequence[float] = (-math.inf, math.inf)
+        if hasattr(arm, "outcomes"):
+            values = [value for value, chance in zip(*arm.outcomes, strict=True) if chance > 0.0]
         if min(values) < low or max(values) > high:
             raise InvalidValueError(
                 f"{type(policy).__name__} takes rewards from {low:g} to {high:g} but got arm {place}, whose rewards "
