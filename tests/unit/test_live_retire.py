@@ -14,7 +14,7 @@ from dbcare.testing.studies.checks import draw_rewards
 COST = 1e-5  # so small that nothing is decided within 30 trials
 
 
-@pytest.mark.parametrize("policy", POLICIES.live)
+@pytest.mark.parametrize("policy", [name for name in POLICIES.live if name != "kl-lucb"])  # for rewards from 0 to 1
 @pytest.mark.parametrize("seed", range(4))
 def test_a_retired_arm_is_treated_as_never_in_the_study(policy: str, seed: int) -> None:
     """The study decides as a run of the two other arms does with their rewards alone, in the same order."""

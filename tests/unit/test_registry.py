@@ -69,6 +69,10 @@ def test_every_shipped_policy_builds_and_says_its_own_name() -> None:
         "sequential-halving": {"budget": 20},
         "successive-rejects": {"budget_per_arm": 10},
         "uniform": {"pulls": 3},
+        "ugape-budget": {"budget_per_arm": 10},
+        "ocba": {"budget_per_arm": 10},
+        "kn": {"indifference": 0.1},
+        "adaptive": {"sampling": "eb-tci", "stopping": "breakeven"},
     }
     for name, entry in POLICIES.items():
         policy = build_policy(name, Bandit.two_arm(0.5), RISK, **options.get(name, {}))

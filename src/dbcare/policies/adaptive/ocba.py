@@ -12,6 +12,7 @@ from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of the pulls that each arm should get
 MAX_RATIO = 1e12  # a gap that is smaller in comparison with the spread counts as this
+MAX_SQUARE = 1e150  # of N_k/s_k, so that its product with a variance stays finite
 DEFAULT_FIRST_PULLS = 5
 
 
@@ -34,7 +35,7 @@ def prepare(state: State, tables: AdaptiveTables) -> None:
             state[share + arm] = ratio
             total += ratio
             if variance > 0.0:
-                root += ratio * ratio / variance
+                root += min(ratio * ratio / variance, MAX_SQUARE)
     variance = state[squares + leader] / max(state[count + leader] - 1.0, 1.0)
     state[share + leader] = math.sqrt(variance * root)
     total += state[share + leader]

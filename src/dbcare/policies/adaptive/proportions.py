@@ -17,6 +17,7 @@ from dbcare.policies.rule import State
 
 MAX_STEPS = 60
 PRECISION = 1e-11
+MAX_RATIO = 1e100  # of squared gaps; a larger one gives an arm no pulls anyway
 EDGE = 1e-12  # shares v stay this far from 0 and 1
 
 
@@ -28,18 +29,21 @@ def optimal_proportions(means: Sequence[float], *, bernoulli: bool) -> npt.NDArr
 
 
 def fill_proportions(state: State, mean: int, share: int, arms: int, best: int, bernoulli: bool) -> None:
-    """Fill the shares at `share` for the means at `mean`; if several arms are best, these share all pulls equally."""
+    """Fill the shares at `share` for the means at `mean`; if several arms are best, these share all pulls equally.
+
+    Arms are as good if the square of their gap is 0 in floating point.
+    """
     top = state[mean + best]
     second = -math.inf
     tied = 1
     for arm in range(arms):
         if arm != best:
             second = max(second, state[mean + arm])
-            if state[mean + arm] == top:
+            if (top - state[mean + arm]) ** 2 == 0.0:
                 tied += 1
     if tied > 1:
         for arm in range(arms):
-            state[share + arm] = 1.0 / tied if state[mean + arm] == top else 0.0
+            state[share + arm] = 1.0 / tied if (top - state[mean + arm]) ** 2 == 0.0 else 0.0
         return
     if bernoulli:
         gain = bernoulli_gain(state, mean, arms, best, second)
@@ -69,7 +73,7 @@ def gaussian_gain(state: State, mean: int, arms: int, best: int, second: float) 
         slope = 0.0
         for arm in range(arms):
             if arm != best:
-                ratio = (top - state[mean + arm]) ** 2 / scale
+                ratio = min((top - state[mean + arm]) ** 2 / scale, MAX_RATIO)
                 x = place / (ratio - place)
                 total += x * x
                 slope += 2.0 * x * ratio / ((ratio - place) * (ratio - place))
