@@ -271,13 +271,13 @@ def kn(arms: int, zone: float, alpha: float, first: int, cap: int) -> Plain:
 
 
 def scaled_boundary(s: float) -> float:
-    pieces = [
-        (1.0, lambda: 0.233 * s**2),
-        (3.0, lambda: 0.00537 * s**4 - 0.06906 * s**3 + 0.3167 * s**2 - 0.02326 * s),
-        (40.0, lambda: 0.705 * s**0.5 * math.log(s)),
-        (math.inf, lambda: 0.642 * (s * (2.0 * math.log(s)) ** 1.4 - math.log(32.0 * math.pi)) ** 0.5),
-    ]
-    return next(piece() for end, piece in pieces if s <= end)
+    if s > 40.0:
+        return float(0.642 * (s * (2.0 * math.log(s)) ** 1.4 - math.log(32.0 * math.pi)) ** 0.5)
+    if s > 3.0:
+        return float(0.705 * s**0.5 * math.log(s))
+    if s > 1.0:
+        return float(np.polyval([0.00537, -0.06906, 0.3167, -0.02326, 0.0], s))
+    return 0.233 * s**2
 
 
 def chick_frazier(arms: int, cost: float, sigma: float, cap: int) -> Plain:

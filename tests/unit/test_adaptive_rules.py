@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers import plain_rivals as plain
 from helpers.plain_rivals import History, Plain
+from scipy.stats import norm
 
 from dbcare import (
     EBTCI,
@@ -150,7 +151,7 @@ def plain_loss(history: History) -> float:
     leader = int(np.argmax(means))
     errors = SIGMA * np.sqrt(1.0 / counts + 1.0 / counts[leader])
     z = (means[leader] - means) / errors
-    losses = errors * (plain.norm.pdf(z) - z * plain.norm.sf(z))
+    losses = errors * (norm.pdf(z) - z * norm.sf(z))
     return float(max(np.delete(losses, leader)))
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from helpers import plain_rivals as plain
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import zeta
 from scipy.stats import norm
 
@@ -82,7 +82,7 @@ def test_likelihood_ratios_are_maximal_likelihoods() -> None:
     def log_likelihood(theta: np.ndarray) -> float:
         return float(np.sum(counts * (means * np.log(theta) + (1.0 - means) * np.log(1.0 - theta))))
 
-    together = -minimize(lambda x: -log_likelihood(np.array([x[0], x[0]])), [0.5], bounds=[(0.01, 0.99)]).fun
+    together = -minimize_scalar(lambda x: -log_likelihood(np.array([x, x])), bounds=(0.01, 0.99), method="bounded").fun
     ratio = likelihood_ratio(Family(True, 0.25), 0.6, 7.0, 0.35, 12.0)
     assert ratio == pytest.approx(log_likelihood(means) - together, rel=1e-6)
     assert likelihood_ratio(Family(False, 4.0), 1.0, 3.0, 0.0, 6.0) == pytest.approx(1.0 / (2.0 * 4.0 * 0.5), rel=1e-14)
@@ -108,8 +108,7 @@ def test_rates() -> None:
 def test_the_boundary_is_continuous_and_rises() -> None:
     for s in (1.0, 3.0, 40.0):
         assert boundary(s * (1.0 + 1e-9)) == pytest.approx(boundary(s), rel=0.015)
-    s = np.geomspace(0.01, 1e5, 500)
-    assert np.all(np.diff([boundary(each) for each in s]) > 0.0)
+    assert np.all(np.diff([boundary(each) for each in np.geomspace(0.01, 1e5, 500)]) > 0.0)
 
 
 def solve_boundary(s_end: float, steps: int, width: int) -> dict[float, float]:
