@@ -13,7 +13,7 @@ from dbcare.policies.adaptive import rates
 from dbcare.policies.adaptive.bernoulli_bounds import divergence, lower_bound, upper_bound
 from dbcare.policies.adaptive.chick_frazier import boundary
 from dbcare.policies.adaptive.kg_star import GainNumbers, best_shares, gain_rate
-from dbcare.policies.adaptive.likelihood import Family, likelihood_ratio
+from dbcare.policies.adaptive.likelihood import RewardFamily, likelihood_ratio
 from dbcare.policies.adaptive.proportions import optimal_proportions
 from dbcare.policies.breakeven_losses import series_of
 
@@ -83,9 +83,11 @@ def test_likelihood_ratios_are_maximal_likelihoods() -> None:
         return float(np.sum(counts * (means * np.log(theta) + (1.0 - means) * np.log(1.0 - theta))))
 
     together = -minimize_scalar(lambda x: -log_likelihood(np.array([x, x])), bounds=(0.01, 0.99), method="bounded").fun
-    ratio = likelihood_ratio(Family(True, 0.25), 0.6, 7.0, 0.35, 12.0)
+    ratio = likelihood_ratio(RewardFamily(True, 0.25), 0.6, 7.0, 0.35, 12.0)
     assert ratio == pytest.approx(log_likelihood(means) - together, rel=1e-6)
-    assert likelihood_ratio(Family(False, 4.0), 1.0, 3.0, 0.0, 6.0) == pytest.approx(1.0 / (2.0 * 4.0 * 0.5), rel=1e-14)
+    assert likelihood_ratio(RewardFamily(False, 4.0), 1.0, 3.0, 0.0, 6.0) == pytest.approx(
+        1.0 / (2.0 * 4.0 * 0.5), rel=1e-14
+    )
 
 
 def test_rates() -> None:

@@ -183,7 +183,10 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         with suppress(OSError):
-            return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
+            try:
+                return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
+            except (AttributeError, ImportError):  # compiled for tables of a class that has another name now
+                self.flush()  # type: ignore[no-untyped-call]
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

@@ -27,6 +27,7 @@ HEADER = 5
 ARM, SUM, LATEST, PRIORITY = range(4)  # sections of one number per arm
 SECTIONS = 4
 DEFAULT_FIRST_PULLS = 10
+MAX_ARMS = 5_000  # a run keeps a number for every pair of arms
 
 
 class KNTables(NamedTuple):
@@ -202,7 +203,7 @@ class KN(Policy):
     risk = None
 
     def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
+        arms = validation.whole("arms` of `KN", self.arms, at_least=2, at_most=MAX_ARMS)
         first = validation.whole("first_pulls` of `KN", self.first_pulls, at_least=2)
         delta = check_delta(self, self.delta)
         if delta >= 1.0 - 1.0 / arms:

@@ -23,7 +23,7 @@ from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
 
 
-class Family(NamedTuple):
+class RewardFamily(NamedTuple):
     """Bernoulli arms, or Gaussian ones with a known variance."""
 
     is_bernoulli: bool
@@ -33,16 +33,16 @@ class Family(NamedTuple):
 class LikelihoodNumbers(NamedTuple):
     """The family of the arms, and the threshold."""
 
-    family: Family
+    family: RewardFamily
     rate: Rate
 
 
-def family_of(problem: AdaptiveProblem) -> Family:
+def family_of(problem: AdaptiveProblem) -> RewardFamily:
     """Return the family of a problem's arms."""
-    return Family(problem.bernoulli, 0.25 if problem.sigma is None else problem.sigma**2)
+    return RewardFamily(problem.bernoulli, 0.25 if problem.sigma is None else problem.sigma**2)
 
 
-def likelihood_ratio(family: Family, mean: float, pulls: float, other: float, other_pulls: float) -> float:
+def likelihood_ratio(family: RewardFamily, mean: float, pulls: float, other: float, other_pulls: float) -> float:
     """Return the logarithm of the generalized likelihood ratio of two arms."""
     if not family.is_bernoulli:
         gap = mean - other

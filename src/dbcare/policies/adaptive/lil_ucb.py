@@ -83,7 +83,8 @@ def numbers(problem: AdaptiveProblem) -> LilNumbers:
         excess, boost, least = 0.01, 1.0, 0.0
         factor = ((2.0 + boost) / boost) ** 2
         constant = (2.0 + excess) / excess * (1.0 / math.log(1.0 + excess)) ** (1.0 + excess)
-        level = (math.sqrt(1.0 + problem.delta) - 1.0) ** 2 / (4.0 * constant)
+        root = problem.delta / (math.sqrt(1.0 + problem.delta) + 1.0)  # sqrt(1 + delta) - 1, without cancellation
+        level = root**2 / (4.0 * constant)
     scale = ((1.0 + boost) * (1.0 + math.sqrt(excess))) ** 2 * 2.0 * problem.sigma**2 * (1.0 + excess)
     return LilNumbers(scale, 1.0 + excess, least, level, factor)
 
