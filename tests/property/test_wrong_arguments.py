@@ -195,7 +195,7 @@ CALLS = {
             "arms": 3, "sampling": "eb-tci", "stopping": "breakeven", "risk": SR, "sigma": 1.0, "sigma_pulls": 6.0,
             "bound": 1.0, "largest_sigma": 2.0, "delta": 0.1, "budget": 40, "family": "gaussian", "rate": "proven",
             "max_pulls": 100,
-        },  # fmt: skip
+        },
     ),
     "CustomPolicy": Call(
         dbcare.CustomPolicy,

@@ -13,9 +13,10 @@ import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
+from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import PolicyKind
-from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyRegistry
 from dbcare.policies.rule import STOP, State
 from dbcare.spread import Spread
 

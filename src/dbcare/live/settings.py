@@ -19,10 +19,11 @@ from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
+from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
+from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES
 from dbcare.policies.rule import BlockRule
 from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss, Risk
