@@ -119,7 +119,7 @@ class Task:
             for name in self.policies:
                 policy = _build(name, bandit)
                 if policy is not None:
-                    with suppress(EngineError):
+                    with suppress(EngineError, InvalidValueError):  # the latter if it does not take such rewards
                         USES[self.use](policy, bandit)
 
 
