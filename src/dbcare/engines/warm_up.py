@@ -19,7 +19,7 @@ from dbcare.bandit import Bandit
 from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
 from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
-from dbcare.engines.evaluate import evaluate
+from dbcare.engines.evaluate import check_rewards, evaluate
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.engines.simulators import direct_simulator, skip_simulator
@@ -119,7 +119,8 @@ class Task:
             for name in self.policies:
                 policy = _build(name, bandit)
                 if policy is not None:
-                    with suppress(EngineError, InvalidValueError):  # the latter if it does not take such rewards
+                    with suppress(EngineError, InvalidValueError):
+                        check_rewards(policy, bandit)
                         USES[self.use](policy, bandit)
 
 
