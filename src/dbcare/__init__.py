@@ -67,10 +67,24 @@ if TYPE_CHECKING:
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
     from dbcare.planner.setting import PlanSetting as PlanSetting
+    from dbcare.policies.adaptive.adaptive import Adaptive as Adaptive
+    from dbcare.policies.adaptive.chick_frazier import ChickFrazier as ChickFrazier
+    from dbcare.policies.adaptive.eb_tci import EBTCI as EBTCI
+    from dbcare.policies.adaptive.kg_star import KGStar as KGStar
+    from dbcare.policies.adaptive.kl_lucb import KLLUCB as KLLUCB
+    from dbcare.policies.adaptive.kn import KN as KN
+    from dbcare.policies.adaptive.lil_ucb import LilUCB as LilUCB
+    from dbcare.policies.adaptive.lucb import LUCB as LUCB
+    from dbcare.policies.adaptive.ocba import OCBA as OCBA
+    from dbcare.policies.adaptive.track_and_stop import TrackAndStop as TrackAndStop
+    from dbcare.policies.adaptive.two_arm_chick_frazier import TwoArmChickFrazier as TwoArmChickFrazier
+    from dbcare.policies.adaptive.ugape import UGapE as UGapE
+    from dbcare.policies.adaptive.ugape import UGapEBudget as UGapEBudget
     from dbcare.policies.breakeven import Breakeven as Breakeven
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.breakeven_rounds import BreakevenRounds as BreakevenRounds
     from dbcare.policies.dbcare import DBCARE as DBCARE
+    from dbcare.policies.entry import PolicyEntry as PolicyEntry
     from dbcare.policies.fixed import Guess as Guess
     from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
     from dbcare.policies.fixed import Uniform as Uniform
@@ -83,7 +97,6 @@ if TYPE_CHECKING:
     from dbcare.policies.policy import Policy as Policy
     from dbcare.policies.racing import Racing as Racing
     from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
-    from dbcare.policies.registry import PolicyEntry as PolicyEntry
     from dbcare.policies.registry import build_policy as build_policy
     from dbcare.policies.registry import register_policy as register_policy
     from dbcare.policies.registry import unregister_policy as unregister_policy
@@ -153,6 +166,19 @@ _HOME = {
     "Outlook": "planner.outlook",
     "Plan": "planner.plan",
     "plan": "planner.plan",
+    "Adaptive": "policies.adaptive.adaptive",
+    "ChickFrazier": "policies.adaptive.chick_frazier",
+    "EBTCI": "policies.adaptive.eb_tci",
+    "KGStar": "policies.adaptive.kg_star",
+    "KLLUCB": "policies.adaptive.kl_lucb",
+    "KN": "policies.adaptive.kn",
+    "LilUCB": "policies.adaptive.lil_ucb",
+    "LUCB": "policies.adaptive.lucb",
+    "OCBA": "policies.adaptive.ocba",
+    "TrackAndStop": "policies.adaptive.track_and_stop",
+    "TwoArmChickFrazier": "policies.adaptive.two_arm_chick_frazier",
+    "UGapE": "policies.adaptive.ugape",
+    "UGapEBudget": "policies.adaptive.ugape",
     "Breakeven": "policies.breakeven",
     "BreakevenRacing": "policies.breakeven_racing",
     "BreakevenRounds": "policies.breakeven_rounds",
@@ -169,7 +195,7 @@ _HOME = {
     "Policy": "policies.policy",
     "Racing": "policies.racing",
     "TwoArmConfidence": "policies.racing",
-    "PolicyEntry": "policies.registry",
+    "PolicyEntry": "policies.entry",
     "build_policy": "policies.registry",
     "register_policy": "policies.registry",
     "unregister_policy": "policies.registry",

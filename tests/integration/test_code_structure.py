@@ -19,8 +19,14 @@ from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 PACKAGE = Path(dbcare.__file__).parent
 MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
-# Where policies may be named: their registry, and what the paper and we say about some of them.
-NAMING_MODULES = ("policies/registry.py", "lab/paper_claims.py", "lab/our_claims.py", "lab/bounds.py")
+# Where policies may be named: their registry, the parts of some of them, and what the paper and we say about others.
+NAMING_MODULES = (
+    "policies/registry.py",
+    "policies/adaptive/catalog.py",
+    "lab/paper_claims.py",
+    "lab/our_claims.py",
+    "lab/bounds.py",
+)
 # Texts that happen to be the name of a policy, but mean something else: the package itself, and the word.
 OTHER_MEANINGS = {"dbcare"}
 

@@ -145,7 +145,8 @@ import sys, time, dbcare
 address, *key = sys.argv[1:]
 study = dbcare.connect(address, key[0]).load_study("ads") if key else dbcare.load_study("ads", address)
 def measure(trial):
-    print(trial.id, flush=True)
+    sys.stdout.write(f"{trial.id}\\n")  # at once, as three threads write
+    sys.stdout.flush()
     time.sleep(600.0)
 study.run(measure, workers=3)
 """

@@ -166,6 +166,38 @@ CALLS = {
     "TwoArmConfidence": Call(
         dbcare.TwoArmConfidence, {"delta": 0.1, "sigma": 1.0, "rate": "union", "max_pulls": 100}
     ),
+    "LUCB": Call(dbcare.LUCB, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
+    "KLLUCB": Call(dbcare.KLLUCB, {"arms": 3, "delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
+    "LilUCB": Call(
+        lambda **given: dbcare.LilUCB(**given).tables,
+        {"arms": 3, "delta": 0.1, "sigma": 1.0, "rate": "proven", "max_pulls": 100},
+    ),
+    "UGapE": Call(dbcare.UGapE, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
+    "UGapEBudget": Call(dbcare.UGapEBudget, {"arms": 3, "budget": 40, "sigma": 1.0}),
+    "TrackAndStop": Call(
+        dbcare.TrackAndStop,
+        {"arms": 3, "delta": 0.1, "sigma": 1.0, "family": "bernoulli", "rate": "heuristic", "max_pulls": 100},
+    ),
+    "EBTCI": Call(
+        dbcare.EBTCI,
+        {"arms": 3, "delta": 0.1, "sigma": 1.0, "family": "gaussian", "rate": "proven", "max_pulls": 100},
+    ),
+    "OCBA": Call(dbcare.OCBA, {"arms": 3, "budget": 40, "first_pulls": 3}),
+    "KN": Call(
+        lambda **given: dbcare.KN(**given).tables,
+        {"arms": 3, "indifference": 0.1, "delta": 0.1, "first_pulls": 4, "max_pulls": 100},
+    ),
+    "ChickFrazier": Call(dbcare.ChickFrazier, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
+    "TwoArmChickFrazier": Call(dbcare.TwoArmChickFrazier, {"risk": SR, "sigma": 1.0}),
+    "KGStar": Call(dbcare.KGStar, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
+    "Adaptive": Call(
+        dbcare.Adaptive,
+        {
+            "arms": 3, "sampling": "eb-tci", "stopping": "breakeven", "risk": SR, "sigma": 1.0, "sigma_pulls": 6.0,
+            "bound": 1.0, "largest_sigma": 2.0, "delta": 0.1, "budget": 40, "family": "gaussian", "rate": "proven",
+            "max_pulls": 100,
+        },
+    ),
     "CustomPolicy": Call(
         dbcare.CustomPolicy,
         {"arms": 2, "rule": EVEN.rule, "tables": (), "state_size": 9, "max_pulls": 5, "risk": SR, "name": "mine"},

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -270,6 +270,34 @@ def test_digest_sees_defaults_modules_and_nested_functions(monkeypatch: pytest.M
     after = digest(outer(nested, 0.0)), digest(outer(from_module, 0.0))
     assert before[0] != after[0]
     assert before[1] != after[1]
+
+
+class ScaleTables(NamedTuple):
+    """Tables of a kernel; its index on disk names them."""
+
+    factor: float
+
+
+def scale(tables, values):
+    values[0] *= tables.factor
+
+
+def test_a_kernel_for_tables_of_a_renamed_class_is_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The digest of the code is the same, but what is on disk names a class that is no longer there."""
+    monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
+    values = np.ones(1)
+    for renamed in (False, True, False):
+        monkeypatch.setattr(compiling, "_LOADED", {})
+        if renamed:
+            [index] = tmp_path.rglob("*.nbi")
+            before = index.read_bytes()
+            index.write_bytes(before.replace(b"ScaleTables", b"OtherTables"))
+            assert index.read_bytes() != before
+        kernel(scale, "a test")(ScaleTables(2.0), values)
+    assert values[0] == 8.0
+    assert b"ScaleTables" in index.read_bytes()
 
 
 def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,11 +5,24 @@ import math
 import pickle
 from collections.abc import Iterable
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
+from typing import ClassVar
 
 import pytest
 
 from dbcare import policies
+from dbcare.policies.adaptive.adaptive import Adaptive
+from dbcare.policies.adaptive.chick_frazier import ChickFrazier
+from dbcare.policies.adaptive.eb_tci import EBTCI
+from dbcare.policies.adaptive.kg_star import KGStar
+from dbcare.policies.adaptive.kl_lucb import KLLUCB
+from dbcare.policies.adaptive.kn import KN
+from dbcare.policies.adaptive.lil_ucb import LilUCB
+from dbcare.policies.adaptive.lucb import LUCB
+from dbcare.policies.adaptive.ocba import OCBA
+from dbcare.policies.adaptive.track_and_stop import TrackAndStop
+from dbcare.policies.adaptive.two_arm_chick_frazier import TwoArmChickFrazier
+from dbcare.policies.adaptive.ugape import UGapE, UGapEBudget
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_guarded import BreakevenGuarded
 from dbcare.policies.breakeven_racing import BreakevenRacing
@@ -23,6 +36,7 @@ from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.risk import Risk
 from dbcare.testing import PolicySuite
+from dbcare.testing.policy_suite import Draw
 
 ARMS = (2, 3, 8, 32)
 SHIPPED: list[Policy] = [
@@ -56,6 +70,31 @@ SHIPPED: list[Policy] = [
     KnownGapSPRT(Risk.misidentification(0.01), gap=1.0, threshold=0.5, sigma=0.5),
     KnownGapSPRT(Risk.simple_regret(0.01), gap=0.1, threshold=math.inf),
 ]
+REGRET = Risk.simple_regret(0.01)
+SHIPPED += [
+    *(LUCB(arms, 0.2, sigma=0.5, max_pulls=2 * arms + 9) for arms in (2, 5)),
+    *(LilUCB(arms, 0.2, sigma=0.5, rate=rate, max_pulls=40) for arms in (2, 5) for rate in ("proven", "heuristic")),
+    *(UGapE(arms, 0.2, sigma=0.5, max_pulls=30) for arms in (2, 5)),
+    *(UGapEBudget(arms, 30, sigma=0.5) for arms in (2, 5)),
+    *(TrackAndStop(arms, 0.2, sigma=0.5, rate="heuristic", max_pulls=30) for arms in (2, 5)),
+    *(EBTCI(arms, 0.2, sigma=0.5, max_pulls=30) for arms in (2, 5)),
+    *(OCBA(arms, 25, first_pulls=2) for arms in (2, 5)),
+    *(KN(arms, 0.5, 0.2, first_pulls=3, max_pulls=31) for arms in (2, 5)),
+    *(ChickFrazier(REGRET, arms, sigma=0.5, max_pulls=60) for arms in (2, 5)),
+    *(KGStar(REGRET, arms, sigma=0.5, max_pulls=60) for arms in (2, 5)),
+    TwoArmChickFrazier(REGRET, sigma=0.1),
+    Adaptive(3, "breakeven", "breakeven", risk=REGRET, sigma=0.5),
+    Adaptive(3, "ocba", "breakeven", risk=REGRET, sigma=0.5, max_pulls=40),
+    Adaptive(3, "kg-star", "lucb", risk=REGRET, sigma=0.5, max_pulls=40),
+    Adaptive(3, "breakeven", "likelihood-ratio", risk=REGRET, sigma=0.5, max_pulls=40),
+]
+# These take rewards from 0 to 1 only.
+IN_UNIT_RANGE: list[Policy] = [
+    *(KLLUCB(arms, 0.2, rate=rate, max_pulls=30) for arms in (2, 5) for rate in ("proven", "heuristic")),
+    *(TrackAndStop(arms, 0.2, family="bernoulli", max_pulls=30) for arms in (2, 5)),
+    EBTCI(4, 0.2, family="bernoulli", rate="heuristic", max_pulls=30),
+    Adaptive(3, "eb-tci", "kl-lucb", family="bernoulli", max_pulls=40),
+]
 
 
 class TestShippedPolicies(PolicySuite):
@@ -65,6 +104,19 @@ class TestShippedPolicies(PolicySuite):
         return SHIPPED
 
 
+class TestPoliciesInTheUnitRange(PolicySuite):
+    tie_runs = 150
+    rewards: ClassVar[dict[str, Draw]] = {
+        "binary": PolicySuite.rewards["binary"],
+        "equal": PolicySuite.rewards["equal"],
+        "uniform": lambda generator, arm: generator.random() ** (1 + arm),
+        "at the ends": lambda generator, arm: float(arm % 2),
+    }
+
+    def policies(self) -> Iterable[Policy]:
+        return IN_UNIT_RANGE
+
+
 @pytest.mark.soak
 class TestShippedPoliciesWithManyTies(TestShippedPolicies):
     tie_runs = 2_000
@@ -72,14 +124,14 @@ class TestShippedPoliciesWithManyTies(TestShippedPolicies):
 
 def test_no_shipped_policy_is_missing() -> None:
     """The list has every concrete class of dbcare.policies but that for users' own rules, and Keep: it has no ties."""
-    modules = [import_module(f"{policies.__name__}.{module.name}") for module in iter_modules(policies.__path__)]
+    modules = [import_module(each.name) for each in walk_packages(policies.__path__, f"{policies.__name__}.")]
     classes = {kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)}
     concrete = {kind for kind in classes if issubclass(kind, Policy) and not inspect.isabstract(kind)}
     shipped = {kind for kind in concrete if "__init__" in vars(kind)}  # base classes have none of their own
-    assert shipped == {type(policy) for policy in SHIPPED} | {CustomPolicy, Keep}
+    assert shipped == {type(policy) for policy in [*SHIPPED, *IN_UNIT_RANGE]} | {CustomPolicy, Keep}
 
 
-@pytest.mark.parametrize("policy", SHIPPED, ids=str)
+@pytest.mark.parametrize("policy", [*SHIPPED, *IN_UNIT_RANGE], ids=str)
 def test_a_policy_is_a_value(policy: Policy) -> None:
     """Its repr is the call that creates it, and a pickled copy is equal."""
     assert repr(policy).startswith(f"{type(policy).__name__}(")

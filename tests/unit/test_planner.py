@@ -393,7 +393,8 @@ VALID: dict[str, Any] = {"arms": 3, "price": 0.4, "value": 100.0, "sigma": 0.5, 
         ),
         (
             {"policies": ["breakeven", "ucb"]},
-            "`policies` must be one of breakeven, breakeven-racing, breakeven-rounds, dbcare, fixed-size-test, "
+            "`policies` must be one of breakeven, breakeven-racing, breakeven-rounds, dbcare, lucb, kl-lucb, lil-ucb, "
+            "ugape, track-and-stop, eb-tci, chick-frazier, kg-star, fixed-size-test, "
             "decide-now but got 'ucb'.",
         ),
         ({"policies": []}, "`policies` must be at least one name but got none."),

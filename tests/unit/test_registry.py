@@ -13,9 +13,10 @@ import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
+from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import PolicyKind
-from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyRegistry
 from dbcare.policies.rule import STOP, State
 from dbcare.spread import Spread
 
@@ -69,6 +70,10 @@ def test_every_shipped_policy_builds_and_says_its_own_name() -> None:
         "sequential-halving": {"budget": 20},
         "successive-rejects": {"budget_per_arm": 10},
         "uniform": {"pulls": 3},
+        "ugape-budget": {"budget_per_arm": 10},
+        "ocba": {"budget_per_arm": 10},
+        "kn": {"indifference": 0.1},
+        "adaptive": {"sampling": "eb-tci", "stopping": "breakeven"},
     }
     for name, entry in POLICIES.items():
         policy = build_policy(name, Bandit.two_arm(0.5), RISK, **options.get(name, {}))

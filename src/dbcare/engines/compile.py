@@ -51,7 +51,12 @@ SHORT = (
     "section", "is_known", "sampled_variance", "arm_variance", "combined_freedom",
     "gap_behind", "information", "in_units", "gaussian_loss", "cubic",
 )  # fmt: skip
-NOT_INLINED = RARELY_CALLED + SHORT
+# The same for the parts of adaptive rules, and the functions that they share.
+PARTS = (
+    "choose", "note", "prepare", "count", "challenger", "is_ready", "ends_round", "wins_tie", "current_rate",
+    "square_radius", "likelihood_ratio", "divergence", "upper_bound", "fill_proportions", "bernoulli_share",
+)  # fmt: skip
+NOT_INLINED = RARELY_CALLED + SHORT + PARTS
 
 # Seconds that kernels usually take to compile: from the quickest as measured to the slowest on a slower machine.
 USUAL_SECONDS = {
@@ -178,7 +183,10 @@ class KernelCache(FunctionCache):
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         with suppress(OSError):
-            return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
+            try:
+                return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
+            except (AttributeError, ImportError):  # compiled for tables of a class that has another name now
+                self.flush()  # type: ignore[no-untyped-call]
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
+from collections.abc import Sequence
 
 from dbcare import validation
 from dbcare.bandit import Bandit
@@ -143,4 +145,21 @@ def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
         )
     chosen.costs(policy.arms)
     bandit.require_bound(policy.largest_spread)
+    check_rewards(policy, bandit)
     return chosen
+
+
+def check_rewards(policy: Policy, bandit: Bandit) -> None:
+    """Refuse a bandit with rewards that the policy does not take."""
+    if policy.reward_range is None:
+        return
+    low, high = policy.reward_range
+    for place, arm in enumerate(bandit.arms):
+        values: Sequence[float] = (-math.inf, math.inf)
+        if hasattr(arm, "outcomes"):
+            values = [value for value, chance in zip(*arm.outcomes, strict=True) if chance > 0.0]
+        if min(values) < low or max(values) > high:
+            raise InvalidValueError(
+                f"{type(policy).__name__} takes rewards from {low:g} to {high:g} but got arm {place}, whose rewards "
+                f"range from {min(values):g} to {max(values):g}."
+            )

@@ -19,7 +19,7 @@ from dbcare.bandit import Bandit
 from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
 from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
-from dbcare.engines.evaluate import evaluate
+from dbcare.engines.evaluate import check_rewards, evaluate
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.engines.simulators import direct_simulator, skip_simulator
@@ -27,13 +27,22 @@ from dbcare.engines.threads import available_threads
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import ConfidencePolicy
-from dbcare.policies.registry import POLICIES, build_policy
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
 from dbcare.policies.rule import BlockRule
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
 
 RISK = Risk.misidentification(1e-3)
-OPTIONS = {"delta": 0.1, "budget": 12, "pulls": 2}  # for policies that cannot do without
+REGRET = Risk.simple_regret(1e-3)  # for policies that take no other
+# For policies that cannot do without.
+OPTIONS = {
+    "delta": 0.1,
+    "budget": 16,
+    "pulls": 2,
+    "indifference": 0.5,
+    "sampling": DEFAULT_POLICY,
+    "stopping": DEFAULT_POLICY,
+}
 
 # Simulators of two arms and of more can differ.
 BANDITS: dict[str, tuple[Bandit, ...]] = {
@@ -110,7 +119,8 @@ class Task:
             for name in self.policies:
                 policy = _build(name, bandit)
                 if policy is not None:
-                    with suppress(EngineError):
+                    with suppress(EngineError, InvalidValueError):
+                        check_rewards(policy, bandit)
                         USES[self.use](policy, bandit)
 
 
@@ -127,11 +137,11 @@ class Done:
 def _build(name: str, bandit: Bandit) -> Policy | None:
     """Build a policy by name; None if it is not for so many arms."""
     options = {option: OPTIONS[option] for option in POLICIES.entry(name).options if option in OPTIONS}
-    try:
-        policy = build_policy(name, bandit, RISK, **options)
-    except InvalidValueError:
-        return None
-    return policy if policy.arms == len(bandit.arms) else None
+    for risk in (RISK, REGRET):
+        with suppress(InvalidValueError):
+            policy = build_policy(name, bandit, risk, **options)
+            return policy if policy.arms == len(bandit.arms) else None
+    return None
 
 
 def list_shipped() -> list[str]:

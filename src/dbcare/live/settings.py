@@ -19,10 +19,11 @@ from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
 from dbcare.money import Money
 from dbcare.options import read_options
+from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES, PolicyEntry
+from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES
 from dbcare.policies.rule import BlockRule
 from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss, Risk
@@ -150,6 +151,19 @@ class Settings:
                 )
         elif self.blocks is None:
             validation.set_fields(self, rounds=True)
+        self._check_reward_range()
+
+    def _check_reward_range(self) -> None:
+        """Refuse a policy whose rewards must be in a range that those of this study may leave."""
+        if (wanted := self.built_policy.reward_range) is None:
+            return
+        ends = None if self.spread.range is None else sorted(self.sign * end for end in self.spread.range)
+        if ends is None or ends[0] < wanted[0] or ends[1] > wanted[1]:
+            got = "no range is stated" if ends is None else f"they range from {ends[0]:g} to {ends[1]:g}"
+            raise InvalidValueError(
+                f"`policy` {self.policy!r} takes rewards from {wanted[0]:g} to {wanted[1]:g}, of which more is better, "
+                f"but {got}; state them with `binary` or `bounds`, or choose another policy."
+            )
 
     @property
     def has_blocks(self) -> bool:

@@ -1,6 +1,6 @@
 """Policies: when to pull which arm, when to stop, what to recommend.
 
-registry             policies by name, the shipped ones and yours; `look`, how they are drawn
+registry             policies by name, the shipped ones and yours; `entry`, what is known of each; `look`, its drawing
 facts                what a policy may be told about a problem; `factory`, how it is built from that
 policy               what every policy offers; `CustomPolicy` for your own functions
 rule                 the form of every rule: four functions over a flat state
@@ -13,5 +13,6 @@ schedule             the rule shared by SequentialHalving and SuccessiveRejects 
 keep                 Keep, for plans: always the same arm, such as what is in use today
 breakeven_rounds     BreakevenRounds, for arms that share blocks, with its state and losses (rounds_state) and its rules
                      for moments (timed_rounds) and for lists of blocks (pooled_rounds)
+adaptive             rules from the literature, each of a sampling part and a stopping part: LUCB, Track-and-Stop, ...
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

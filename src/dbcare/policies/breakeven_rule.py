@@ -71,15 +71,22 @@ def init(state: State, tables: BreakevenTables, tie: int) -> None:
 
 
 def ask(state: State, tables: BreakevenTables) -> int:
+    """Return the arm to pull next, or STOP: at first, one of those with the fewest pulls."""
+    if state[STOPPED]:
+        return STOP
+    if state[SEEN] < len(tables.cost):
+        return least_pulled(state, tables)
+    return choose(state, tables)
+
+
+def choose(state: State, tables: BreakevenTables) -> int:
     """Return the arm whose next pull removes the most loss per unit of cost, given all pulls made.
 
     While the spread is unknown, the first of the arms with the fewest pulls.
     """
-    if state[STOPPED]:
-        return STOP
-    arms = len(tables.cost)
-    if state[SEEN] < arms or state[DEVIATION] == 0.0:
+    if state[DEVIATION] == 0.0:
         return least_pulled(state, tables)
+    arms = len(tables.cost)
     made, price, variance = section(tables, MADE), section(tables, PRICE), section(tables, VARIANCE)
     loss, priority = section(tables, LOSS), section(tables, PRIORITY)
     leader = int(state[LEADER])
@@ -105,16 +112,20 @@ def ask(state: State, tables: BreakevenTables) -> int:
 
 def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None:
     """Count a reward, update the losses, and stop if they break even."""
+    if observe(state, tables, arm, reward) <= state[SPENT]:
+        decide(state, tables)
+
+
+def observe(state: State, tables: BreakevenTables, arm: int, reward: float) -> float:
+    """Count a reward and update the losses; return the largest, that of RIVAL, infinite until all arms are seen."""
     before = state[section(tables, MEAN) + arm]
     state[section(tables, SQUARES) + arm] += count_reward(state, tables, arm, reward)
     if state[SEEN] < len(tables.cost):
-        return
+        return math.inf
     scale_unknown = state[DEVIATION] == 0.0
     all_change = follow_leader(state, tables, arm, before) or scale_unknown
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
-    largest = largest_loss(state, tables) if all_change else follow_rival(state, tables, arm)
-    if largest <= state[SPENT]:
-        decide(state, tables)
+    return largest_loss(state, tables) if all_change else follow_rival(state, tables, arm)
 
 
 def follow_rival(state: State, tables: BreakevenTables, arm: int) -> float:

@@ -31,6 +31,7 @@ class PolicyKind(StrEnum):
     OURS = "ours"  # not in the paper
     FIXED_BUDGET = "fixed budget"
     FIXED_CONFIDENCE = "fixed confidence"
+    COST_AWARE = "cost-aware"  # weighs costs, but is neither the paper's nor ours
     YARDSTICK = "yardstick"  # knows what nobody knows, or nothing at all
     OTHER = "other"  # a policy that someone else registered
 

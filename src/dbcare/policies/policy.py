@@ -76,6 +76,11 @@ class Policy(ABC):
         return False
 
     @property
+    def reward_range(self) -> tuple[float, float] | None:
+        """The range that rewards must be in; None if any will do."""
+        return None
+
+    @property
     def learns_spread(self) -> bool:
         """Whether the rule corrects a sigma that the rewards contradict."""
         return False

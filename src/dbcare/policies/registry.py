@@ -6,104 +6,27 @@ class, a function that returns a policy, or a `PolicyEntry`; a program adds them
 
 from __future__ import annotations
 
-import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dbcare import validation
 from dbcare.bandit import Bandit, check_bandit
 from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
-from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
+from dbcare.policies.entry import PolicyEntry
+from dbcare.policies.factory import import_factory, make_policy
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import BLUE, GREEN, ORANGE, PLAIN, PURPLE, RED, SKY, VIOLET, YELLOW, Look, PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk, check_risk
-from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
 BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
 GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" meant before studies had `sigma_pulls`
 GROUP = "dbcare.policies"  # of entry points
-NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-
-
-@dataclass(frozen=True)
-class PolicyEntry:
-    """A policy by name: how to build it, and how to show it.
-
-    Parameters
-    ----------
-    name : str
-        Lowercase words joined by hyphens, such as "my-lucb".
-    source : type, callable or str
-        The policy's class, a function that returns a policy, or "module:name" to import one of them when it is needed.
-        Its parameters may be those of `PolicyFacts.known` and options of its own.
-    label : str
-        What figures and tables call the policy. Default: its name.
-    kind : PolicyKind
-        What it is compared with, which also decides its dashes in figures.
-    look : Look
-        Its color and marker in figures.
-    live : bool
-        Whether live studies may use it: all parameters that a study cannot know must have defaults.
-    planned : bool
-        Whether every plan compares it.
-    closed : bool
-        Whether only stored studies may use it, not new ones.
-
-    Examples
-    --------
-    >>> from dbcare.policies.registry import POLICIES
-    >>> POLICIES["racing"].label, POLICIES["racing"].live
-    ('racing', False)
-    """
-
-    name: str
-    source: Callable[..., Policy] | str
-    label: str = ""
-    kind: PolicyKind = PolicyKind.OTHER
-    look: Look = PLAIN
-    live: bool = True
-    planned: bool = False
-    closed: bool = False
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
-            raise InvalidValueError(
-                f"`name` must be lowercase words joined by hyphens, such as my-lucb, but got {show(self.name)}."
-            )
-        if not isinstance(self.source, str):
-            check_factory(self.name, self.source)
-        for what, value, kind in (
-            ("label", self.label, str),
-            ("kind", self.kind, PolicyKind),
-            ("look", self.look, Look),
-        ):
-            if not isinstance(value, kind):
-                raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
-        if validation.flag("planned", self.planned) and not validation.flag("live", self.live):
-            raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
-        if validation.flag("closed", self.closed) and not self.live:
-            raise InvalidValueError(f"`closed` requires live=True, which {self.name} lacks.")
-        validation.set_fields(self, label=self.label or self.name)
-
-    @property
-    def factory(self) -> Callable[..., Policy]:
-        """The class or function that builds the policy."""
-        return import_factory(self.source) if isinstance(self.source, str) else self.source
-
-    @property
-    def options(self) -> list[str]:
-        """The policy's own options, which no problem fixes."""
-        return own_options(self.factory)
-
-    def build(self, facts: PolicyFacts, options: Mapping[str, Any] | None = None) -> Policy:
-        """Build the policy for a problem, with options of its own."""
-        return make_policy(self.name, self.factory, facts, options or {})
 
 
 class PolicyRegistry(Mapping[str, PolicyEntry]):
@@ -215,6 +138,29 @@ POLICIES = PolicyRegistry(
         _shipped("successive-rejects", "policies.halving:SuccessiveRejects", "Successive Rejects",
                  PolicyKind.FIXED_BUDGET, Look((RED, ORANGE))),
         _shipped("uniform", "policies.fixed:Uniform", "uniform", PolicyKind.FIXED_BUDGET, Look((YELLOW,))),
+        _shipped("lucb", "policies.adaptive.lucb:LUCB", "LUCB", PolicyKind.FIXED_CONFIDENCE,
+                 Look((GREEN,), "v", hollow=True), live=True),
+        _shipped("kl-lucb", "policies.adaptive.kl_lucb:KLLUCB", "KL-LUCB", PolicyKind.FIXED_CONFIDENCE,
+                 Look((GREEN,), "v"), live=True),
+        _shipped("lil-ucb", "policies.adaptive.lil_ucb:LilUCB", "lil'UCB", PolicyKind.FIXED_CONFIDENCE,
+                 Look((RED,), "<", hollow=True), live=True),
+        _shipped("ugape", "policies.adaptive.ugape:UGapE", "UGapE", PolicyKind.FIXED_CONFIDENCE,
+                 Look((SKY,), ">", hollow=True), live=True),
+        _shipped("track-and-stop", "policies.adaptive.track_and_stop:TrackAndStop", "Track-and-Stop",
+                 PolicyKind.FIXED_CONFIDENCE, Look((BLUE,), "P", hollow=True), live=True),
+        _shipped("eb-tci", "policies.adaptive.eb_tci:EBTCI", "EB-TCI", PolicyKind.FIXED_CONFIDENCE,
+                 Look((PURPLE,), "X", hollow=True), live=True),
+        _shipped("kn", "policies.adaptive.kn:KN", "KN", PolicyKind.FIXED_CONFIDENCE, Look((YELLOW,), "d", hollow=True)),
+        _shipped("ugape-budget", "policies.adaptive.ugape:UGapEBudget", "UGapE, fixed budget",
+                 PolicyKind.FIXED_BUDGET, Look((SKY,), ">")),
+        _shipped("ocba", "policies.adaptive.ocba:OCBA", "OCBA", PolicyKind.FIXED_BUDGET, Look((ORANGE,), "h")),
+        _shipped("chick-frazier", "policies.adaptive.chick_frazier:ChickFrazier", "Chick-Frazier",
+                 PolicyKind.COST_AWARE, Look((RED,), "p"), live=True),
+        _shipped("two-arm-chick-frazier", "policies.adaptive.two_arm_chick_frazier:TwoArmChickFrazier",
+                 "Chick-Frazier, two arms in turn", PolicyKind.COST_AWARE, Look((RED,), "p", hollow=True)),
+        _shipped("kg-star", "policies.adaptive.kg_star:KGStar", "KG*", PolicyKind.COST_AWARE,
+                 Look((ORANGE,), "*"), live=True),
+        _shipped("adaptive", "policies.adaptive.adaptive:Adaptive", "two parts", PolicyKind.COST_AWARE, PLAIN),
         _shipped("known-gap-oracle", "policies.fixed:KnownGapOracle", "known-gap oracle",
                  PolicyKind.YARDSTICK, Look((PURPLE,))),
         _shipped("known-gap-sprt", "engines.best_sprt:BestSPRT", "known-gap SPRT",

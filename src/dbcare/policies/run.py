@@ -184,9 +184,15 @@ class Run:
         if isinstance(reward, bool | np.bool_):
             return float(reward)
         try:
-            return validation.real("reward", reward)
+            number = validation.real("reward", reward)
         except InvalidValueError as refused:
             raise InvalidRewardError(f"Pull {self.pulls + 1}, of arm {arm}: {refused}") from None
+        if (limits := self.policy.reward_range) is not None and not limits[0] <= number <= limits[1]:
+            raise InvalidRewardError(
+                f"Pull {self.pulls + 1}, of arm {arm}: `reward` must lie between {limits[0]:g} and {limits[1]:g} for "
+                f"{type(self.policy).__name__} but got {number:g}."
+            )
+        return number
 
 
 def pack_state(state: list[Any]) -> list[Any] | str:

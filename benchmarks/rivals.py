@@ -1,0 +1,97 @@
+"""Measure how long a pull of the adaptive rules of the literature takes on the direct engine, next to Breakeven's.
+
+`make bench`, or `python benchmarks/rivals.py [--out DIR] [--arms K] [--pulls N]`. CPU time on one thread, one of K arms
+better by 0.3, all in one process; each rule is measured between two measurements of Breakeven, by whose mean its time
+per pull is divided. At most 1/0.3 times as long is asked for; for KL bounds, KG* and Track-and-Stop it is only stated.
+"""
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+
+from measurements import Report
+
+from dbcare import (
+    EBTCI,
+    KLLUCB,
+    KN,
+    LUCB,
+    OCBA,
+    Adaptive,
+    Bandit,
+    Breakeven,
+    ChickFrazier,
+    KGStar,
+    LilUCB,
+    Policy,
+    Risk,
+    TrackAndStop,
+    UGapE,
+    UGapEBudget,
+    evaluate,
+)
+
+RISK = Risk.simple_regret(1e-4)
+BAR = 1.0 / 0.3
+STATED = ("KL-LUCB", "KG*", "Track-and-Stop", "Track-and-Stop, Bernoulli", "EB-TCI, Bernoulli")  # without a bar
+
+
+def make_rules(arms: int) -> dict[str, Policy]:
+    """Return the rules to measure."""
+    return {
+        "LUCB": LUCB(arms, 0.1),
+        "KL-LUCB": KLLUCB(arms, 0.1, "heuristic"),
+        "lil'UCB": LilUCB(arms, 0.1, rate="heuristic"),
+        "UGapE": UGapE(arms, 0.1),
+        "UGapE, budget": UGapEBudget(arms, 250 * arms),
+        "Track-and-Stop": TrackAndStop(arms, 0.1, rate="heuristic"),
+        "Track-and-Stop, Bernoulli": TrackAndStop(arms, 0.1, family="bernoulli", rate="heuristic"),
+        "EB-TCI": EBTCI(arms, 0.1, rate="heuristic"),
+        "EB-TCI, Bernoulli": EBTCI(arms, 0.1, family="bernoulli", rate="heuristic"),
+        "OCBA": OCBA(arms, 250 * arms),
+        "KN": KN(arms, 0.3, 0.1),
+        "Chick-Frazier": ChickFrazier(RISK, arms),
+        "KG*": KGStar(RISK, arms),
+        "EB-TCI with Breakeven's stop": Adaptive(arms, "eb-tci", "breakeven", risk=RISK, sigma=1.0),
+        "Breakeven with Track-and-Stop's stop": Adaptive(
+            arms, "breakeven", "likelihood-ratio", risk=RISK, sigma=1.0, delta=0.1, rate="heuristic"
+        ),
+    }
+
+
+def nanoseconds_per_pull(policy: Policy, bandit: Bandit, pulls: float) -> float:
+    """Measure a pull's time in about so many pulls, after a few runs that say how long a run is."""
+    mean = evaluate(policy, bandit, RISK, runs=4, engine="direct", threads=1).pulls.mean
+    runs = max(4, math.ceil(pulls / mean))
+    began = time.process_time()
+    result = evaluate(policy, bandit, RISK, runs=runs, seed=1, engine="direct", threads=1)
+    return (time.process_time() - began) / result.pulls_simulated * 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
+    parser.add_argument("--arms", type=int, default=8)
+    parser.add_argument("--pulls", type=float, default=1e6)
+    options = parser.parse_args()
+    report = Report()
+    gaussian = Bandit.one_sparse(options.arms, 0.3)
+    bernoulli = Bandit.bernoulli([0.5, *([0.35] * (options.arms - 1))])
+    yardstick = Breakeven(RISK, options.arms, 1.0)
+    before = nanoseconds_per_pull(yardstick, gaussian, options.pulls)
+    for name, policy in make_rules(options.arms).items():
+        bandit = gaussian if policy.reward_range is None else bernoulli
+        own = nanoseconds_per_pull(policy, bandit, options.pulls)
+        after = nanoseconds_per_pull(yardstick, gaussian, options.pulls)
+        report.add(f"nanoseconds per pull: {name}", own)
+        report.add(f"time over Breakeven's: {name}", 2.0 * own / (before + after), None if name in STATED else BAR)
+        before = after
+    report.add("nanoseconds per pull: Breakeven", before)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "rivals.json").write_text(json.dumps(report.rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

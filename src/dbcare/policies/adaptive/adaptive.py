@@ -1,0 +1,162 @@
+"""Adaptive: any sampling part with any stopping part that it makes sense with."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from dbcare import validation
+from dbcare.errors import InvalidValueError
+from dbcare.policies.adaptive.catalog import find_parts
+from dbcare.policies.adaptive.parts import AdaptiveProblem, SamplingPart, StoppingPart
+from dbcare.policies.adaptive.policy import (
+    DEFAULT_DELTA,
+    FAMILIES,
+    AdaptivePolicy,
+    check_budget,
+    check_cap,
+    check_delta,
+    check_regret,
+)
+from dbcare.policies.adaptive.rates import PROVEN, RATES
+from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.risk import Risk, check_risk
+from dbcare.spread import DEFAULT_SIGMA_PULLS
+
+
+@dataclass(frozen=True)
+class Adaptive(AdaptivePolicy):
+    """A rule put together from the sampling of one policy and the stop of another.
+
+    Sampling: breakeven, lucb, kl-lucb, lil-ucb, ugape, ugape-budget, track-and-stop, eb-tci, ocba, chick-frazier,
+    kg-star. Stopping: breakeven, lucb, kl-lucb, lil-ucb, ugape, likelihood-ratio (that of Track-and-Stop and EB-TCI),
+    budget, chick-frazier, kg-star. The arm with the largest mean is recommended.
+
+    What a pair keeps and loses:
+
+    - The stops lucb, kl-lucb, ugape and likelihood-ratio hold at all times and however arms are chosen: under any
+      sampling, the error is at most `delta` (with rate "proven"). What is lost is what the papers prove about the
+      number of pulls. A round of LUCB is two pulls; under another sampling it is one.
+    - Under another sampling, the stop of breakeven still spends no more than the largest loss and one pull, but not
+      the sharper limit of `Breakeven.max_spend`; those of chick-frazier and kg-star have no guarantee even in a pair.
+    - Samplings that depend on `delta` (lucb, kl-lucb, lil-ucb, ugape) explore for it, whatever the stop.
+    - The stop of lil-ucb goes only with its own sampling, and ugape-budget only with a budget: others are refused.
+    - KN, racing and other eliminations have no parts: dropping an arm is both.
+
+    Parameters
+    ----------
+    arms : int
+        Number of arms.
+    sampling, stopping : str
+        Names of the parts, as above.
+    risk : Risk, optional
+        What a pull costs and what a wrong choice loses, for parts that weigh them.
+    sigma : float, optional
+        Standard deviation of a reward; without it, breakeven learns it, and parts that rely on it are refused.
+    sigma_pulls, bound, largest_sigma : float
+        As in `Breakeven`, for its parts.
+    delta : float
+        The error that is allowed, for parts that aim at one.
+    budget : int, optional
+        Number of pulls, for parts that have a budget.
+    family : {"gaussian", "bernoulli"}
+        Distribution of the rewards, for track-and-stop, eb-tci and likelihood-ratio.
+    rate : {"proven", "heuristic"}
+        The rate of kl-lucb, lil-ucb and likelihood-ratio.
+    max_pulls : int
+        Cap on the pulls.
+
+    Examples
+    --------
+    >>> from dbcare import Adaptive, Risk
+    >>> policy = Adaptive(arms=3, sampling="eb-tci", stopping="breakeven", risk=Risk.simple_regret(0.001), sigma=0.5)
+    >>> run = policy.start(seed=1)
+    >>> while (arm := run.ask()) is not None:
+    ...     run.tell([0.9, 0.4, 0.1][arm])
+    >>> run.recommendation(), run.pulls
+    (0, 10)
+    """
+
+    arms: int
+    sampling: str
+    stopping: str
+    risk: Risk | None = None
+    sigma: float | None = None
+    sigma_pulls: float = DEFAULT_SIGMA_PULLS
+    bound: float | None = None
+    largest_sigma: float | None = None
+    delta: float = DEFAULT_DELTA
+    budget: int | None = None
+    family: str = FAMILIES[0]
+    rate: str = PROVEN
+    max_pulls: int = DEFAULT_MAX_PULLS
+
+    def __post_init__(self) -> None:
+        arms = validation.arms(self.arms)
+        sampler, stopper = find_parts(self.sampling, self.stopping)
+        validation.one_of("family", self.family, FAMILIES)
+        validation.one_of("rate", self.rate, RATES)
+        first = arms * sampler.first_pulls
+        validation.set_fields(
+            self,
+            arms=arms,
+            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            delta=check_delta(self, self.delta),
+            budget=None if self.budget is None else check_budget(self, self.budget, first),
+            max_pulls=check_cap(self, self.max_pulls, first),
+        )
+        if self.risk is not None:
+            check_risk(self.risk)
+            self.risk.costs(arms)
+        for name, part in ((self.sampling, sampler), (self.stopping, stopper)):
+            self._check_part(name, part)
+        _ = self._weights  # raises for arguments that Breakeven rejects
+
+    def _check_part(self, name: str, part: SamplingPart | StoppingPart) -> None:
+        """Refuse a part that lacks what it needs."""
+        is_bernoulli = self.family == FAMILIES[1]
+        if part.is_bernoulli and not is_bernoulli:
+            raise InvalidValueError(
+                f"{name} takes rewards from 0 to 1, so `family` must be bernoulli but got {self.family}."
+            )
+        for need in part.needs:
+            if getattr(self, need) is None and not (need == "sigma" and is_bernoulli):  # 1/2 will do
+                raise InvalidValueError(f"`{need}` is required by {name} but was not given.")
+        if "risk" in part.needs and not part.weighs_losses:
+            assert self.risk is not None
+            check_regret(self, self.risk)
+
+    @property
+    def _parts(self) -> tuple[SamplingPart, StoppingPart]:
+        return find_parts(self.sampling, self.stopping)
+
+    @property
+    def sampling_part(self) -> SamplingPart:
+        return self._parts[0]
+
+    @property
+    def stopping_part(self) -> StoppingPart:
+        return self._parts[1]
+
+    @cached_property
+    def _weights(self) -> Breakeven | None:
+        """The Breakeven policy whose losses are weighed, if any are."""
+        if self.risk is None or not any(part.weighs_losses for part in self._parts):
+            return None
+        return Breakeven(self.risk, self.arms, self.sigma, self.sigma_pulls, self.bound, self.largest_sigma)
+
+    @property
+    def problem(self) -> AdaptiveProblem:
+        is_bernoulli = self.family == FAMILIES[1]
+        losses = None if self._weights is None else self._weights.tables
+        if losses is not None and not self.stopping_part.weighs_losses:
+            losses = losses._replace(guess=False)
+        return AdaptiveProblem(
+            self.arms,
+            self.risk,
+            0.5 if self.sigma is None and is_bernoulli else self.sigma,
+            self.delta,
+            self.budget,
+            is_bernoulli,
+            self.rate,
+            losses,
+        )
