@@ -7,6 +7,7 @@ carries a digest of all code that goes into it, and numba caches that. Processes
 time wait for the first of them to compile it. A folder that cannot be written is still read.
 """
 
+import dis
 import hashlib
 import inspect
 import os
@@ -33,7 +34,8 @@ try:
 except ImportError:  # on Windows, where two processes may both compile a kernel
     fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+# Nothing calls compiled code through a C pointer; that wrapper would take a tenth of the time.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
 
 
 def cache_folder() -> Path:
@@ -43,20 +45,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbcare"
 
 
-# Called once per run, or where something happens: inlining these, and what they call, would only compile longer.
+# Called once per run, or where something happens: inlining these would only compile longer.
 RARELY_CALLED = ("init", "decide", "recommend")
-# Breakeven's formulas, which LLVM inlines anyway: if numba did, it would infer their types again for every call, and
-# compile half as long again.
-SHORT = (
-    "section", "is_known", "sampled_variance", "arm_variance", "combined_freedom",
-    "gap_behind", "information", "in_units", "gaussian_loss", "cubic",
-)  # fmt: skip
-# The same for the parts of adaptive rules, and the functions that they share.
-PARTS = (
-    "choose", "note", "prepare", "count", "challenger", "is_ready", "ends_round", "wins_tie", "current_rate",
-    "square_radius", "likelihood_ratio", "divergence", "upper_bound", "fill_proportions", "bernoulli_share",
-)  # fmt: skip
-NOT_INLINED = RARELY_CALLED + SHORT + PARTS
+# Called for every pull, and long: LLVM inlines these, and what they call unless that has a loop. If numba did, it would
+# infer types again for every call, and compile half as long again.
+EACH_PULL = ("ask", "tell")
+# How functions become part of their callers: copied by numba, as code without types, or by LLVM, or not at all.
+INLINING: dict[str, dict[str, Any]] = {
+    "by numba": {"inline": "always"},
+    "by LLVM": {"inline": "never", "forceinline": True},
+    "never": {"inline": "never"},
+}
+HOW_INLINED = RARELY_CALLED, EACH_PULL, INLINING
 
 # Seconds that kernels usually take to compile: from the quickest as measured to the slowest on a slower machine.
 USUAL_SECONDS = {
@@ -79,7 +79,8 @@ def _make_dispatcher(function: FunctionType, inline: str, done: dict[tuple[Funct
     if key not in done:
         done[key] = None  # under construction: a function that calls itself finds this
         held = _held_by(function)
-        used = {name: _prepare(name, value, inline, done) for name, value in {**_globals_of(function), **held}.items()}
+        within = "by LLVM" if inline == "never" else inline  # so that numba sees a function once, whoever calls it
+        used = {name: _prepare(name, value, within, done) for name, value in {**_globals_of(function), **held}.items()}
         cells = tuple(CellType(used[name]) for name in held)
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
@@ -87,7 +88,8 @@ def _make_dispatcher(function: FunctionType, inline: str, done: dict[tuple[Funct
         copy.__kwdefaults__ = function.__kwdefaults__
         # Kernels loaded from disk were once seen to take each other's functions of the same name: give each its own.
         copy.__qualname__ = f"{function.__qualname__}_{digest(function)}"
-        options = OPTIONS | {"inline": inline}
+        # Only kernels call these: without the wrapper for callers in Python, they compile much faster.
+        options = OPTIONS | INLINING[inline] | {"no_cpython_wrapper": True}
         done[key] = numba.njit(**options)(copy)
     if done[key] is None:
         raise UnsupportedError(f"{function.__name__} calls itself")
@@ -97,7 +99,16 @@ def _make_dispatcher(function: FunctionType, inline: str, done: dict[tuple[Funct
 def _prepare(name: str, value: Any, inline: str, done: dict[tuple[FunctionType, str], Any]) -> Any:
     if not isinstance(value, FunctionType):
         return value
-    return _make_dispatcher(value, "never" if name in NOT_INLINED else inline, done)
+    if name in RARELY_CALLED or (inline == "by LLVM" and _has_loop(value)):
+        inline = "never"
+    elif name in EACH_PULL and inline == "by numba":
+        inline = "by LLVM"
+    return _make_dispatcher(value, inline, done)
+
+
+def _has_loop(function: FunctionType) -> bool:
+    """Return whether a function has a loop; inlined into others with loops, it could take minutes to optimize."""
+    return any(instruction.opname.startswith("JUMP_BACKWARD") for instruction in dis.get_instructions(function))
 
 
 def _held_by(function: FunctionType) -> dict[str, Any]:
@@ -132,7 +143,7 @@ def list_used() -> tuple[set[str], set[str]]:
 def _compile(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     done: dict[tuple[FunctionType, str], Any] = {}
     names = {
-        name: _prepare(name, value, "always", done) for name, value in {**_globals_of(loop), **_held_by(loop)}.items()
+        name: _prepare(name, value, "by numba", done) for name, value in {**_globals_of(loop), **_held_by(loop)}.items()
     }
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
@@ -254,7 +265,7 @@ def _keep(path: Path, source: str) -> bool:
 def digest(function: FunctionType) -> str:
     """Return a fingerprint of all code and constants that compiling `function` would use."""
     fingerprint = hashlib.sha256(
-        repr((dbcare.__version__, numba.__version__, np.__version__, sys.version, OPTIONS, NOT_INLINED)).encode()
+        repr((dbcare.__version__, numba.__version__, np.__version__, sys.version, OPTIONS, HOW_INLINED)).encode()
     )
     _feed(fingerprint, function, set())
     return fingerprint.hexdigest()[:20]
