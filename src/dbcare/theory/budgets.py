@@ -50,11 +50,11 @@ def confidence(
 ) -> FloatOrFloats:
     """Compute delta, the probability of a wrong elimination that DBCARE's radius is designed for.
 
-    delta = c / (w + x), with w = 1 for misidentification, w = B for simple regret, and x::
+    delta = c / (w + x), with w = 1 for misidentification, w = B for simple regret, and x
 
-                            two arms      K arms as printed          K arms corrected
-        misidentification   2 c N*(2)     2 c ln K N*(2)             4 c ln K N*(2)
-        simple regret       2 c N*(2)     e K^(1/3) ln K N*(2)       c e K^(1/3) ln K N*(2)
+                        two arms      K arms as printed          K arms corrected
+    misidentification   2 c N*(2)     2 c ln K N*(2)             4 c ln K N*(2)
+    simple regret       2 c N*(2)     e K^(1/3) ln K N*(2)       c e K^(1/3) ln K N*(2)
 
     Two arms: corollaries of Theorems 2 and 4. K arms: the theorems. Corrected: what their proofs need, namely
     delta (w + c E[pulls]) <= c by Lemma 4; the printed formula lacks a c (simple regret, which only makes it more

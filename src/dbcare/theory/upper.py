@@ -44,11 +44,9 @@ def two_arm(
 ) -> FloatOrFloats:
     """Bound DBCARE's risk for two arms, as a multiple of `lower.two_arm`.
 
-    With `lower` for that bound::
-
-        misidentification   128 ln((e+1) / (e c)^2) lower + 3 c
-        simple regret       128 ln(3 B sigma^(4/3) / c^(5/3)) lower + 3 c if Delta >= (sigma^2 c)^(1/3),
-                            else 4 lower + 2 (sigma^2 c)^(1/3) + 3 c (discontinuous there)
+    misidentification   128 ln((e+1) / (e c)^2) lower + 3 c
+    simple regret       128 ln(3 B sigma^(4/3) / c^(5/3)) lower + 3 c if Delta >= (sigma^2 c)^(1/3),
+                        else 4 lower + 2 (sigma^2 c)^(1/3) + 3 c (discontinuous there)
 
     Corollaries of Theorems 2 and 4, with delta from the preset "paper". In units of the loss. The proof for
     misidentification assumes c < 1/4. The one for simple regret assumes 3 B sigma^(4/3) / c^(5/3) >= 2 N*/delta,

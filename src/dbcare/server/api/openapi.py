@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from dbcare.server.problems import MEDIA_TYPE
 
 PARAMETER = re.compile(r"^(\w+(?:, \w+)*) : .*\n((?: {4}.*(?:\n|\Z))+)", re.MULTILINE)  # in a docstring
+NONE = re.compile(r"\bNone\b")
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def _move_descriptions(component: dict[str, Any]) -> None:
     for names, text in PARAMETER.findall(parameters):
         for name in names.split(", "):
             if name in properties:
-                properties[name].setdefault("description", " ".join(text.split()))
+                properties[name].setdefault("description", NONE.sub("null", " ".join(text.split())))
 
 
 def _replace_tuples(node: Any) -> Any:

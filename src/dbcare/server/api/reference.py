@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 OPEN_TO_ALL = "everyone"
+PLURALS = {"string": "strings", "number": "numbers", "integer": "integers", "object": "objects"}
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Field:
     name: str
     kind: tuple[TypePart, ...]
     description: str
-    is_required: bool
+    is_required: bool  # in a request
     default: str  # as JSON; empty without one
     place: str = ""  # of a parameter: path, query or header
 
@@ -74,12 +75,33 @@ def build_reference(description: dict[str, Any]) -> ApiReference:
     for path, methods in sorted(description["paths"].items()):
         for method, operation in methods.items():
             operations.setdefault(operation["tags"][0], []).append(_read_operation(method, path, operation))
+    bodies = [
+        each["requestBody"]
+        for methods in description["paths"].values()
+        for each in methods.values()
+        if "requestBody" in each
+    ]
+    schemas = description["components"]["schemas"]
+    sent = _find_schemas(bodies, schemas)
     return ApiReference(
         version=description["info"]["version"],
         description=description["info"]["description"].strip(),
         operations={tag: tuple(each) for tag, each in sorted(operations.items(), key=lambda item: -len(item[1]))},
-        schemas=tuple(_read_schema(name, node) for name, node in sorted(description["components"]["schemas"].items())),
+        schemas=tuple(_read_schema(name, node, name in sent) for name, node in sorted(schemas.items())),
     )
+
+
+def _find_schemas(node: Any, schemas: dict[str, Any]) -> set[str]:
+    """Return the names of all schemas that a node mentions, or that those mention."""
+    if isinstance(node, list):
+        return set().union(*(_find_schemas(each, schemas) for each in node))
+    if not isinstance(node, dict):
+        return set()
+    found = set().union(*(_find_schemas(each, schemas) for each in node.values()))
+    if "$ref" in node:
+        name = _name_schema(node["$ref"])
+        found |= {name} | _find_schemas(schemas[name], schemas)
+    return found
 
 
 def _read_operation(method: str, path: str, operation: dict[str, Any]) -> Operation:
@@ -114,8 +136,8 @@ def _describe_content(content: dict[str, Any]) -> tuple[TypePart, ...]:
     return tuple(parts)
 
 
-def _read_schema(name: str, node: dict[str, Any]) -> Schema:
-    required = set(node.get("required", ()))
+def _read_schema(name: str, node: dict[str, Any], is_sent: bool) -> Schema:
+    required = set(node.get("required", ())) if is_sent else set()
     fields = [
         _read_field(field, schema, {"required": field in required}) for field, schema in node["properties"].items()
     ]
@@ -151,10 +173,13 @@ def _describe_type(node: dict[str, Any]) -> list[TypePart]:
         return [TypePart(" or ".join(json.dumps(value) for value in node.get("enum", [node.get("const")])))]
     kind = node.get("type", "any value")
     if kind == "array":
-        return [TypePart("list of "), *_describe_type(node.get("items", {})), TypePart(_describe_limits(node))]
+        items = node.get("items", {})
+        inner_parts = [TypePart(PLURALS[items["type"]])] if items.get("type") in PLURALS else _describe_type(items)
+        return [TypePart("list of "), *inner_parts, TypePart(_describe_limits(node))]
     inner = node.get("additionalProperties")
     if kind == "object" and isinstance(inner, dict):
-        return [TypePart("object of "), *_describe_type(inner)]
+        values = PLURALS.get(inner.get("type", ""), "")
+        return [TypePart("object of "), *([TypePart(values)] if values else _describe_type(inner))]
     return [TypePart(kind + _describe_limits(node))]
 
 
@@ -167,11 +192,11 @@ def _describe_limits(node: dict[str, Any]) -> str:
     ):
         least, most = node.get(low), node.get(high)
         if least is not None and most is not None:
-            return f" ({least:,}{unit})" if least == most else f" ({least:,} to {most:,}{unit})"
+            return f" ({least:,g}{unit})" if least == most else f" ({least:,g} to {most:,g}{unit})"
         if most is not None:
-            return f" (at most {most:,}{unit})"
+            return f" (at most {most:,g}{unit})"
         if least is not None:
-            return f" (at least {least:,}{unit})"
+            return f" (at least {least:,g}{unit})"
     return ""
 
 
