@@ -14,35 +14,21 @@ import commands
 import http_api
 import options
 import python_api
-from sphinx.cmd.build import build_main
+import render
 
 
 def build_site(folder: Path) -> int:
     """Build the site into a folder, and return the exit code."""
     with tempfile.TemporaryDirectory() as temporary:
-        pages = Path(temporary) / "pages"
-        pages.mkdir()
+        pages = Path(temporary)
         assemble.gather_pages(pages)
         reference = pages / "reference"
-        (reference / "python").mkdir(parents=True)
+        (reference / "python").mkdir(parents=True, exist_ok=True)
         for name, text in python_api.write_pages().items():
             (reference / "python" / f"{name}.md").write_text(text)
         for module in (commands, http_api, options):
             (reference / f"{module.__name__}.md").write_text(module.write_page())
-        # -E: nothing is kept from before, so every warning is seen every time.
-        how = [
-            "-q",
-            "-E",
-            "-W",
-            "--keep-going",
-            "-j",
-            "auto",
-            "-c",
-            str(Path(__file__).parent),
-            "-d",
-            f"{temporary}/trees",
-        ]
-        return build_main([*how, str(pages), str(folder)])
+        return render.render_pages(pages, folder)
 
 
 if __name__ == "__main__":

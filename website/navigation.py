@@ -38,6 +38,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "How it works": (
         "explanation/breakeven",
+        "explanation/proofs",
         "explanation/rounds",
         "explanation/calibration",
         "explanation/engines",
@@ -49,6 +50,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "reference/http_api",
         "reference/options",
         "reference/environment",
+        "reference/glossary",
     ),
     "Development": (
         "project/contributing",

@@ -122,8 +122,9 @@ def list_public_names() -> dict[str, list[str]]:
 def write_directive(name: str, value: Any) -> str:
     """Return the directive that renders a docstring."""
     if isinstance(value, type):
-        options = ":members:\n:inherited-members: BaseEstimator,BaseSearchCV,Exception,str,tuple,dict\n"
-        return f".. autoclass:: {name}\n" + "".join(f"   {line}\n" for line in options.splitlines())
+        is_error = issubclass(value, BaseException)  # what exceptions inherit is known to everyone
+        inherited = "" if is_error else "   :inherited-members: BaseEstimator,BaseSearchCV,str,tuple,dict\n"
+        return f".. autoclass:: {name}\n   :members:\n{inherited}"
     return f".. autofunction:: {name}\n" if inspect.isroutine(value) else f".. autodata:: {name}\n"
 
 

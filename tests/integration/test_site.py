@@ -29,19 +29,15 @@ READ_PAGE = """() => ({
 })"""
 
 
-def build(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "website/build.py"), str(folder), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, *arguments]
+    return subprocess.run(call, cwd=ROOT / "website", capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    process = build(folder)
+    process = python("build.py", str(folder))
     assert process.returncode == 0, process.stderr
     return folder
 
@@ -70,6 +66,20 @@ def window(browser: Browser, address: str) -> Iterator[BrowserWindow]:
     """A window whose console must stay empty, and which must load from the site alone."""
     with open_window(browser, address) as opened:
         yield opened
+
+
+@pytest.mark.parametrize(
+    ("link", "complaint"), [("page.md", None), ("nowhere.md", "nowhere.md"), ("page.md#nothing", "nothing")]
+)
+def test_a_dead_link_fails_the_build(tmp_path: Path, link: str, complaint: str | None) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "index.md").write_text(f"# Home\n\n[A page]({link})\n\n```{{toctree}}\npage\n```\n")
+    (pages / "page.md").write_text("# A page\n\nWith text.\n")
+    render = "import pathlib, sys, render; sys.exit(render.render_pages(*map(pathlib.Path, sys.argv[1:])))"
+    process = python("-c", render, str(pages), str(tmp_path / "site"))
+    assert process.returncode == (0 if complaint is None else 1), process.stderr
+    assert complaint is None or complaint in process.stderr
 
 
 def list_pages(site: Path) -> list[str]:

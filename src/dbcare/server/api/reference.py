@@ -41,7 +41,7 @@ class Schema:
 
 
 @dataclass(frozen=True)
-class Operation:
+class DescribedRoute:
     """A method of a path."""
 
     method: str
@@ -65,13 +65,13 @@ class ApiReference:
 
     version: str
     description: str
-    operations: dict[str, tuple[Operation, ...]]  # by tag
+    operations: dict[str, tuple[DescribedRoute, ...]]  # by tag
     schemas: tuple[Schema, ...]
 
 
 def build_reference(description: dict[str, Any]) -> ApiReference:
     """Return an OpenAPI description as people read it."""
-    operations: dict[str, list[Operation]] = {}
+    operations: dict[str, list[DescribedRoute]] = {}
     for path, methods in sorted(description["paths"].items()):
         for method, operation in methods.items():
             operations.setdefault(operation["tags"][0], []).append(_read_operation(method, path, operation))
@@ -104,12 +104,12 @@ def _find_schemas(node: Any, schemas: dict[str, Any]) -> set[str]:
     return found
 
 
-def _read_operation(method: str, path: str, operation: dict[str, Any]) -> Operation:
+def _read_operation(method: str, path: str, operation: dict[str, Any]) -> DescribedRoute:
     status, response = next(item for item in operation["responses"].items() if item[0].startswith("2"))
     roles = [role for scheme in operation["security"] for names in scheme.values() for role in names]
     body = _find_json(operation.get("requestBody", {}))
     parameters = [_read_field(each["name"], each["schema"], each) for each in operation.get("parameters", ())]
-    return Operation(
+    return DescribedRoute(
         method=method.upper(),
         path=path,
         role=roles[0] if roles else OPEN_TO_ALL,
