@@ -64,6 +64,7 @@ def describe_command(name: str, command: Any) -> str:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     options = [each for each in command.params if each.param_type_name != "argument" and not each.hidden]
     places = [each.name.upper() + ("..." if each.nargs == -1 else "") for each in arguments]
+    places += ["COMMAND"] if hasattr(command, "commands") else []
     usage = " ".join([name, *(["[OPTIONS]"] if options else []), *places])
     help_text = (command.help or "").replace("\b", "").strip()
     parts = [f"## {name}", help_text, f"```console\n{usage}\n```"]
@@ -73,5 +74,6 @@ def describe_command(name: str, command: Any) -> str:
 
 def write_page() -> str:
     """Return the page."""
-    commands = sorted(list_commands(get_command(app), "dbcare"), key=lambda pair: pair[0])
+    program: Any = get_command(app)
+    commands = [("dbcare", program), *sorted(list_commands(program, "dbcare"), key=lambda pair: pair[0])]
     return "\n".join([INTRODUCTION, *(describe_command(name, command) for name, command in commands)])
