@@ -18,29 +18,23 @@ import examples
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 HOME = "index.md"
-PROJECT_PAGES = {
-    "CONTRIBUTING.md": "project/contributing.md",
-    "VISION.md": "project/vision.md",
-    "CHANGELOG.md": "project/changelog.md",
-    "README.md": HOME,
-    "examples": "examples.md",
-}
-DOWNLOADS = ("deploy", "LICENSE")  # linked files that are not pages
+README = ROOT / "README.md"  # its place is taken by the first page of `docs/`
+PROJECT_PAGES = [path for path in sorted(ROOT.glob("*.md")) if path != README]
+EXAMPLES = ROOT / "examples"
 
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
 
 def find_place(path: Path) -> Path:
-    """Return where a file of the project stands in the site."""
+    """Return where a file of the project stands in the site; those that are not pages can be downloaded."""
     if path.is_relative_to(DOCS):
         return path.relative_to(DOCS)
-    relative = path.relative_to(ROOT).as_posix()
-    if relative in PROJECT_PAGES:
-        return Path(PROJECT_PAGES[relative])
-    if relative.startswith("examples/"):
-        return Path(PROJECT_PAGES["examples"])
-    return Path("files") / relative
+    if path == README:
+        return Path(HOME)
+    if path in PROJECT_PAGES:
+        return Path("project", path.name.lower())
+    return Path("examples.md") if path.is_relative_to(EXAMPLES) else Path("files") / path.relative_to(ROOT)
 
 
 def rewrite_links(text: str, source: Path) -> str:
@@ -65,27 +59,22 @@ def write_menu() -> str:
     return "\n" + "\n".join(blocks)
 
 
+def copy_page(source: Path, folder: Path) -> None:
+    """Copy a page to its place, and the files that it links to."""
+    text = rewrite_links(source.read_text(), source)
+    target = folder / find_place(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text + write_menu() if find_place(source) == Path(HOME) else text)
+    for _, link, _ in LINK.findall(source.read_text()):
+        linked = (source.parent / link).resolve()
+        place = folder / find_place(linked) if linked.is_relative_to(ROOT) and linked.is_file() else None
+        if place is not None and place.suffix != ".md":
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(linked, place)
+
+
 def gather_pages(folder: Path) -> None:
     """Copy all written pages, their pictures, and the files that they link to, into an empty folder."""
-    for source in sorted(DOCS.rglob("*")):
-        target = folder / find_place(source)
-        if source.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif source.suffix != ".md":
-            shutil.copyfile(source, target)
-        else:
-            text = rewrite_links(source.read_text(), source)
-            target.write_text(text + write_menu() if find_place(source) == Path(HOME) else text)
-    (folder / "project").mkdir()
-    for name, place in PROJECT_PAGES.items():
-        source = ROOT / name
-        if place.startswith("project/"):
-            (folder / place).write_text(rewrite_links(source.read_text(), source))
-    for name in DOWNLOADS:
-        source, target = ROOT / name, folder / "files" / name
-        target.parent.mkdir(exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target)
-        else:
-            shutil.copyfile(source, target)
-    (folder / "examples.md").write_text(examples.write_page(ROOT / "examples"))
+    for source in (*sorted(DOCS.rglob("*.md")), *PROJECT_PAGES):
+        copy_page(source, folder)
+    (folder / "examples.md").write_text(examples.write_page(EXAMPLES))
