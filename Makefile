@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
-.PHONY: test packages lint format bench soak reproduce dist clean
+.PHONY: test packages lint format docs bench soak reproduce dist clean
 
 # A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
 # One worker more than there are processors: some tests wait for processes, disks and clocks. So the threads of numerical
@@ -29,6 +29,12 @@ lint: $(INSTALLED)
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The documentation site; a warning is an error.
+docs: $(INSTALLED)
+	rm -rf out/site
+	$(BIN)/python website/build.py out/site
+	@echo "Open out/site/index.html"
 
 reproduce: $(INSTALLED)
 	$(BIN)/dbcare reproduce --out out

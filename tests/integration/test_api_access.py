@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 from helpers.api_client import STUDY, ApiServer, assert_refused
+from helpers.api_routes import ROUTES
 from helpers.postgres import Server
 from helpers.service_process import run_service
 from typer.testing import CliRunner
@@ -28,33 +29,15 @@ from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 
-# Every route of the description with the role that it requires; None if it is open to all.
-ROUTES: dict[tuple[str, str], Role | None] = {
-    ("get", "/healthz"): None,
-    ("get", "/metrics"): Role.VIEWER,
-    ("post", "/v1/plan"): Role.VIEWER,
-    ("get", "/v1/studies"): Role.VIEWER,
-    ("post", "/v1/studies"): Role.ADMIN,
-    ("get", "/v1/studies/{name}"): Role.VIEWER,
-    ("delete", "/v1/studies/{name}"): Role.ADMIN,
-    **{
-        ("get", f"/v1/studies/{{name}}/{path}"): Role.VIEWER
-        for path in ("status", "recommendation", "explain", "pending", "history", "check", "export")
-    },
-    **{("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER for path in ("ask", "tell", "tell-many", "fail", "add")},
-    **{
-        ("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN
-        for path in ("pause", "resume", "stop", "retire", "describe")
-    },
-}
-
 
 def test_every_route_needs_its_role(server: ApiServer) -> None:
     """Tested without a key, with wrong and revoked ones, and with each role; the check comes before all others."""
     with server.client(None) as stranger:
         paths = stranger.get("/v1/openapi.json").json()["paths"]
-        assert {(method, path) for path, methods in paths.items() for method in methods} == set(ROUTES)
+        described = {(method, path): each for path, methods in paths.items() for method, each in methods.items()}
+        assert described.keys() == ROUTES.keys()
         for (method, path), needed in ROUTES.items():
+            assert described[method, path]["security"] == ([] if needed is None else [{"key": [needed]}])
             url = path.replace("{name}", "none")
             for name, text in [("none", None), *server.keys.items()]:
                 headers = {} if text is None else {"Authorization": f"Bearer {text}"}

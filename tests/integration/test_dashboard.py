@@ -192,7 +192,8 @@ def test_every_page_fits_a_phone_and_both_schemes(
 ) -> None:
     page = window.page
     page.emulate_media(color_scheme=scheme)
-    for name, path in (("studies", "/"), ("study", study_path), ("form", "/new"), ("problem", "/studies/none")):
+    paths = {"studies": "/", "study": study_path, "form": "/new", "api": "/docs", "problem": "/studies/none"}
+    for name, path in paths.items():
         page.set_viewport_size(PHONE)
         page.goto(path)
         for size in (PHONE, WIDE):

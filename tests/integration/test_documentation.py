@@ -29,6 +29,7 @@ PARTS = {path.stem for path in Path(dbcare.__file__).parent.iterdir() if not pat
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"# (\w+\.(?:py|toml))\b")  # in the first line of a block that is, or continues, a file
 PROMPT = "$ "  # before a command that is run
+BACKGROUND = " &"  # after one that runs as long as the page is read
 LINK = re.compile(r"\]\(([^)#]+?)(?:#[^)]*)?\)")
 CODE_NAME = re.compile(r"`(\w+(?:\.\w+)+)(?:\(.*?\))?`")
 COMMANDS = {"dbcare": ("-m", "dbcare"), "pytest": ("-m", "pytest", "-p", "no:cacheprovider")}
@@ -52,6 +53,7 @@ class Reader:
         self.names: dict[str, object] = {}
         self.printed = ""
         self.checker = doctest.OutputChecker()
+        self.background: list[subprocess.Popen[bytes]] = []
 
     def read(self, language: str, text: str) -> None:
         """Do what one block says."""
@@ -104,16 +106,15 @@ class Reader:
         (info / "entry_points.txt").write_text("\n".join(groups))
 
     def run_command(self, command: str) -> str:
-        program, *arguments = shlex.split(command)
+        program, *arguments = shlex.split(command.removesuffix(BACKGROUND))
         paths = [str(self.packages), str(self.folder), *sys.path]
-        process = subprocess.run(
-            [sys.executable, *COMMANDS[program], *arguments],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"},
-            timeout=300,
-            check=False,
-        )
+        call = [sys.executable, *COMMANDS[program], *arguments]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        if command.endswith(BACKGROUND):
+            quiet = subprocess.DEVNULL
+            self.background.append(subprocess.Popen(call, env=environment, stdout=quiet, stderr=quiet))
+            return ""
+        process = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300, check=False)
         assert process.returncode == 0, f"{command} failed\n{process.stdout}\n{process.stderr}"
         return process.stdout
 
@@ -130,7 +131,11 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     known = set(POLICIES)
-    yield Reader(tmp_path)
+    reader = Reader(tmp_path)
+    yield reader
+    for process in reader.background:
+        process.terminate()
+        process.wait()
     for name in set(POLICIES) - known:
         dbcare.unregister_policy(name)
     for path in tmp_path.glob("*.py"):

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import httpx2 as httpx
 import pytest
+from helpers.api_routes import ROUTES
 from helpers.service_process import run_service
 
 from dbcare.live.stores.open import open_store
@@ -74,7 +75,7 @@ def find_token(browser: httpx.Client) -> str:
     return match[1]
 
 
-@pytest.mark.parametrize("path", ["/", "/new", "/studies/ads"])
+@pytest.mark.parametrize("path", ["/", "/new", "/docs", "/studies/ads"])
 def test_strangers_are_sent_to_sign_in_and_back(server: Server, path: str) -> None:
     response = server.browser().get(path)
     assert (response.status_code, response.headers["location"]) == (303, f"/login?next={path}")
@@ -249,9 +250,22 @@ def test_names_are_shown_as_text(server: Server) -> None:
         assert "&lt;img src=x" in page_text or "&lt;script&gt;alert" in page_text
 
 
+def test_the_reference_shows_every_route_with_its_role_and_every_link_on_it_leads_somewhere(server: Server) -> None:
+    page = server.sign_in("viewer").get("/docs").text
+    row = re.compile(r'<span class="method">(\w+)</span> ([^<]+)</a></th>\s*<td>[^\0]*?</td>\s*<td[^>]*>(\w+)</td>')
+    shown = {(method.lower(), path): role for method, path, role in row.findall(page)}
+    assert shown == {route: role or "everyone" for route, role in ROUTES.items()}
+    links, anchors = re.findall(r'href="#([^"]+)"', page), re.findall(r' id="([^"]+)"', page)
+    assert len(links) > 2 * len(ROUTES)
+    assert set(links) <= set(anchors)
+    assert len(set(anchors)) == len(anchors)
+    assert "Price of a trial, or one per arm" in page  # an option of a study
+    assert "Trials asked and not told yet." in page  # a field that the library's docstring describes
+
+
 def test_pages_load_nothing_from_other_sites_and_have_nothing_inline(server: Server) -> None:
     browser = server.sign_in("admin")
-    for path in ("/", "/new", "/studies/ads", "/studies/none"):
+    for path in ("/", "/new", "/docs", "/studies/ads", "/studies/none"):
         response = browser.get(path)
         policy = response.headers["content-security-policy"]
         assert "script-src 'self';" in policy

@@ -63,7 +63,7 @@ OUR_CLAIMS: dict[str, Claim] = {
     ),
     "within-theorem": Claim(
         "The risk of BreakevenRacing is within its theorem's bound at every point.",
-        "docs/explanation/breakeven.md; for Gaussian arms",
+        "docs/explanation/proofs.md; for Gaussian arms",
         check_within_theorem,
         ours=True,
     ),

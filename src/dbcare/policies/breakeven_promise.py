@@ -56,7 +56,7 @@ class BreakevenPolicy(Policy):
 
         A run stops once it has spent the largest loss. For simple regret the losses shrink as pulls are made: with A
         from `loss_scale`, it spends at most max(3/2 sum c_k, (27 D/4)^(1/3) + 3 max c_k) + max c_k, where
-        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/breakeven.md). With B = max(sum c_k, n max c_k)
+        D = A^2 (4 (K-1) max c_k)^(2/3) sum c_k^(1/3) (docs/explanation/proofs.md). With B = max(sum c_k, n max c_k)
         for a run that does not stop before n pulls, it is min(3/2 B, B + D/B^2 + max c_k) in place of 3/2 sum c_k; and
         a run that has spent B stops once it has spent the largest loss. A rests on the largest standard
         deviation that the rule believes: the known sigma; half the range of bounded rewards; or 10 times the stated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
@@ -72,7 +72,7 @@ def make_app(
     @app.get(
         "/metrics",
         tags=["service"],
-        dependencies=[Depends(gate.needs(Role.VIEWER))],
+        dependencies=[gate.needs(Role.VIEWER)],
         response_class=PlainTextResponse,
     )
     def prometheus() -> PlainTextResponse:

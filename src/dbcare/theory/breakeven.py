@@ -1,4 +1,4 @@
-"""Our upper bounds for `BreakevenRacing` on Gaussian arms; docs/explanation/breakeven.md has the proof for two arms.
+"""Our upper bounds for `BreakevenRacing` on Gaussian arms; docs/explanation/proofs.md has the proof for two arms.
 
 Two arms, in the scale-free variable theta = Delta sqrt(n / (2 sigma^2)). Misidentification: rho = 4 sigma^2 c / Delta^2
 and Q(z) = rho theta^2 on the boundary; simple regret: kappa = rho / Delta and Psi(z) = kappa theta^3. The probability

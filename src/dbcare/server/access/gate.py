@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
-from fastapi import Request
+from fastapi import Request, Security
+from fastapi.openapi.models import HTTPBearer
+from fastapi.security.base import SecurityBase
 from starlette.concurrency import run_in_threadpool
 
 from dbcare.server.access.keys import Keys
@@ -106,30 +108,41 @@ class Gate:
         except RefusalError:
             return False
 
-    def needs(self, role: Role) -> Callable[[Request], Awaitable[Visitor]]:
-        """Return a dependency that admits visitors with the role."""
+    def needs(self, role: Role) -> Any:
+        """Return a dependency that admits visitors with the role; the API's description says so."""
+        return Security(RoleCheck(self, role), scopes=[role])
 
-        async def enter(request: Request) -> Visitor:
-            visitor = await self.find_visitor(request)
-            if visitor is None:
-                raise RefusalError(
-                    HTTPStatus.UNAUTHORIZED,
-                    "A valid API key is required, sent as `Authorization: Bearer ...`.",
-                    {"WWW-Authenticate": "Bearer"},
-                )
-            if not visitor.role.allows(role):
-                raise RefusalError(
-                    HTTPStatus.FORBIDDEN, f"This requires a key with the role {role}; yours has {visitor.role}."
-                )
-            if (
-                visitor.session is not None
-                and request.method not in SAFE_METHODS
-                and not visitor.session.issued(request.headers.get(TOKEN_HEADER))
-            ):
-                raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN_HEADER}.")
-            return visitor
 
-        return enter
+class RoleCheck(SecurityBase):
+    """Admits visitors with a role, and returns them."""
+
+    scheme_name = "key"
+    model = HTTPBearer(description="An API key, created with `dbcare keys create`.")
+
+    def __init__(self, gate: Gate, role: Role) -> None:
+        self._gate = gate
+        self._role = role
+
+    async def __call__(self, request: Request) -> Visitor:
+        """Return who sent a request, or raise a RefusalError."""
+        visitor = await self._gate.find_visitor(request)
+        if visitor is None:
+            raise RefusalError(
+                HTTPStatus.UNAUTHORIZED,
+                "A valid API key is required, sent as `Authorization: Bearer ...`.",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        if not visitor.role.allows(self._role):
+            raise RefusalError(
+                HTTPStatus.FORBIDDEN, f"This requires a key with the role {self._role}; yours has {visitor.role}."
+            )
+        if (
+            visitor.session is not None
+            and request.method not in SAFE_METHODS
+            and not visitor.session.issued(request.headers.get(TOKEN_HEADER))
+        ):
+            raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN_HEADER}.")
+        return visitor
 
 
 def read_key(request: Request) -> str | None:

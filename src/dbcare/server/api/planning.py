@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from anyio import CancelScope, CapacityLimiter, to_thread
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from starlette.types import Receive
 
 from dbcare.engines.work_budget import WorkBudget, WorkCancelledError
@@ -33,7 +33,7 @@ def make_routes(gate: Gate) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["planning"])
     one_at_a_time = CapacityLimiter(1)  # a plan uses all CPUs; it must not take up a thread of the other routes
 
-    @router.post("/plan", dependencies=[Depends(gate.needs(Role.VIEWER))])
+    @router.post("/plan", dependencies=[gate.needs(Role.VIEWER)])
     async def make_plan(wanted: PlanFor, request: Request) -> dict[str, Any]:  # type: ignore[valid-type]  # built from options
         """Plan an experiment as `dbcare.plan` does: a row per gap and policy, and advice in sentences.
 

@@ -58,8 +58,9 @@ class StudyRoutes:
         """Return a dependency: the study named in the path, for visitors with the role."""
         enter = self.gate.needs(role)
 
-        async def find(request: Request, name: Annotated[Name, Path(examples=["ads"])]) -> StoredStudy:
-            visitor = await enter(request)
+        async def find(
+            visitor: Annotated[Visitor, enter], name: Annotated[Name, Path(examples=["ads"])]
+        ) -> StoredStudy:
             return (await self.studies.open(name)).on_behalf_of(visitor.name)
 
         return Depends(find)
@@ -107,7 +108,7 @@ class StudyRoutes:
 
     def _add_collection_routes(self) -> None:
         router, studies = self.router, self.studies
-        viewer, admin = Depends(self.gate.needs(Role.VIEWER)), Depends(self.gate.needs(Role.ADMIN))
+        viewer, admin = self.gate.needs(Role.VIEWER), self.gate.needs(Role.ADMIN)
         Admin = Annotated[Visitor, admin]  # noqa: N806  # a type
 
         @router.get("", dependencies=[viewer], responses={200: {"headers": {"Link": LINK}}})

@@ -1,5 +1,6 @@
 """What all pages share: templates, errors as pages with the library's own messages, and access."""
 
+import re
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 import dbcare
 from dbcare.durations import format_duration, format_minute
@@ -21,11 +22,17 @@ from dbcare.server.pages import files, formatting
 from dbcare.server.problems import RefusalError, describe_invalid, find_status, public_message
 
 LOGIN_PATH = "/login"
+CODE = re.compile(r"`([^`]+)`")
 
 
 def quote_segment(text: str) -> str:
     """Return a name as part of a URL."""
     return quote(text, safe="")
+
+
+def mark_code(text: str) -> Markup:
+    """Return a text as HTML, with what it has in backticks as code."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))  # escaped first
 
 
 templates = jinja2.Environment(
@@ -43,6 +50,7 @@ templates.globals |= {
 }
 templates.filters |= {
     "segment": quote_segment,
+    "code": mark_code,
     "number": formatting.format_number,
     "count": formatting.format_count,
     "duration": format_duration,

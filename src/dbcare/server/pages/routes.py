@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from dbcare.server.access.gate import Gate
 from dbcare.server.open_studies import OpenStudies
-from dbcare.server.pages import files, listing, new, sign_in, study
+from dbcare.server.pages import api_reference, files, listing, new, sign_in, study
 from dbcare.server.pages.rendering import Pages
 from dbcare.server.stream import Streams
 
@@ -19,5 +19,6 @@ def make_routes(gate: Gate, studies: OpenStudies, streams: Streams) -> APIRouter
     for module in (listing, new):
         router.include_router(module.make_routes(pages, studies))
     router.include_router(study.make_routes(pages, studies, streams))
+    router.include_router(api_reference.make_routes(pages))
     router.include_router(files.make_routes())
     return router
