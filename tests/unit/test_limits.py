@@ -248,8 +248,8 @@ def test_tables_of_breakeven_racing_have_a_largest_size(
 
 
 def test_a_cost_that_would_build_tables_for_minutes_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match=r"`cost` must be at least 5.8e-10 for 2 arms .* but got 1e-10"):
-        dbcare.create_study("slow", ["A", "B"], cost=1e-10, binary=True, policy="breakeven-racing")
+    with pytest.raises(InvalidValueError, match=r"`cost` must be at least 3.94e-11 for 2 arms .* but got 1e-11"):
+        dbcare.create_study("slow", ["A", "B"], cost=1e-11, binary=True, policy="breakeven-racing")
 
 
 def test_the_oracle_refuses_a_cost_that_allows_more_pulls_than_can_be_counted() -> None:

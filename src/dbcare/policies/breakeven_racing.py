@@ -18,8 +18,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAX_ARMS = 10_000  # so that the tables have room for a few epochs
-# Numbers in the tables that take about 3 seconds to compute: 0.3 us each for misidentification, 0.6 for simple regret.
-MAX_TABLE_SIZES = {Loss.MISIDENTIFICATION: 10_000_000, Loss.SIMPLE_REGRET: 5_000_000}
+# Numbers in the tables that take about 3 seconds to compute: 0.3 us each for misidentification, 1 for simple regret.
+MAX_TABLE_SIZES = {Loss.MISIDENTIFICATION: 10_000_000, Loss.SIMPLE_REGRET: 3_000_000}
 
 
 @dataclass(frozen=True)
