@@ -15,5 +15,5 @@ eb_tci               the leader and the challenger with the smallest likelihood 
 ocba                 a budget allocated by signal-to-noise ratios
 chick_frazier        the boundary of a stopping problem in continuous time; `two_arm_chick_frazier`, pair by pair
 kg_star              the largest expected gain per cost over any number of pulls
-kn                   indifference zone: elimination by first-stage variances, which is no pair of parts
+kn                   indifference zone: elimination by first-stage variances, not a pair of parts
 """
