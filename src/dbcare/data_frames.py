@@ -32,7 +32,7 @@ class FrameColumns:
 
     def read(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Return the cells of some columns, which exist, as plain Python values."""
-        import narwhals as nw  # noqa: PLC0415
+        import narwhals as nw  # noqa: PLC0415  # only for frames
 
         wanted = self._frame.select(*names)
         eager = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
@@ -49,7 +49,7 @@ def open_frame(source: Any) -> FrameColumns | None:
     if not any(hasattr(type(source), name) for name in ("columns", "collect_schema", ARROW)):
         return None
     import narwhals as nw  # noqa: PLC0415  # only for frames
-    from narwhals.exceptions import DuplicateError  # noqa: PLC0415
+    from narwhals.exceptions import DuplicateError  # noqa: PLC0415  # only for frames
 
     try:
         frame = nw.from_native(source, pass_through=True)

@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from helpers.browser import launch_chromium
@@ -59,9 +60,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("name", ["full", "new", "rounds"])
-def test_pages_fit_every_screen(browser: Browser, reports: dict[str, Path], name: str, width: int, scheme: str) -> None:
+def test_pages_fit_every_screen(
+    browser: Browser, reports: dict[str, Path], name: str, width: int, scheme: Literal["light", "dark"]
+) -> None:
     """No message in the console, no request but for the file itself, and nothing wider than the screen."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     requests, messages = [], []
     page.on("request", lambda request: requests.append(request.url))

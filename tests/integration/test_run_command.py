@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.api_client import ApiServer
@@ -44,8 +45,8 @@ def storage(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'studies.db'}"
 
 
-def create(storage: str, *arms: str, **options: object) -> dbcare.Study:
-    return dbcare.create_study("ads", list(arms), price=0.4, value=2_000, sigma=0.5, storage=storage, **options)  # type: ignore[arg-type]
+def create(storage: str, *arms: str, **options: Any) -> dbcare.Study:
+    return dbcare.create_study("ads", list(arms), price=0.4, value=2_000, sigma=0.5, storage=storage, **options)
 
 
 def test_a_command_measures_every_trial(storage: str, measure: Path) -> None:

@@ -58,7 +58,7 @@ def test_an_evaluation_is_drawn_as_it_is() -> None:
     bars, pulls = evaluation.plot().axes
     widths = [bar.get_width() for bar in bars.patches]  # type: ignore[attr-defined]  # rectangles
     assert widths == pytest.approx([evaluation.error, evaluation.simple_regret, 0.02, 0.02])
-    ends = [bar.get_x() + bar.get_width() for bar in bars.patches[2:]]  # type: ignore[attr-defined]
+    ends = [bar.get_x() + bar.get_width() for bar in bars.patches[2:]]  # type: ignore[attr-defined]  # rectangles
     assert ends == pytest.approx([estimate.value for estimate in sorted_risks(evaluation)])
     assert np.asarray(pulls.lines[0].get_xdata()).tolist() == [20.0] * 5
 

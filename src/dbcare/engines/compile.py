@@ -197,7 +197,7 @@ class KernelCache(FunctionCache):
             try:
                 return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
             except (AttributeError, ImportError):  # compiled for tables of a class that has another name now
-                self.flush()  # type: ignore[no-untyped-call]
+                self.flush()  # type: ignore[no-untyped-call]  # numba is not typed
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

@@ -44,7 +44,7 @@ RESULT_FILES = (
     "lab/points.py", "lab/results.py",
 )  # fmt: skip
 PRESENTATION_FILES = (
-    *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
+    *(f"policies/{name}.py" for name in ("entry", "facts", "factory", "look", "registry", "wording")),
     "engines/figure.py",
 )
 

@@ -284,7 +284,7 @@ class Study(StudyReports):
         """
         from rich.console import Console  # noqa: PLC0415  # only for people
 
-        from dbcare.live.progress import StudyProgress  # noqa: PLC0415
+        from dbcare.live.progress import StudyProgress  # noqa: PLC0415  # only for people
 
         if not callable(function):
             raise InvalidValueError(f"`function` must be a function of a trial but got {show(function)}.")

@@ -88,7 +88,7 @@ def gaussian_ratio_rate(arms: int, delta: float) -> Rate:
 @cache
 def _mixture_constant(level: float) -> float:
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  # only this needs scipy
-    from scipy.special import zeta  # noqa: PLC0415
+    from scipy.special import zeta  # noqa: PLC0415  # only this needs scipy
 
     def height(share: float) -> float:
         curve = 2.0 * share * (1.0 - math.log(4.0 * share)) + math.log(zeta(2.0 * share)) - 0.5 * math.log1p(-share)

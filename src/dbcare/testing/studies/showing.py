@@ -8,6 +8,7 @@ import tempfile
 from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from dbcare.errors import InvalidValueError
 from dbcare.testing.studies.checks import NAMES, Checks, catch_error
@@ -62,5 +63,6 @@ class Showing(Checks):
         study = self.make_study()
         message = catch_error(InvalidValueError, lambda: study.report(3))  # type: ignore[arg-type]  # the point
         assert message == "`path` must be the path of a file but got 3."
-        message = catch_error(InvalidValueError, lambda: study.report("x.html", plan="plan"))  # type: ignore[arg-type]
+        wrong: Any = "plan"
+        message = catch_error(InvalidValueError, lambda: study.report("x.html", plan=wrong))
         assert message == "`plan` must be a Plan but got 'plan'."
