@@ -52,7 +52,7 @@ def collect_results(passes: Iterable[Pass], store: ResultStore) -> dict[Point, R
 def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
     """List the passes that are not stored, the longest first, so that all workers finish at about the same time.
 
-    At the very first come the longest ones of each kind, so that workers compile different kernels at the same time.
+    The longest pass of each kind comes before all others, so that workers compile different kernels at the same time.
     """
     missing = [work for work in passes if work.key not in store.records]
     ordered = sorted(missing, key=lambda work: (-estimate_seconds(work), work.key))
@@ -80,7 +80,7 @@ class LocalWorkers:
                     yield future.result()
             except BrokenProcessPool:
                 raise EngineError(
-                    "A worker process was killed, perhaps for want of memory; what it had finished is kept. "
+                    "A worker process was killed, perhaps because memory ran out; finished work is kept. "
                     "Run the same command again, with --threads 1 if it happens again."
                 ) from None
             except BaseException:

@@ -42,12 +42,12 @@ FOLDS = 4
 NEGLIGIBLE = 1e-9  # a weight, or a posterior probability, that cannot change a result
 FAR = -28.0  # log of a ratio of likelihoods that cannot either
 ROUNDER = 1.5 * 2.0**52  # added to a number, it rounds that to a whole one
-VECTOR = 8  # labelings from which on vector instructions pay
+VECTOR = 8  # from this many labelings on, vector instructions pay off
 
 
 @njit(**INLINE)
 def exp_of(x):
-    """Return exp(x) for -700 < x < 700, with a relative error below 1e-14; unlike `math.exp`, loops vectorize it.
+    """Return exp(x) for -700 < x < 700, with a relative error below 1e-14; unlike `math.exp`, it can be vectorized.
 
     x = k ln 2 + r, with k the nearest whole number. Added to ROUNDER, k is in the lowest bits of the sum, from which
     those of 2^k are made.
