@@ -21,6 +21,7 @@ import pytest
 from numba import njit
 from scipy.stats import fisher_exact
 
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import begun, normal
 from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching_sum
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, step_bridges, work_size
@@ -63,7 +64,7 @@ def blind_halved_sums(state, order, middle, right, close, leading, lagging, line
     return halved_sums(state, order, middle, right, close, leading, lagging, line, half, rest, far, work)
 
 
-@njit
+@njit(**OPTIONS)
 def loose_step_bridges(order, close, right, boundary, epoch, end, state, work, s0, s1, s2, s3):
     """Take steps of the right variance that do not lead to the sums at the end."""
     while epoch < end - 1:
@@ -92,9 +93,9 @@ def blind_step_bridges(order, close, right, boundary, epoch, end, state, work, s
 def replace_called(function: Any, **replacements: Any) -> Any:
     """Compile the same code with replacements for functions that it calls by these names."""
     original = function.py_func
-    names = {**original.__globals__, **{name: njit(each) for name, each in replacements.items()}}
+    names = {**original.__globals__, **{name: njit(**OPTIONS)(each) for name, each in replacements.items()}}
     name = "_".join([original.__name__, "replaced", *replacements])
-    return njit(error_model="numpy")(FunctionType(original.__code__, names, name))
+    return njit(**OPTIONS)(FunctionType(original.__code__, names, name))
 
 
 @cache
@@ -110,7 +111,8 @@ def compile_runs() -> Any:
 
     def wrong_first_drop(count, boundary, variance, far, end, drawn, state, work, s0, s1, s2, s3):
         if state[BLIND] == CREDULOUS and drawn != UNKNOWN:
-            state[SUMS : SUMS + count] = work[ends_at(count) : ends_at(count) + count]
+            for slot in range(count):
+                state[SUMS + slot] = work[ends_at(count) + slot]
             return end, s0, s1, s2, s3
         if state[BLIND] == FORGETFUL:
             drawn = UNKNOWN
@@ -137,7 +139,8 @@ def compile_runs() -> Any:
             else:
                 epoch, _, _, _, _ = make_jump(count, boundary, variance, 24.0, gap, length, state, work, s0, s1, s2, s3)
             epochs[run] = epoch
-            sums[run] = state[SUMS : SUMS + count]
+            for slot in range(count):
+                sums[run, slot] = state[SUMS + slot]
 
     return njit(run_all)
 

@@ -28,6 +28,7 @@ from helpers.run_laws import ALPHA, Runs, list_discrepancies
 from numba import njit
 from scipy.stats import binom, chi2, norm
 
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.compile import kernel as compile_kernel
 from dbcare.engines.draws import GaussianArms
 from dbcare.engines.exact.gaussian import two_arm_gaussian
@@ -97,12 +98,12 @@ def compile_blinded(
         callers.append(callers[-1].py_func.__globals__[name])
     # Give each function its own name: cached machine code is told apart by name alone.
     blind.__qualname__ = f"blind_{path[-1]}"
-    changed = njit(blind)
+    changed = njit(**OPTIONS)(blind)
     for name, called in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         original = callers.pop().py_func
         copy = FunctionType(original.__code__, {**original.__globals__, called: changed}, name)
         copy.__qualname__ = f"{name}_blind_{path[-1]}"
-        changed = njit(error_model="numpy")(copy)
+        changed = njit(**OPTIONS)(copy)
     monkeypatch.setattr(module, path[0], changed)
     return compile_kernel(module.skip_loop(rule), "a blinded simulator")
 

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from dbcare.engines import compile as compiling
-from dbcare.engines.compile import cache_folder, digest, kernel
+from dbcare.engines.code_digest import digest
+from dbcare.engines.compile import kernel
+from dbcare.engines.machine_code import cache_folder
 
 POLICY = """
 from dbcare import Bandit, Racing, Risk, evaluate
@@ -30,7 +32,7 @@ import os, sys
 import numba
 import numpy as np
 from numba.extending import intrinsic
-from dbcare.engines import compile
+from dbcare.engines import code_digest, compile, machine_code
 
 @intrinsic
 def halt(context, value):
@@ -42,15 +44,27 @@ def double(values):
     for index in range(len(values)):
         values[index] = 2.0 * halt(values[index])
 
+def decide(value):
+    for _ in range(1):
+        value = 2.0 * halt(value)
+    return value
+
+def decide_once(values):
+    values[0] = decide(values[0])
+
+def decide_twice(values):
+    values[0] = decide(decide(values[0]))
+
 def main(*options):
     if "unlocked" in options:
-        compile.fcntl = None
+        machine_code.fcntl = None
     if "other user" in options and os.geteuid() == 0:
-        numba.njit(lambda x: 2.0 * x)(compile.digest(double) != "")  # loads what compiling needs, as root
+        numba.njit(lambda x: 2.0 * x)(code_digest.digest(double) != "")  # loads what compiling needs, as root
         os.setuid({OTHER_USER})
+    (loop,) = [loop for loop in (decide_once, decide_twice) if loop.__name__ in options] or [double]
     values = np.ones(1)
     print("asks", flush=True)
-    compile.kernel(double, "a test", keep="not kept" not in options)(values)
+    compile.kernel(loop, "a test", keep="not kept" not in options)(values)
     print(values[0])
 """
 ONCE = "once on this machine; `dbcare warm-up` compiles all that ship in advance"
@@ -102,6 +116,14 @@ def test_the_first_use_says_that_it_compiles_and_the_second_does_not(start: Any)
     assert start().communicate() == ("asks\n2.0\n", "")
 
 
+def test_kernels_share_what_they_call(start: Any, folder: Path) -> None:
+    """The second kernel is compiled, but not the function that it has in common with the first."""
+    assert start("decide_once").communicate() == ("asks\nhalfway\n2.0\n", NOTICE)
+    assert start("decide_twice").communicate() == ("asks\n4.0\n", NOTICE)
+    shutil.rmtree(folder / "cache" / "parts")  # kernels do not need them once they are compiled
+    assert start("decide_once").communicate() == ("asks\n2.0\n", "")
+
+
 def test_a_folder_that_cannot_be_written_only_costs_time(start: Any, folder: Path) -> None:
     (folder / "file").write_text("not a folder")
     for _ in range(2):
@@ -109,7 +131,8 @@ def test_a_folder_that_cannot_be_written_only_costs_time(start: Any, folder: Pat
 
 
 def test_what_is_not_kept_says_so(start: Any, folder: Path) -> None:
-    out, notice = start("not kept").communicate()
+    """Neither the kernel nor what it calls."""
+    out, notice = start("decide_once", "not kept").communicate()
     assert out == "asks\nhalfway\n2.0\n"
     assert "in every process, as its tables are defined in the main script" in notice
     assert not (folder / "cache").exists()

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from numba import njit, uint64
 
 from dbcare.block_bandits import BlockBandit, GaussianBlocks
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import INLINE, next_word, normal, normal_at, uniform
 
 Floats = npt.NDArray[np.float64]
@@ -70,7 +71,7 @@ def draw_gaussian_block(arms, work, arm, block, made, s0, s1, s2, s3):
     return reward, s0, s1, s2, s3
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def start_scores(arms, work, s0, s1, s2, s3):
     """Draw the order of the rows by the method of Fisher and Yates; return the generator's new state."""
     rows = len(arms.score)

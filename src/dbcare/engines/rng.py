@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
+from dbcare.engines.compile import OPTIONS
 from dbcare.policies.rule import TIE_MODULUS
 
-INLINE: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
+INLINE: dict[str, Any] = OPTIONS | {"forceinline": True}  # by LLVM: numba would infer types again for every call
 
 LAYERS = 256
 TAIL = 3.6541528853610088  # right edge of the lowest of 256 layers of equal area
@@ -84,7 +85,7 @@ def begun(seed, run):
     return 1 + int(word % uint64(TIE_MODULUS - 1)), s0, s1, s2, s3
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def beyond_layer(layer, x, s0, s1, s2, s3):
     """Handle the ziggurat's rare case: `x` fell outside the inner box of its layer."""
     while True:

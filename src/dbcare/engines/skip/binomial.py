@@ -9,10 +9,11 @@ import math
 
 from numba import njit
 
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import uniform
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def binomial(trials, chance, s0, s1, s2, s3):
     """Draw the number of successes in `trials` with probability `chance`; return it and the generator's new state."""
     if trials <= 0 or chance <= 0.0:
@@ -28,7 +29,7 @@ def binomial(trials, chance, s0, s1, s2, s3):
     return (trials - count if flipped else count), s0, s1, s2, s3
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def inverted(trials, p, s0, s1, s2, s3):
     """Draw by inversion from zero up; start over if rounding has eaten the far tail."""
     odds = p / (1.0 - p)
@@ -45,7 +46,7 @@ def inverted(trials, p, s0, s1, s2, s3):
             return count, s0, s1, s2, s3
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def rejected(trials, p, s0, s1, s2, s3):
     """Draw by Hoermann's BTRS, for trials * p >= 10 and p <= 1/2."""
     spread = math.sqrt(trials * p * (1.0 - p))

@@ -15,13 +15,14 @@ import math
 import numpy as np
 from numba import njit
 
+from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.policies.elimination import EliminationTables
 
 DEPTH = 32  # how often an interval can be halved: more than enough for the longest table
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def touch(start, end, spread):
     """Return P(a bridge touches a line); `start` and `end` are its ends' distances to the line, negative beyond it."""
     if start <= 0.0 or end <= 0.0:
@@ -36,7 +37,7 @@ def between(start, end, spread, fraction, s0, s1, s2, s3):
     return start + fraction * (end - start) + math.sqrt(spread * fraction * (1.0 - fraction)) * z, s0, s1, s2, s3
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def between_touching(start, end, spread, fraction, s0, s1, s2, s3):
     """Draw a bridge's distance to a line `fraction` of the way, negative beyond it, given that it touches the line."""
     mirrored, s0, s1, s2, s3 = between(start, -end, spread, fraction, s0, s1, s2, s3)

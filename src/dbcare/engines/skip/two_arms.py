@@ -29,7 +29,7 @@ from dbcare.policies.epochs import ALIVE, COUNT, EACH, EPOCH, HIGH, LIMIT, LOW, 
 FRESH, PENDING, FREE = 0, 1, 2
 
 
-@njit(error_model="numpy")
+@njit(**OPTIONS)
 def crossing_bound(x, y, left, right, spread, length):
     """Return B for a walk from x to y, where the boundary is `left` and `right`; 0 if no epoch lies inside."""
     if length == 1:
