@@ -9,10 +9,9 @@ import io
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
 from typing import Any
 
 from dbcare.bandit import Bandit
@@ -24,6 +23,7 @@ from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.threads import available_threads
+from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import ConfidencePolicy
@@ -167,9 +167,7 @@ def plan_tasks(names: Iterable[str]) -> list[Task]:
 def run_tasks(tasks: Iterable[Task], processes: int | None = None) -> Iterator[Done]:
     """Run tasks in processes of their own, one per CPU by default; yield each as it is finished."""
     # Workers end at Ctrl-C without a traceback each. They are started afresh: threads do not survive a fork.
-    with ProcessPoolExecutor(
-        processes or available_threads(), get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_DFL)
-    ) as workers:
+    with start_processes(processes or available_threads(), signal.SIG_DFL) as workers:
         yield from (each.result() for each in as_completed([workers.submit(_run_task, task) for task in tasks]))
 
 

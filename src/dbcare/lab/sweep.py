@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children
 from typing import Protocol
 
 from dbcare.engines.threads import available_threads
+from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError
 from dbcare.lab.points import Pass, Point, ships
 from dbcare.lab.result_store import ResultStore
@@ -98,10 +99,7 @@ class LocalWorkers:
             or not all(ships(work.points[0].policy) for work in passes)
         ):
             return ThreadPoolExecutor(self.count)
-        # They are started afresh, as threads do not survive a fork, and leave Ctrl-C to this process.
-        return ProcessPoolExecutor(
-            self.count, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-        )
+        return start_processes(self.count, signal.SIG_IGN)  # they leave Ctrl-C to this process
 
 
 def make_local_workers(threads: int | None = None) -> Workers:
