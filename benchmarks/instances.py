@@ -8,9 +8,9 @@ import numpy as np
 
 from dbcare import Bandit, Loss, Risk
 from dbcare.lab import definition, paper
+from dbcare.lab.random_gaps import SHAPES, draw_gaps
 from dbcare.theory import budgets
 
-SHAPES = ("one best", "linear", "two close", "random", "geometric")
 STRIDE = 4  # through the paper's 40 points per axis
 
 
@@ -54,7 +54,7 @@ def random_cells(count: int, seed: int) -> Iterator[Cell]:
         cost = 10.0 ** generator.uniform(-5.0, -2.0)
         gap = 0.05 * 40.0 ** generator.uniform()
         shape = SHAPES[generator.integers(len(SHAPES))]
-        gaps = np.concatenate([[0.0], _gaps(shape, arms, generator)])
+        gaps = np.concatenate([[0.0], draw_gaps(shape, arms, generator)])
         loss = list(Loss)[number // 2 % 2]
         if number % 2 == 0:
             bandit = Bandit.gaussian((-gap * gaps).tolist())
@@ -65,17 +65,3 @@ def random_cells(count: int, seed: int) -> Iterator[Cell]:
         kind = "Gaussian" if number % 2 == 0 else "Bernoulli"
         name = f"{number}: {kind}, {shape}, K = {arms}, c = {cost:.2g}, gap {bandit.smallest_gap:.3g}"
         yield Cell(name, bandit, Risk(loss, cost), max(bandit.spread, 1.0 if number % 2 else 0.0))
-
-
-def _gaps(shape: str, arms: int, generator: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the gaps of all arms except the best, as multiples of the smallest."""
-    others = arms - 1
-    if shape == "one best":
-        return np.ones(others)
-    if shape == "linear":
-        return np.linspace(1.0, 2.0, others) if others > 1 else np.ones(1)
-    if shape == "two close":
-        return np.array([1.0] + [4.0] * (others - 1))
-    if shape == "random":
-        return np.sort(np.concatenate([[1.0], generator.uniform(1.0, 5.0, others - 1)]))
-    return np.geomspace(1.0, 6.0, others) if others > 1 else np.ones(1)

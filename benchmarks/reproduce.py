@@ -32,11 +32,12 @@ RUNS = 100
 COMMAND = Path(sys.executable).with_name("dbcare")
 
 
-def time_reproduction(folder: Path, cache: Path) -> float:
+def time_reproduction(folder: Path, cache: Path, *options: str) -> float:
     """Return the wall-clock seconds of `dbcare reproduce`."""
     began = time.perf_counter()
     environment = os.environ | {"DBCARE_CACHE": str(cache)}
-    subprocess.run([COMMAND, "reproduce", "--out", folder], check=True, env=environment, stdout=subprocess.DEVNULL)
+    command = [COMMAND, "reproduce", *options, "--out", folder]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 

@@ -1,17 +1,21 @@
 """Measure how long a pull of the adaptive rules of the literature takes on the direct engine, next to Breakeven's.
 
-`make bench`, or `python benchmarks/rivals.py [--out DIR] [--arms K] [--pulls N]`. CPU time on one thread, one of K arms
-better by 0.3, all in one process; each rule is measured between two measurements of Breakeven, by whose mean its time
-per pull is divided. At most 1/0.3 times as long is asked for; for KL bounds, KG* and Track-and-Stop it is only stated.
+`make bench`, or `python benchmarks/rivals.py [--out DIR] [--arms K] [--pulls N] [--reproduce]`. CPU time on one thread,
+one of K arms better by 0.3, all in one process; each rule is measured between two measurements of Breakeven, by whose
+mean its time per pull is divided. At most 1/0.3 times as long is asked for; for KL bounds, KG* and Track-and-Stop it is
+only stated. `--reproduce` also times `dbcare reproduce --rivals`, first from a cold cache of kernels, then from a warm
+one, by the clock on the wall.
 """
 
 import argparse
 import json
 import math
+import tempfile
 import time
 from pathlib import Path
 
 from measurements import Report
+from reproduce import time_reproduction
 
 from dbcare import (
     EBTCI,
@@ -35,6 +39,7 @@ from dbcare import (
 
 RISK = Risk.simple_regret(1e-4)
 BAR = 1.0 / 0.3
+MINUTES_BAR = 10.0  # of the experiments, on 2 cores
 STATED = ("KL-LUCB", "KG*", "Track-and-Stop", "Track-and-Stop, Bernoulli", "EB-TCI, Bernoulli")  # without a bar
 
 
@@ -70,11 +75,20 @@ def nanoseconds_per_pull(policy: Policy, bandit: Bandit, pulls: float) -> float:
     return (time.process_time() - began) / result.pulls_simulated * 1e9
 
 
+def time_experiments(report: Report) -> None:
+    """Time the experiments on all rules, with and without compiled kernels."""
+    with tempfile.TemporaryDirectory() as name:
+        for state in ("cold", "warm"):
+            seconds = time_reproduction(Path(name) / state, Path(name) / "cache", "--rivals")
+            report.add(f"minutes of `dbcare reproduce --rivals`, {state}", seconds / 60.0, MINUTES_BAR)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/benchmarks"))
     parser.add_argument("--arms", type=int, default=8)
     parser.add_argument("--pulls", type=float, default=1e6)
+    parser.add_argument("--reproduce", action="store_true")
     options = parser.parse_args()
     report = Report()
     gaussian = Bandit.one_sparse(options.arms, 0.3)
@@ -89,6 +103,8 @@ def main() -> None:
         report.add(f"time over Breakeven's: {name}", 2.0 * own / (before + after), None if name in STATED else BAR)
         before = after
     report.add("nanoseconds per pull: Breakeven", before)
+    if options.reproduce:
+        time_experiments(report)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "rivals.json").write_text(json.dumps(report.rows, indent=2))
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
-from dbcare.lab import paper
+from dbcare.lab import paper, rivals
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 GOLDEN = Path(__file__).parents[1] / "golden" / "quick_reproduction"
@@ -258,3 +258,71 @@ def test_reproduce_lists_and_refuses_unknown_names() -> None:
     assert [line.split()[0] for line in listed.splitlines()] == ["bounds", *paper.NAMES]
     message = run("reproduce", "drugs", code=2)
     assert "`names` must be one of bounds, two_arm, one_sparse, linear_decay, drug but got 'drugs'" in message
+
+
+def test_reproduce_lists_rivals_and_says_which_experiments_are_whose() -> None:
+    listed = run("reproduce", "--rivals", "--list")
+    assert [line.split()[0] for line in listed.splitlines()] == [*rivals.NAMES]
+    message = run("reproduce", "--rivals", "drug", code=2)
+    assert message == "Error: drug is one of the paper's experiments; leave out --rivals to run it.\n"
+    message = run("reproduce", "rivals_parts", code=2)
+    assert message == "Error: rivals_parts is about rules from the literature; add --rivals to run it.\n"
+    message = run("reproduce", "--rivals", "all", code=2)
+    assert message == f"Error: `names` must be one of {', '.join(rivals.NAMES)} but got 'all'.\n"
+
+
+GROUPS = """
+title = "Groups"
+runs = 50
+cost = 1e-3
+baselines = ["Ten each"]
+[[settings]]
+bandit = "one-sparse"
+arms = [2, 3]
+gap = [0.5, 1.0]
+[policies."Ten each"]
+policy = "uniform"
+pulls = 10
+[policies.Halving]
+policy = "sequential-halving"
+group = "halving arms"
+budget = 30
+only = { max_arms = 2 }
+[policies."One each"]
+policy = "uniform"
+group = "without halving"
+pulls = 1
+only = { losses = ["simple_regret"] }
+"""
+
+
+def test_groups_and_baselines_have_figures_and_tables(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(GROUPS)
+    out = tmp_path / "out"
+    # Both losses from the same runs; two gaps of two policies with two arms, and of two with three.
+    assert run("sweep", tmp_path / "mine.toml", "--out", out).startswith("Computed 10 points.")
+    figures = [f"mine_{group}{more}" for group in ("halving_arms", "without_halving") for more in ("", "_ratio")]
+    drawn = {f"{name}.{kind}" for name in (*figures, "mine_over_ten_each") for kind in ("svg", "png")}
+    others = {"mine.csv", "mine_summary.csv", "report.html", "results.jsonl", "manifest.json"}
+    assert {path.name for path in out.iterdir()} == drawn | others
+    with (out / "mine.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    present = {(row["loss"], row["setting"], row["policy"]) for row in rows}
+    losses, settings = ("misidentification", "simple_regret"), ("K = 2", "K = 3")
+    assert present == {
+        *((loss, setting, "Ten each") for loss in losses for setting in settings),
+        *((loss, "K = 2", "Halving") for loss in losses),
+        *(("simple_regret", setting, "One each") for setting in settings),
+    }
+    risks = {(row["loss"], row["setting"], row["policy"], row["gap"]): float(row["risk"]) for row in rows}
+    with (out / "mine_summary.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            place = (row["loss"], row["setting"])
+            ratios = [risks[*place, row["policy"], gap] / risks[*place, "Ten each", gap] for gap in ("0.5", "1.0")]
+            assert float(row["over Ten each's"]) == pytest.approx(np.sqrt(ratios[0] * ratios[1]))
+            assert float(row["worst over Ten each's"]) == pytest.approx(max(ratios))
+    page = Page((out / "report.html").read_text())
+    assert page.open == []
+    assert len(page.images) == len(figures)
+    for part in ("Risk over Ten each's, simple regret", "only up to 2 arms", "only for simple regret", "halving arms"):
+        assert part in page.text

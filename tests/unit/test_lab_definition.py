@@ -65,7 +65,9 @@ def test_quick_has_few_points_and_runs(tmp_path: Path) -> None:
     assert len(load(text, tmp_path).settings[0].x) == 30
     quick = load(text, tmp_path, quick=True)
     assert len(quick.settings[0].x) == definition.QUICK_POINTS
-    assert quick.runs == definition.QUICK_RUNS
+    assert quick.runs == 50  # a tenth
+    assert load(text.replace("runs = 500", "runs = 100_000"), tmp_path, quick=True).runs == definition.QUICK_RUNS
+    assert load(text.replace("runs = 500", "runs = 30"), tmp_path, quick=True).runs == 20
     assert quick.settings[0].x[-1] == pytest.approx(1.0)
 
 
@@ -99,6 +101,79 @@ def test_a_policy_may_have_fewer_runs_than_the_experiment(tmp_path: Path) -> Non
         load(text.replace("runs = 40", "runs = 4_000"), tmp_path)
     with pytest.raises(InvalidValueError, match=r"`policies\.C\.runs` must be at least 2 but got 1"):
         load(text.replace("runs = 40", "runs = 1"), tmp_path)
+
+
+def test_a_policy_may_take_part_only_in_some_panels(tmp_path: Path) -> None:
+    text = (
+        GOOD.replace("[[settings]]", "baselines = ['A']\n[[settings]]", 1)
+        + """
+[policies.C]
+policy = "lucb"
+group = "for an error"
+only = { max_arms = 4 }
+[policies.D]
+policy = "kg-star"
+only = { losses = ["simple_regret"], rewards = "gaussian" }
+"""
+    )
+    experiment = load(text, tmp_path)
+    present = {label: {place[:2] for place in experiment.curves if place[2] == label} for label in "ABCD"}
+    both = {(loss, number) for loss in Loss for number in (0, 1)}
+    assert present["A"] == present["B"] == both
+    assert present["C"] == {(loss, 0) for loss in Loss}
+    assert present["D"] == {(Loss.SIMPLE_REGRET, number) for number in (0, 1)}
+    assert experiment.groups == ["for an error"]
+    assert experiment.list_labels("for an error") == ["A", "B", "C", "D"]
+    assert experiment.baselines == ("A",)
+    assert load(GOOD, tmp_path).groups == [""]
+
+
+def test_rewards_decide_who_takes_part(tmp_path: Path) -> None:
+    text = (
+        GOOD
+        + """
+[[settings]]
+bandit = "two-arm-bernoulli"
+gap = [0.1, 0.2, 0.4]
+[policies.C]
+policy = "kl-lucb"
+only = { rewards = "binary" }
+[policies.D]
+policy = "lucb"
+only = { rewards = "gaussian" }
+"""
+    )
+    experiment = load(text.replace("[policies.A]", "[policies.Z]", 1), tmp_path)
+    assert {number for _, number, label in experiment.curves if label == "C"} == {2}
+    assert {number for _, number, label in experiment.curves if label == "D"} == {0, 1}
+
+
+ONLY_MISTAKES = [
+    ("only = 8", r"`policies\.A\.only` must be a table, such as \{ max_arms = 8 \}, but got 8"),
+    ("only = { arms = 8 }", r"Keys of policies\.A\.only must be among max_arms, rewards, losses but got 'arms'"),
+    ("only = { max_arms = 1 }", r"`policies\.A\.only\.max_arms` must be at least 2 but got 1"),
+    ("only = { max_arms = 2 }", r"`policies\.A\.only` leaves no setting and loss of the experiment; relax it"),
+    ("only = { rewards = 'coins' }", r"`policies\.A\.only\.rewards` must be one of gaussian, binary but got 'coins'"),
+    ("only = { losses = ['money'] }", r"`policies\.A\.only\.losses` must be one of misidentification, .* 'money'"),
+    ("group = 5", r"`policies\.A\.group` must be a text but got 5"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), ONLY_MISTAKES)
+def test_mistakes_about_who_takes_part_are_named(line: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidValueError, match=rf"mine\.toml: {message}"):
+        load(GOOD.replace('policy = "dbcare"', f'policy = "dbcare"\n{line}'), tmp_path)
+
+
+def test_baselines_and_panels_must_be_complete(tmp_path: Path) -> None:
+    few = GOOD.replace("budget_per_arm = 10", "budget_per_arm = 10\nonly = { max_arms = 4 }")
+    with pytest.raises(InvalidValueError, match=r"`baselines` must be one of A, B but got 'C'"):
+        load("baselines = ['C']\n" + GOOD, tmp_path)
+    with pytest.raises(InvalidValueError, match=r"`baselines` must take part everywhere but 'B' has `only`"):
+        load("baselines = ['B']\n" + few, tmp_path)
+    alone = few.replace('policy = "dbcare"', 'policy = "dbcare"\nonly = { max_arms = 4 }')
+    with pytest.raises(InvalidValueError, match=r"No policy takes part in 'K = 8' under misidentification; add one"):
+        load(alone, tmp_path)
 
 
 def test_the_sprt_searches_for_its_threshold_only_when_it_runs(tmp_path: Path) -> None:

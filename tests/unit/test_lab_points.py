@@ -9,7 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import Bandit, CustomPolicy, Racing, Risk, Rule, SequentialHalving, TwoArmConfidence, Uniform, evaluate
+from dbcare import (
+    EBTCI,
+    KN,
+    OCBA,
+    Adaptive,
+    Bandit,
+    CustomPolicy,
+    Policy,
+    Racing,
+    Risk,
+    Rule,
+    SequentialHalving,
+    TwoArmConfidence,
+    Uniform,
+    evaluate,
+)
 from dbcare.errors import EngineError
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, fingerprint, plan_passes
@@ -90,6 +105,21 @@ def test_pooled_points_are_as_precise_as_the_runs_asked_for() -> None:
             value, error = result.risk(loss)
             # Six such comparisons are all within 6 standard errors, but for one case in a hundred million.
             assert abs(value - plain.risks[loss].value) < 6.0 * np.hypot(error, plain.risks[loss].standard_error)
+
+
+def test_rules_that_aim_at_an_error_have_runs_of_their_own_at_every_gap() -> None:
+    """All others pool; both losses share the runs."""
+    risk = Risk.simple_regret(1e-3)
+    policies: tuple[tuple[Policy, bool], ...] = (
+        (EBTCI(4), False),
+        (Adaptive(4, "breakeven", "likelihood-ratio", risk=risk, sigma=1.0), False),
+        (Adaptive(4, "eb-tci", "breakeven", risk=risk, sigma=1.0), True),
+        (OCBA(4, 40), True),
+        (KN(4, 0.3), True),
+    )
+    for policy, pooled in policies:
+        points = [Point(policy, Bandit.one_sparse(4, gap), 1e-3, 50, 3) for gap in (0.4, 0.6)]
+        assert len(plan_passes([*points, *points])) == (1 if pooled else 2)
 
 
 def make_custom(pulls: int) -> CustomPolicy:

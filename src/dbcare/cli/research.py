@@ -28,7 +28,6 @@ class EvaluationFormat(StrEnum):
     JSON = "json"
 
 
-Out = Annotated[Path, typer.Option(help="Folder for results, figures, tables and the report.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Use few points and runs, to check that everything works.")]
 Seed = Annotated[int | None, typer.Option(help="Random seed of all runs. Default: the experiments' own.")]
 Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler to use instead of this machine.")]
@@ -78,23 +77,26 @@ def parse_option(option: str) -> tuple[str, float | int | str | bool | None]:
 
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Names of experiments. Default: all.")] = None,
-    out: Out = Path("out"),
+    out: Annotated[Path | None, typer.Option(help="Folder for all output. Default: out, or out/rivals.")] = None,
     quick: Quick = False,
     threads: Threads = None,
     seed: Seed = None,
     dask: Dask = None,
     list_them: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    with_rivals: Annotated[
+        bool, typer.Option("--rivals", help="Compare rules from the literature instead of reproducing the paper.")
+    ] = False,
 ) -> None:
     """Reproduce the paper's experiments: figures, numbers and verdicts on its claims. Results on disk are reused."""
-    from dbcare import validation
-    from dbcare.lab import bounds, definition, paper
+    from dbcare.lab import bounds, definition, paper, rivals
 
     with friendly_errors():
-        known = [bounds.NAME, *paper.NAMES]
-        chosen = [validation.one_of("names", name, known) for name in names or known]
+        source = rivals if with_rivals else paper
+        known = [*([] if with_rivals else [bounds.NAME]), *source.NAMES]
+        chosen = choose_experiments(names or known, known, with_rivals)
         experiments = [
-            definition.load(paper.find_definition(name), seed=seed, quick=quick)
-            for name in paper.NAMES
+            definition.load(source.find_definition(name), seed=seed, quick=quick)
+            for name in source.NAMES
             if name in chosen
         ]
         if list_them:
@@ -105,10 +107,27 @@ def reproduce(
                 typer.echo(f"{experiment.name:<14} {experiment.title} ({experiment.source}): {points}")
             return
         title = "Balancing Performance and Costs in Best Arm Identification, reproduced"
+        if with_rivals:
+            title = "Rules from the literature, measured by loss plus cost"
         if quick:
             title += " (quick: with so few points and runs, verdicts mean little)"
-        whole = not quick and set(chosen) == set(known)
-        run(experiments, out, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
+        folder = out or (Path("out/rivals") if with_rivals else Path("out"))
+        whole = not with_rivals and not quick and set(chosen) == set(known)
+        run(experiments, folder, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
+
+
+def choose_experiments(names: list[str], known: list[str], with_rivals: bool) -> list[str]:
+    """Return the names, if all are known; where `--rivals` was forgotten or is too much, say so."""
+    from dbcare import validation
+    from dbcare.errors import InvalidValueError
+    from dbcare.lab import bounds, paper, rivals
+
+    for name in names:
+        if name not in known and with_rivals and name in (bounds.NAME, *paper.NAMES):
+            raise InvalidValueError(f"{name} is one of the paper's experiments; leave out --rivals to run it.")
+        if name not in known and name in rivals.NAMES:
+            raise InvalidValueError(f"{name} is about rules from the literature; add --rivals to run it.")
+    return [validation.one_of("names", name, known) for name in names]
 
 
 def sweep(

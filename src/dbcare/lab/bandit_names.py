@@ -8,6 +8,7 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.bandit import Bandit
+from dbcare.lab.random_gaps import make_random_bernoulli, make_random_gaussian
 from dbcare.policies.factory import refuse_unknown, require_all
 
 BANDITS: dict[str, Callable[..., Bandit]] = {
@@ -17,6 +18,8 @@ BANDITS: dict[str, Callable[..., Bandit]] = {
     "two-arm-bernoulli": Bandit.two_arm_bernoulli,
     "one-sparse": Bandit.one_sparse,
     "linear-decay": Bandit.linear_decay,
+    "random-gaps": make_random_gaussian,
+    "random-gaps-bernoulli": make_random_bernoulli,
     "drug-binary": Bandit.drug_binary,
     "drug-leveled": Bandit.drug_leveled,
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
+from dbcare.lab.contenders import Contender
 from dbcare.lab.experiment import Experiment, Setting
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
@@ -40,6 +42,7 @@ class Curve:
     error: Floats
     pulls: Floats
     spent: Floats
+    options: Mapping[str, Any] = field(default_factory=dict)  # those of the contender
 
     @property
     def low(self) -> Floats:
@@ -79,6 +82,10 @@ class Panel:
         """The setting and the loss, as a heading."""
         return f"{self.title}, {format_loss(self.loss)}"
 
+    def keep(self, labels: Collection[str]) -> Panel:
+        """Return the panel with these curves alone."""
+        return replace(self, curves={label: curve for label, curve in self.curves.items() if label in labels})
+
     def by_policy(self, *names: str) -> dict[str, Curve]:
         """Return the curves of the policies with these names, which must be registered."""
         policies = [POLICIES.entry(name).name for name in names]
@@ -106,10 +113,9 @@ def make_panels(experiment: Experiment, results: Mapping[Point, Result]) -> list
 def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mapping[Point, Result]) -> Panel:
     setting = experiment.settings[number]
     curves = {
-        label: _make_curve(
-            contender.policy, loss, setting, [results[point] for point in experiment.curves[loss, number, label]]
-        )
+        label: _make_curve(contender, loss, setting, [results[point] for point in experiment.curves[place]])
         for label, contender in experiment.contenders.items()
+        if (place := (loss, number, label)) in experiment.curves
     }
     # DBCARE's guarantees use the sigma and bound that it was built with, if it takes part.
     policies: list[Policy | None] = next(
@@ -165,17 +171,18 @@ def _compute_racing_bound(loss: Loss, bandit: Bandit, cost: float) -> float:
     return math.nan
 
 
-def _make_curve(policy: str, loss: Loss, setting: Setting, results: list[Result]) -> Curve:
+def _make_curve(contender: Contender, loss: Loss, setting: Setting, results: list[Result]) -> Curve:
     risk, standard_error = np.array([result.risk(loss) for result in results]).T
     pulls = np.array([result.pulls for result in results])
     return Curve(
-        policy,
+        contender.policy,
         risk,
         standard_error,
         np.array([_count_plain_runs(result, loss) for result in results]),
         np.array([result.error for result in results]),
         pulls,
         np.array(setting.costs) * pulls,
+        contender.options,
     )
 
 

@@ -18,8 +18,14 @@
     policy = "breakeven"
     runs = 1_000                                    # fewer than the others
 
+    [policies."Track-and-Stop"]
+    policy = "track-and-stop"
+    only = { max_arms = 8 }                         # not with more; also `rewards = "binary"`, `losses = [...]`
+    group = "for a given error"                     # figures of its own, with the policies that have no group
+
 The axis is the gap or the cost, whichever has several values. Name a policy of your own `module:function`, where the
-module may be next to the file. Unknown keys and names are errors that list the valid ones.
+module may be next to the file. `baselines = ["Breakeven"]`, before the settings, adds tables of all risks as multiples
+of that policy's, in colors. Unknown keys and names are errors that list the valid ones.
 """
 
 from __future__ import annotations
@@ -38,15 +44,18 @@ from dbcare import validation
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.lab.bandit_names import build_bandit
-from dbcare.lab.experiment import Contender, Experiment, Setting
+from dbcare.lab.contenders import EVERYWHERE, as_list, check_text, parse_contenders, parse_losses
+from dbcare.lab.experiment import Experiment, Setting
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
-EXPERIMENT_KEYS = ("title", "source", "decisions", "claims", "runs", "seed", "cost", "losses", "settings", "policies")
-BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading")
+EXPERIMENT_KEYS = (
+    "title", "source", "decisions", "claims", "baselines", "runs", "seed", "cost", "losses", "settings", "policies",
+)  # fmt: skip
+BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading", "shape", "seed")
 SETTING_KEYS = ("title", "bandit", "cost", "bound", "gap", *BANDIT_KEYS)
-QUICK_RUNS = 200
+QUICK_RUNS, LEAST_QUICK_RUNS = 200, 20
 QUICK_POINTS = 5
 
 
@@ -88,28 +97,45 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
     runs = validation.whole("runs", raw.get("runs", 10_000), at_least=2)
     experiment = Experiment(
         name=name,
-        title=_check_text("title", raw.get("title", name)),
+        title=check_text("title", raw.get("title", name)),
         axis=axes.pop(),
         settings=tuple(column.setting for column in columns),
-        contenders=_parse_contenders(raw.get("policies"), runs),
-        losses=tuple(
-            Loss(validation.one_of("losses", loss, list(Loss)))
-            for loss in _as_list("losses", raw.get("losses", list(Loss)))
-        ),
-        runs=min(runs, QUICK_RUNS) if quick else runs,
+        contenders=parse_contenders(raw.get("policies"), runs),
+        losses=parse_losses("losses", raw.get("losses", list(Loss))),
+        runs=min(runs, QUICK_RUNS, max(LEAST_QUICK_RUNS, runs // 10)) if quick else runs,
         seed=validation.whole("seed", raw.get("seed", 0), at_least=0),
-        source=_check_text("source", raw.get("source", "")),
+        source=check_text("source", raw.get("source", "")),
         decisions=tuple(
-            _check_text("decisions", text) for text in _as_list("decisions", raw.get("decisions", []), empty=True)
+            check_text("decisions", text) for text in as_list("decisions", raw.get("decisions", []), empty=True)
         ),
         claims=tuple(
             validation.one_of("claims", claim, ALL_CLAIMS)
-            for claim in _as_list("claims", raw.get("claims", []), empty=True)
+            for claim in as_list("claims", raw.get("claims", []), empty=True)
         ),
+        baselines=tuple(as_list("baselines", raw.get("baselines", []), empty=True)),
     )
     # Building all points now reports invalid options and instances before anything runs.
     _ = experiment.points
+    _check_who_takes_part(experiment)
     return experiment
+
+
+def _check_who_takes_part(experiment: Experiment) -> None:
+    """Refuse a policy that never takes part, an empty panel, and a baseline that is missing somewhere."""
+    for label in experiment.contenders:
+        if not any(own == label for _, _, own in experiment.curves):
+            raise InvalidValueError(f"`policies.{label}.only` leaves no setting and loss of the experiment; relax it.")
+    panels = {(loss, number) for loss, number, _ in experiment.curves}
+    for loss in experiment.losses:
+        for number, setting in enumerate(experiment.settings):
+            if (loss, number) not in panels:
+                raise InvalidValueError(
+                    f"No policy takes part in {setting.title!r} under {loss}; add one without `only`."
+                )
+    for label in experiment.baselines:
+        validation.one_of("baselines", label, experiment.contenders)
+        if experiment.contenders[label].only != EVERYWHERE:
+            raise InvalidValueError(f"`baselines` must take part everywhere but {label!r} has `only`.")
 
 
 @dataclass(frozen=True)
@@ -142,7 +168,7 @@ def _expand_columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Colu
     if not isinstance(options.get("means", []), list):
         raise InvalidValueError(f"`means` must be a list of numbers but got {options['means']!r}.")
     name = table["bandit"]
-    title = _check_text("title", table.get("title", str(name)))
+    title = check_text("title", table.get("title", str(name)))
     by_gap = gaps is not None and len(costs) == 1
     bandits = [build_bandit(name, {**options, "gap": gap}) for gap in gaps or ()] or [build_bandit(name, options)]
     places = max(len(bandits), len(costs))
@@ -171,40 +197,11 @@ def _parse_values(name: str, value: Any, quick: bool) -> list[float]:
         low, high = (validation.positive(f"{name}.{key}", value[key]) for key in ("from", "to"))
         points = validation.whole(f"{name}.points", value.get("points", 40), at_least=2)
         return sorted(np.geomspace(low, high, min(points, QUICK_POINTS) if quick else points).tolist())
-    numbers = sorted({validation.positive(name, number) for number in _as_list(name, value)})
+    numbers = sorted({validation.positive(name, number) for number in as_list(name, value)})
     return numbers[:: -(-len(numbers) // QUICK_POINTS)] if quick else numbers
-
-
-def _parse_contenders(tables: Any, runs: int) -> dict[str, Contender]:
-    if not isinstance(tables, Mapping) or not tables:
-        raise InvalidValueError("`policies` must be one or more tables, such as [policies.DBCARE].")
-    contenders = {}
-    for label, options in tables.items():
-        if not isinstance(options, Mapping) or "policy" not in options:
-            raise InvalidValueError(f"`policies.{label}` must be a table that names its policy.")
-        own = {key: value for key, value in options.items() if key not in ("policy", "runs")}
-        own_runs = validation.whole(f"policies.{label}.runs", options.get("runs", runs), at_least=2)
-        if own_runs > runs:
-            raise InvalidValueError(
-                f"`policies.{label}.runs` must be at most {runs}, the experiment's number of runs, but got {own_runs}."
-            )
-        contenders[label] = Contender(str(options["policy"]), own, own_runs if own_runs < runs else None)
-    return contenders
 
 
 def _check_tables(name: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list) or not value or not all(isinstance(table, Mapping) for table in value):
         raise InvalidValueError(f"`{name}` must be one or more tables, written [[{name}]].")
     return [dict(table) for table in value]
-
-
-def _as_list(name: str, value: Any, *, empty: bool = False) -> list[Any]:
-    if value == [] and not empty:
-        raise InvalidValueError(f"`{name}` must have at least one value but got none.")
-    return value if isinstance(value, list) else [value]
-
-
-def _check_text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidValueError(f"`{name}` must be a text but got {value!r}.")
-    return value

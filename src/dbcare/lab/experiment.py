@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from dbcare.bandit import Bandit
+from dbcare.lab.contenders import Contender
 from dbcare.lab.points import Point
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
@@ -27,15 +27,6 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Contender:
-    """A policy by name, with the options that the problem does not determine."""
-
-    policy: str
-    options: Mapping[str, Any]
-    runs: int | None = None  # fewer than the experiment's, for a slow policy
-
-
-@dataclass(frozen=True)
 class Experiment:
     """Policies compared along an axis, in one or more settings, under one or both losses."""
 
@@ -50,6 +41,7 @@ class Experiment:
     source: str = ""  # where the paper describes it
     decisions: tuple[str, ...] = ()  # what the source leaves open, and what we chose
     claims: tuple[str, ...] = ()  # names in `our_claims.ALL_CLAIMS`
+    baselines: tuple[str, ...] = ()  # labels of the policies by whose risk the heat tables divide
 
     def build_policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
         """Build the policy called `label` at one place on the axis."""
@@ -63,6 +55,16 @@ class Experiment:
         own = self.contenders[label].runs
         return self.runs if own is None else min(own, self.runs)  # with `quick`, the experiment has fewer
 
+    @property
+    def groups(self) -> list[str]:
+        """The groups that have figures of their own; a single one without a name if no policy has a group."""
+        named = dict.fromkeys(contender.group for contender in self.contenders.values() if contender.group)
+        return list(named) or [""]
+
+    def list_labels(self, group: str) -> list[str]:
+        """List the policies in the figures of a group: its own, and those without a group."""
+        return [label for label, contender in self.contenders.items() if contender.group in (group, "")]
+
     @cached_property
     def curves(self) -> dict[tuple[Loss, int, str], list[Point]]:
         """The points of each curve along the axis, by loss, index of the setting, and label."""
@@ -73,7 +75,8 @@ class Experiment:
             ]
             for loss in self.losses
             for number, setting in enumerate(self.settings)
-            for label in self.contenders
+            for label, contender in self.contenders.items()
+            if contender.only.allows(setting.bandits[0], loss)
         }
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,8 @@ from dbcare.policies.registry import POLICIES
 THEORY = "theory"
 
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot including margins, in inches
+
+SPARE_MARKERS = ("", "s", "^", "D")  # of policies without one of their own: by how many lines had the color before
 
 AXIS = {"gap": "gap \N{GREEK CAPITAL LETTER DELTA}", "cost": "cost of a pull"}
 
@@ -53,15 +55,21 @@ def make_risk_plot(panel: Panel, axis: str) -> Plot:
     return Plot(panel.heading, panel.x, AXIS[axis], "risk", tuple(lines))
 
 
-def make_ratio_plot(panel: Panel, axis: str) -> Plot:
-    """Plot every policy's risk as a multiple of the lower bound."""
-    least = np.where(panel.lower > 0.0, panel.lower, np.nan)
+def make_ratio_plot(panel: Panel, axis: str, baseline: str | None = None) -> Plot:
+    """Plot every policy's risk as a multiple of a baseline's, or of the lower bound."""
+    if baseline is not None:
+        return _divide_plot(panel, axis, panel.curves[baseline].risk, f"risk / {baseline}'s", ())
+    bound = np.where(panel.lower > 0.0, panel.lower, np.nan)
+    line = PlotLine("lower bound", THEORY, np.where(panel.lower > 0.0, 1.0, np.nan))
+    return _divide_plot(panel, axis, bound, "risk / lower bound", (line,))
+
+
+def _divide_plot(panel: Panel, axis: str, divisor: Floats, y_label: str, more: tuple[PlotLine, ...]) -> Plot:
     lines = [
-        PlotLine(label, curve.policy, curve.risk / least, curve.low / least, curve.high / least)
+        PlotLine(label, curve.policy, curve.risk / divisor, curve.low / divisor, curve.high / divisor)
         for label, curve in panel.curves.items()
     ]
-    lines.append(PlotLine("lower bound", THEORY, np.where(panel.lower > 0.0, 1.0, np.nan)))
-    return Plot(panel.heading, panel.x, AXIS[axis], "risk / lower bound", tuple(lines))
+    return Plot(panel.heading, panel.x, AXIS[axis], y_label, (*lines, *more))
 
 
 def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Path]:
@@ -70,7 +78,9 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
     written = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
     rows = -(-len(plots) // columns)
     width = columns * WIDTH
-    labels = [line.label for line in plots[0].lines]
+    kinds = {line.label: line.kind for plot in plots for line in plot.lines}  # not all policies are in all plots
+    styles = dict(zip(kinds, _choose_styles(list(kinds.values())), strict=True))
+    labels = list(kinds)
     per_row = max(1, min(len(labels), int(width / (0.65 + 0.075 * max(map(len, labels))))))
     bottom = 0.65 + 0.24 * -(-len(labels) // per_row)  # room for the x labels and the legend
     height = rows * HEIGHT + bottom - 0.1
@@ -81,10 +91,12 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
             left=0.7 / width, right=1.0 - 0.15 / width, bottom=bottom / height, top=1.0 - 0.75 / height,
             wspace=0.85 / (WIDTH - 0.85), hspace=0.85 / (HEIGHT - 0.85),
         )  # fmt: skip
-        lines = [
-            _draw_plot(figure.add_subplot(rows, columns, place), plot) for place, plot in enumerate(plots, start=1)
-        ]
-        legend = figure.legend(lines[0], labels, loc="lower center", ncols=per_row, frameon=False)
+        lines: dict[str, Line2D] = {}
+        for place, plot in enumerate(plots, start=1):
+            lines |= _draw_plot(figure.add_subplot(rows, columns, place), plot, styles)
+        legend = figure.legend(
+            [lines[label] for label in labels], labels, loc="lower center", ncols=per_row, frameon=False
+        )
         for text in legend.get_texts():
             text.set_parse_math(False)  # a dollar sign means money
         figure.suptitle(title, y=1.0 - 0.12 / height, va="top", parse_math=False)
@@ -93,11 +105,12 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
     return written
 
 
-def _draw_plot(axes: Axes, plot: Plot) -> list[Line2D]:
-    """Draw a plot and return its lines for the legend."""
-    lines = []
-    for line, style in zip(plot.lines, _choose_styles([line.kind for line in plot.lines]), strict=True):
-        lines += axes.loglog(
+def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[str, Line2D]:
+    """Draw a plot and return its lines by label, for the legend."""
+    lines = {}
+    for line in plot.lines:
+        style = styles[line.label]
+        (lines[line.label],) = axes.loglog(
             plot.x, line.y, color=style.color, linestyle=style.dashes, linewidth=style.width,
             marker=style.marker or ("o" if len(plot.x) == 1 else ""), markevery=max(1, len(plot.x) // 8),
             markersize=4.5, markerfacecolor="white" if style.hollow else style.color,
@@ -135,8 +148,10 @@ def _choose_styles(kinds: Sequence[str]) -> list[LineStyle]:
         if POLICIES.kind(kind) is PolicyKind.OURS:
             styles.append(LineStyle(VIOLET, dashes, 1.4, look.marker, look.hollow))
             continue
-        color = min((*look.colors, *PALETTE), key=[style.color for style in styles].count)
+        used = [style.color for style in styles]
+        color = min((*look.colors, *PALETTE), key=used.count)
+        marker = look.marker or SPARE_MARKERS[min(used.count(color), len(SPARE_MARKERS) - 1)]
         # If two curves coincide, the thinner one leaves the other visible.
         alike = sum(style.dashes == dashes and style.color != BLACK for style in styles)
-        styles.append(LineStyle(color, dashes, max(0.8, 2.2 - 0.8 * alike), look.marker, look.hollow))
+        styles.append(LineStyle(color, dashes, max(0.8, 2.2 - 0.8 * alike), marker, look.hollow))
     return styles

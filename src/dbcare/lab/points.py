@@ -26,8 +26,9 @@ from dbcare.bandit import Bandit
 from dbcare.block_bandits import BlockBandit
 from dbcare.engines import exact
 from dbcare.engines.best_sprt import BestSPRT
-from dbcare.engines.compile import digest
+from dbcare.engines.code_digest import digest
 from dbcare.engines.pooling.model import find_family
+from dbcare.policies.adaptive.policy import AdaptivePolicy
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.keep import Keep
 from dbcare.policies.policy import CustomPolicy, Policy
@@ -83,14 +84,16 @@ class Point:
         """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
 
         Policies planned in advance cost next to nothing to simulate. If rewards are Gaussian, DBCARE has a control
-        variate that serves better; if they are not, racing shares its runs between several caps instead.
+        variate that serves better; if they are not, racing shares its runs between several caps instead. Rules that aim
+        at an error make long runs, of which many reach the cap at small gaps, and tell little about another gap.
         """
         gaussian = isinstance(self.bandit.arms[0], Gaussian)
         shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
         has_control = isinstance(self.policy, DBCARE) and gaussian
         if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps or has_control:
             return None
-        if isinstance(self.policy, SchedulePolicy | Keep):
+        aims_at_error = isinstance(self.policy, AdaptivePolicy) and self.policy.aims_at_error
+        if aims_at_error or isinstance(self.policy, SchedulePolicy | Keep):
             return None
         family = find_family([self.bandit])
         if family is None:

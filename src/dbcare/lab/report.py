@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 
+from dbcare.lab.heat import HeatTable
+from dbcare.lab.heat_pictures import EXPLANATION, format_heat_table
 from dbcare.lab.paper_claims import Claim, Verdict
 from dbcare.lab.tables import Cell, Table
 
@@ -44,6 +46,7 @@ class Section:
     source: str
     settings: tuple[tuple[str, str], ...]  # name, value
     decisions: tuple[str, ...]
+    heat: tuple[HeatTable, ...]
     figures: tuple[tuple[str, Path], ...]  # caption, SVG file
     claims: tuple[JudgedClaim, ...]
     table: Table
@@ -122,6 +125,7 @@ def _format_section(section: Section) -> str:
         f'<h2 id="{escape(section.name)}">{escape(section.title)}</h2>',
         f'<p class="small">{escape(section.source)}</p>',
     ]
+    parts.extend(_format_heat(section.heat))
     for caption, figure in section.figures:
         data = base64.b64encode(figure.read_bytes()).decode()
         parts.append(
@@ -139,6 +143,17 @@ def _format_section(section: Section) -> str:
     numbers = _format_grid(section.table.columns, ([_format_cell(cell) for cell in row] for row in section.table.rows))
     parts.append(f"<details><summary>Numbers ({len(section.table.rows):,} rows)</summary>{numbers}</details>")
     return "\n".join(parts)
+
+
+def _format_heat(tables: Sequence[HeatTable]) -> Iterator[str]:
+    """Yield heat tables: those that divide by the first baseline in full, all others behind a click."""
+    if tables:
+        yield f'<p class="small">{escape(EXPLANATION)}</p>'
+    for table in tables:
+        if table.baseline == tables[0].baseline:
+            yield f"<h3>{escape(table.title)}</h3>\n{format_heat_table(table)}"
+        else:
+            yield f"<details><summary>{escape(table.title)}</summary>{format_heat_table(table)}</details>"
 
 
 def _format_claim(judged: JudgedClaim) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbcare.lab import bounds
-from dbcare.lab.curves import format_loss, make_panels
+from dbcare.lab.contenders import EVERYWHERE, Only
+from dbcare.lab.curves import Panel, format_loss, make_panels
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.figures import draw, make_ratio_plot, make_risk_plot
+from dbcare.lab.heat import make_heat_tables, make_summary_table
+from dbcare.lab.heat_pictures import draw_heat_tables
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.report import JudgedClaim, Section
@@ -17,21 +21,22 @@ from dbcare.lab.results import Result
 from dbcare.lab.sweep import collect_results
 from dbcare.lab.tables import make_plots_table, make_results_table
 
+MOST_COLUMNS, COLUMNS = 4, 3  # of a figure; the second where more settings do not fill rows of the first
+
 
 def write_experiment_section(
     experiment: Experiment, results: Mapping[Point, Result], folder: Path
 ) -> tuple[Section, list[Path]]:
     """Draw an experiment and judge its claims; return its section and the files written."""
     panels = make_panels(experiment, results)
-    columns = len(experiment.settings)
     stem = folder / experiment.name
-    risk = draw(stem, experiment.title, [make_risk_plot(panel, experiment.axis) for panel in panels], columns)
-    ratio = draw(
-        stem.with_name(f"{stem.name}_ratio"),
-        f"{experiment.title}: risk / lower bound",
-        [make_ratio_plot(panel, experiment.axis) for panel in panels],
-        columns,
-    )
+    figures, files = _draw_curves(experiment, panels, stem)
+    heat = make_heat_tables(experiment, panels)
+    for baseline in experiment.baselines:
+        own = [table for table in heat if table.baseline == baseline]
+        files += draw_heat_tables(_extend(stem, f"over {baseline}"), experiment.title, own)
+    if heat:
+        files.append(make_summary_table(experiment, panels).write(folder / f"{stem.name}_summary.csv"))
     table = make_results_table(panels, experiment.axis)
     claims = [JudgedClaim(ALL_CLAIMS[name], tuple(ALL_CLAIMS[name].judge(panels))) for name in experiment.claims]
     section = Section(
@@ -40,14 +45,48 @@ def write_experiment_section(
         source=experiment.source,
         settings=_list_settings(experiment),
         decisions=experiment.decisions,
-        figures=(
-            ("Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs.", risk[0]),
-            ("The same as a multiple of the lower bound.", ratio[0]),
-        ),
+        heat=tuple(heat),
+        figures=tuple(figures),
         claims=tuple(claims),
         table=table,
     )
-    return section, [*risk, *ratio, table.write(stem.with_name(f"{stem.name}.csv"))]
+    return section, [*files, table.write(folder / f"{stem.name}.csv")]
+
+
+def _draw_curves(
+    experiment: Experiment, panels: Sequence[Panel], stem: Path
+) -> tuple[list[tuple[str, Path]], list[Path]]:
+    """Draw the risks and their ratios, for each group of policies; return captions with SVG files, and all files."""
+    settings = len(experiment.settings)
+    columns = settings if settings <= MOST_COLUMNS else MOST_COLUMNS if settings % MOST_COLUMNS == 0 else COLUMNS
+    baseline = next(iter(experiment.baselines), None)
+    divisor = "the lower bound" if baseline is None else f"{baseline}'s risk"
+    figures: list[tuple[str, Path]] = []
+    files: list[Path] = []
+    for group in experiment.groups:
+        own = [panel.keep(experiment.list_labels(group)) for panel in panels]
+        shown = [panel for panel in own if panel.curves]
+        title = f"{experiment.title}: {group}" if group else experiment.title
+        intro = f"{group[:1].upper()}{group[1:]}. " if group else ""
+        risk = draw(_extend(stem, group), title, [make_risk_plot(panel, experiment.axis) for panel in shown], columns)
+        ratio = draw(
+            _extend(stem, group, "ratio"),
+            f"{title}: risk / {divisor.removeprefix('the ')}",
+            [make_ratio_plot(panel, experiment.axis, baseline) for panel in shown],
+            columns,
+        )
+        figures += [
+            (f"{intro}Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs.", risk[0]),
+            (f"{intro}The same as a multiple of {divisor}.", ratio[0]),
+        ]
+        files += [*risk, *ratio]
+    return figures, files
+
+
+def _extend(stem: Path, *parts: str) -> Path:
+    """Return a path whose name goes on with these parts, in plain letters."""
+    words = [re.sub(r"\W+", "_", part.lower()).strip("_") for part in parts]
+    return stem.with_name("_".join([stem.name, *filter(None, words)]))
 
 
 class SectionWriter:
@@ -90,6 +129,7 @@ def write_bounds_section(folder: Path) -> tuple[Section, list[Path]]:
         source=bounds.SOURCE,
         settings=(("cost per pull", f"{setup.cost:g}"), ("sigma", f"{setup.sigma:g}")),
         decisions=bounds.DECISIONS,
+        heat=(),
         figures=(("Theory alone: no policy was run.", files[0]),),
         claims=(),
         table=table,
@@ -112,8 +152,18 @@ def _list_settings(experiment: Experiment) -> tuple[tuple[str, str], ...]:
         options = "".join(f", {name} = {value}" for name, value in contender.options.items())
         runs = experiment.count_runs(label)
         own = "" if runs == experiment.runs else f", {_describe_precision(runs)}"
-        rows.append((label, f"{contender.policy}{options}{own}"))
+        rows.append((label, f"{contender.policy}{options}{own}{_describe_only(contender.only)}"))
     return tuple(rows)
+
+
+def _describe_only(only: Only) -> str:
+    """Return where a policy takes part, as an addition to its options; empty if everywhere."""
+    parts = [
+        "" if only.max_arms is None else f", only up to {only.max_arms} arms",
+        "" if only.rewards is None else f", only for {only.rewards} rewards",
+        "" if only.losses == EVERYWHERE.losses else f", only for {' and '.join(map(format_loss, only.losses))}",
+    ]
+    return "".join(parts)
 
 
 def _describe_precision(runs: int) -> str:

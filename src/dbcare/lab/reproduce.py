@@ -114,7 +114,7 @@ def _compute_digest(passes: Sequence[Pass], experiments: Sequence[Experiment], t
     digest = hashlib.sha256(repr((digest_code(), title, bounds, [work.key for work in passes])).encode())
     for experiment in experiments:
         texts = (experiment.name, experiment.title, experiment.source, experiment.decisions)
-        digest.update(repr((*texts, experiment.claims, experiment.losses)).encode())
+        digest.update(repr((*texts, experiment.claims, experiment.losses, experiment.baselines)).encode())
         digest.update(repr([(setting.title, setting.x, setting.bound) for setting in experiment.settings]).encode())
         digest.update(repr(experiment.contenders).encode())
     package = Path(__file__).parent.parent

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.pooling.evaluate_pooled import NEIGHBORS
-from dbcare.lab.points import Pass
+from dbcare.lab.points import Pass, Point
+from dbcare.policies.adaptive.adaptive import Adaptive
+from dbcare.policies.adaptive.policy import AdaptivePolicy
+from dbcare.policies.adaptive.track_and_stop import TrackAndStop
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.policies.racing import ConfidencePolicy
@@ -21,6 +24,8 @@ SPRT_SEARCH = 0.03  # seconds to find the best threshold of an SPRT
 EXACT_PULL = 1.5e-6  # seconds per pull of the longest run
 
 LONG_RUN = 0.25  # what the pulls of a long run cost, in units of the loss; few runs are worth more
+ERROR_RUN = 40.0  # about how many pulls per arm a rule makes that aims at an error, in units of (sigma/gap)^2
+SMALLEST_GAP = 1e-9  # gaps below it count as this
 
 # Nanoseconds of a run per arm, and per arm and pull; the first class that fits counts. Policies that work in epochs
 # skip most of their pulls. All others draw each of them, after a look at all arms.
@@ -28,6 +33,9 @@ NANOSECONDS: tuple[tuple[type[Policy], float, float], ...] = (
     (SchedulePolicy, 60.0, 0.0),
     (ConfidencePolicy, 4_000.0, 0.0),
     (EpochPolicy, 900.0, 0.0),
+    (TrackAndStop, 500.0, 60.0),
+    (Adaptive, 500.0, 40.0),
+    (AdaptivePolicy, 500.0, 8.0),
     (Policy, 500.0, 1.4),
 )
 
@@ -42,8 +50,16 @@ def estimate_seconds(work: Pass) -> float:
     per_arm, per_pull = next((arm, pull) for kind, arm, pull in NANOSECONDS if isinstance(policy, kind))
     bandits = len({repr(point.bandit) for point in work.points})
     groups = bandits if first.pool is None else max(1.0, bandits / NEIGHBORS)
-    pulls = min(policy.max_pulls, LONG_RUN / first.cost)
-    return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * pulls)
+    return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * _guess_pulls(first))
+
+
+def _guess_pulls(point: Point) -> float:
+    """Guess the pulls of a long run."""
+    policy, bandit = point.policy, point.bandit
+    if isinstance(policy, AdaptivePolicy) and policy.aims_at_error:
+        hardness = (bandit.sigma / max(bandit.smallest_gap, SMALLEST_GAP)) ** 2
+        return min(policy.max_pulls, ERROR_RUN * policy.arms * hardness)
+    return min(policy.max_pulls, LONG_RUN / point.cost)
 
 
 def name_kernel(work: Pass) -> str:
@@ -53,4 +69,5 @@ def name_kernel(work: Pass) -> str:
     if first.gap_family is not None:
         return f"exact {family}"
     shared = next((kind for kind in (EliminationPolicy, SchedulePolicy) if isinstance(first.policy, kind)), None)
-    return f"{(shared or type(first.policy)).__name__} {family}"
+    parts = f"{first.policy.sampling} {first.policy.stopping} " if isinstance(first.policy, Adaptive) else ""
+    return f"{(shared or type(first.policy)).__name__} {parts}{family}"
