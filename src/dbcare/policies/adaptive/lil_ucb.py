@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from dbcare import validation
 from dbcare.policies.adaptive.parts import (
+    OWN_SECTION,
     AdaptiveProblem,
     AdaptiveTables,
     SamplingPart,
@@ -21,6 +22,8 @@ from dbcare.policies.rule import Rule, State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
 
+RADIUS, KNOWN = OWN_SECTION, OWN_SECTION + 1  # of the bound by arm, and the number of pulls that it was computed for
+
 
 class LilNumbers(NamedTuple):
     """The bound sqrt(scale ln(max(ln(growth n), least)/level)/n), and the factor of the stop."""
@@ -32,15 +35,31 @@ class LilNumbers(NamedTuple):
     factor: float  # lambda
 
 
+def radius(lil: LilNumbers, pulls: float) -> float:
+    """Return by how much the bound of an arm with so many pulls exceeds its mean."""
+    log = max(math.log(lil.growth * pulls), lil.least)
+    return math.sqrt(lil.scale * math.log(log / lil.level) / pulls)
+
+
+def prepare(state: State, tables: AdaptiveTables) -> None:
+    """Compute the radii of arms that were pulled, as logarithms of all arms would take most of a pull's time."""
+    made, known = section(tables, MADE), section(tables, KNOWN)
+    for arm in range(len(tables.cost)):
+        if state[known + arm] != state[made + arm]:
+            state[known + arm] = state[made + arm]
+            state[section(tables, RADIUS) + arm] = radius(tables.sampling, state[made + arm])
+
+
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the highest upper bound."""
-    made, mean, lil = section(tables, MADE), section(tables, MEAN), tables.sampling
+    made, mean, known = section(tables, MADE), section(tables, MEAN), section(tables, KNOWN)
     chosen = -1
     highest = 0.0
     for arm in range(len(tables.cost)):
         pulls = state[made + arm]
-        log = max(math.log(lil.growth * pulls), lil.least)
-        upper = state[mean + arm] + math.sqrt(lil.scale * math.log(log / lil.level) / pulls)
+        is_known = state[known + arm] == pulls  # not while rewards are pending
+        width = state[section(tables, RADIUS) + arm] if is_known else radius(tables.sampling, pulls)
+        upper = state[mean + arm] + width
         if chosen < 0 or upper > highest or (upper == highest and wins_tie(state, tables, arm, chosen)):
             chosen = arm
             highest = upper
@@ -89,7 +108,7 @@ def numbers(problem: AdaptiveProblem) -> LilNumbers:
     return LilNumbers(scale, 1.0 + excess, least, level, factor)
 
 
-SAMPLING = SamplingPart(choose, numbers, needs=("sigma", "delta"))
+SAMPLING = SamplingPart(choose, numbers, needs=("sigma", "delta"), prepare=prepare, sections=2)
 STOPPING = StoppingPart(
     decide,
     numbers,

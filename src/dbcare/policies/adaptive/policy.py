@@ -55,6 +55,11 @@ class AdaptivePolicy(Policy):
         return self.sampling_part.first_pulls
 
     @property
+    def aims_at_error(self) -> bool:
+        """Whether the stop waits until an error is unlikely enough, whatever that costs."""
+        return "delta" in self.stopping_part.needs
+
+    @property
     def rule(self) -> Rule:  # type: ignore[override]  # the parts decide
         """The rule of the two parts."""
         return compose(self.sampling_part, self.stopping_part)
