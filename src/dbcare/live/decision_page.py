@@ -135,7 +135,17 @@ def _show_rule(settings: Settings, reason: str, decisions: list[str]) -> list[Ht
         make_paragraph(f"{settings.policy_entry.label}. {policy.stop_rule}".strip()),
         make_list(sentences),
         _make_faint("The rule in full, with pulls for trials:"),
-        make_code([rule]),
+        *_quote_docstring(rule),
+    ]
+
+
+def _quote_docstring(text: str) -> list[Html]:
+    """Return the paragraphs of a docstring; those that are laid out, as formulas and lists are, stay as they are."""
+    paragraphs = [paragraph.strip("\n") for paragraph in text.split("\n\n")]
+    is_laid_out = [any(line.startswith((" ", "- ")) for line in paragraph.splitlines()) for paragraph in paragraphs]
+    return [
+        make_code([paragraph]) if laid_out else _make_faint(" ".join(paragraph.replace("`", "").split()))
+        for paragraph, laid_out in zip(paragraphs, is_laid_out, strict=True)
     ]
 
 

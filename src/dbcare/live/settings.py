@@ -180,6 +180,10 @@ class Settings:
         """What blocks are called."""
         return BlockNames(self.blocks, self.seed)
 
+    @cached_property
+    def _spread(self) -> Spread:
+        return Spread(self.sigma, self.baseline, self.bounds, self.binary)
+
     @property
     def _risk(self) -> Risk:
         return Risk(Loss(self.risk), self.cost, self.value)
@@ -266,7 +270,7 @@ class Settings:
     def check_reward(self, name: str, reward: Any) -> float:
         """Return a reward as a number, if this study accepts it."""
         number = float(reward) if isinstance(reward, bool | np.bool_) else validation.real(name, reward)
-        Spread(self.sigma, self.baseline, self.bounds, self.binary).check_reward(name, number)
+        self._spread.check_reward(name, number)
         return number
 
     def check_price(self, price: Any) -> float:

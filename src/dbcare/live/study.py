@@ -11,7 +11,7 @@ from dbcare.data_frames import list_rows
 from dbcare.errors import InvalidValueError
 from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
-from dbcare.live.settings import check_description
+from dbcare.live.study_management import StudyManagement
 from dbcare.live.study_reports import StudyReports
 from dbcare.live.trial import MAX_REASON_LENGTH, AskRequest, Observation, Trial, get_trial_number
 from dbcare.live.trial_runner import TrialRunner
@@ -24,7 +24,7 @@ DEFAULT_MAX_FAILURES = 5
 MAX_WORKERS = 1000
 
 
-class Study(StudyReports):
+class Study(StudyReports, StudyManagement):
     """A decision in progress; many workers can share it, and it survives whatever happens to them.
 
     Get one with `create_study` or `load_study`, or from a server with `connect`. A study may be used from several
@@ -301,49 +301,6 @@ class Study(StudyReports):
         else:
             runner.run(lambda _sentences: None)
         return self.recommendation()
-
-    @abstractmethod
-    def pause(self) -> None:
-        """Hand out no trials until `resume`; outcomes are still accepted."""
-
-    @abstractmethod
-    def resume(self) -> None:
-        """Resume after `pause`."""
-
-    def stop(self, reason: str = "stopped by hand") -> None:
-        """Stop the study for good."""
-        self._stop(validation.text("reason", reason, longest=MAX_REASON_LENGTH))
-
-    @abstractmethod
-    def _stop(self, reason: str) -> None:
-        """Stop the study; the reason has been checked."""
-
-    def describe(self, description: str | None) -> None:
-        """Change the description, which `status` and the dashboard show; None removes it."""
-        self._describe(check_description(description))
-
-    @abstractmethod
-    def _describe(self, description: str | None) -> None:
-        """Change the description, which has been checked."""
-
-    def retire(self, arm: str, reason: str = "withdrawn") -> None:
-        """Withdraw an arm for a reason outside the study.
-
-        The study then decides among the others as if this one had never been in it, and may need more trials for that
-        even if it had stopped. Past spend still counts.
-        """
-        self._retire(self._arm_index(arm), validation.text("reason", reason, longest=MAX_REASON_LENGTH))
-
-    @abstractmethod
-    def _retire(self, arm: int, reason: str) -> None:
-        """Withdraw an arm, given by its index; both arguments have been checked."""
-
-    @abstractmethod
-    def check(self) -> int:
-        """Replay all events and compare with the stored summary; return their number, or raise what differs."""
-
-    def _arm_index(self, name: str) -> int:
-        return self.settings.arms.index(validation.one_of("arm", name, self.settings.arms))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, arms={list(self.settings.arms)})"
