@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from dbcare import DBCARE, Bandit, Racing, Risk, evaluate, plan
+from dbcare import DBCARE, Bandit, Racing, Risk, create_study, evaluate, plan
 from dbcare.cli import app
 
 COMMAND = Path(sys.executable).with_name("dbcare")
@@ -47,6 +47,18 @@ def test_bounds_as_a_table_and_as_a_figure(tmp_path: Path) -> None:
     assert [path.name for path in written] == ["eight.svg", "eight.png"]
     assert ElementTree.parse(written[0]).getroot().tag.endswith("svg")
     assert written[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_pipe_that_is_closed_early_is_no_error(tmp_path: Path) -> None:
+    """As by `dbcare status ads | head -1`; a message would be about a file that nobody named."""
+    storage = f"sqlite:///{tmp_path}/ads.db"
+    create_study("ads", ["A", "B"], price=1.0, value=100.0, sigma=1.0, storage=storage).add([("A", 0.5), ("B", 0.4)])
+    command = [str(COMMAND), "status", "ads", "--storage", storage]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
 
 
 def test_an_invalid_sweep_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -252,7 +252,9 @@ def test_names_are_shown_as_text(server: Server) -> None:
 
 def test_the_reference_shows_every_route_with_its_role_and_every_link_on_it_leads_somewhere(server: Server) -> None:
     page = server.sign_in("viewer").get("/docs").text
-    row = re.compile(r'<span class="method">(\w+)</span> ([^<]+)</a></th>\s*<td>[^\0]*?</td>\s*<td[^>]*>(\w+)</td>')
+    row = re.compile(
+        r'<span class="method">(\w+)</span> ([^<]+)</a></th>\s*<td[^>]*>[^\0]*?</td>\s*<td[^>]*>(\w+)</td>'
+    )
     shown = {(method.lower(), path): role for method, path, role in row.findall(page)}
     assert shown == {route: role or "everyone" for route, role in ROUTES.items()}
     links, anchors = re.findall(r'href="#([^"]+)"', page), re.findall(r' id="([^"]+)"', page)

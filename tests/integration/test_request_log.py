@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2 as httpx
@@ -79,6 +80,18 @@ def test_who_did_what(storage: str, tmp_path: Path) -> None:
         assert text not in logged
     for part in ("body", "query", "form", "path"):
         assert f"{part}-text" not in logged
+
+
+def test_a_page_that_is_open_when_the_server_stops_is_no_error(storage: str, tmp_path: Path) -> None:
+    """Its stream of news ends; else the server would wait for it, and then log that it was cut off."""
+    log = tmp_path / "log"
+    with httpx.Client(timeout=60.0) as client, ExitStack() as open_page:
+        with run_serve(storage, log) as url:
+            client.post(f"{url}/v1/studies", json=STUDY)
+            news = open_page.enter_context(client.stream("GET", f"{url}/studies/ads/events"))
+            lines = news.iter_lines()  # which closes the connection when it is collected
+            assert next(lines).startswith("data: ")
+        assert read_requests(log)[0][1:] == ("POST", "/v1/studies", '"ads"', "201")
 
 
 def test_a_quiet_service_logs_no_requests(storage: str, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The class of all commands: refused calls end in one line that names the command's own options."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -10,7 +12,21 @@ from dbcare.cli.shared import RefusedError
 from dbcare.live.option_text import translate_names
 
 EXIT_REFUSED = 2
+SERVER_MODULES = ("fastapi", "httptools", "httpx2", "jinja2", "plotly", "prometheus_client", "starlette", "uvicorn")
+EXTRAS = {"matplotlib": "lab"} | dict.fromkeys(SERVER_MODULES, "server")  # by the module that may be missing
 NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
+
+
+@contextmanager
+def named_extras() -> Iterator[None]:
+    """Refuse a command that needs an extra which is not installed, wherever it imports it, and name the extra."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        extra = EXTRAS.get((missing.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise RefusedError(f"this command requires an extra: pip install 'dbcare[{extra}]'.") from None
 
 
 class OptionNamingCommand(TyperCommand):
@@ -19,7 +35,8 @@ class OptionNamingCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; print why it is refused, if it is, and exit with code 2."""
         try:
-            return super().invoke(ctx)
+            with named_extras():
+                return super().invoke(ctx)
         except RefusedError as refused:
             names = {
                 str(option.name): max(option.opts, key=len)

@@ -19,7 +19,6 @@ class Format(StrEnum):
 
 
 # Packages that commands need, and the extra that has them.
-EXTRAS = {"matplotlib": "lab"} | dict.fromkeys(("fastapi", "uvicorn", "jinja2", "prometheus_client"), "server")
 
 Shape = Annotated[Format, typer.Option("--format", help="Output format.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all CPUs.")]
@@ -74,10 +73,7 @@ def friendly_errors() -> Iterator[None]:
         yield
     except DbcareError as error:
         raise RefusedError(str(error)) from None
+    except BrokenPipeError:  # a reader such as `head` has had enough; typer ends quietly
+        raise
     except OSError as error:
         raise RefusedError(f"cannot write {error.filename or 'a file'}: {error.strerror or error}.") from None
-    except ModuleNotFoundError as missing:
-        extra = EXTRAS.get(missing.name or "")
-        if extra is None:
-            raise
-        raise RefusedError(f"this command requires an extra: pip install 'dbcare[{extra}]'.") from None

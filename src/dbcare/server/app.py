@@ -60,7 +60,8 @@ def make_app(
     study_routes = StudyRoutes(gate, studies, metrics).build()
     app.include_router(study_routes)
     app.include_router(planning.make_routes(gate))
-    app.include_router(pages.make_routes(gate, studies, Streams(limits, metrics)))
+    app.state.streams = Streams(limits, metrics)
+    app.include_router(pages.make_routes(gate, studies, app.state.streams))
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])

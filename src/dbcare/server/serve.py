@@ -72,7 +72,9 @@ def serve(
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host
             announce(f"http://{shown}:{listener.getsockname()[1]}", protected)
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        app.state.streams.is_closing = lambda: server.should_exit
+        server.run(sockets=[listener])
 
 
 def open_listener(host: str, port: int) -> socket.socket:

@@ -28,11 +28,12 @@ class Streams:
     def __init__(self, limits: ServiceLimits, metrics: Metrics) -> None:
         self.limits = limits
         self.metrics = metrics
+        self.is_closing: Callable[[], bool] = lambda: False  # asked by every stream, which ends with the server
         self._open: Counter[str] = Counter()  # by the visitor's name
 
     def stream(self, request: Request, visitor: str, look: Callable[[], str | None]) -> StreamingResponse:
         """Send what `look` returns, a line of text, whenever it changes; end when it returns None."""
-        return CountedStream(self, visitor, _news(request, look))
+        return CountedStream(self, visitor, self._send_news(request, look))
 
     def find_full(self, visitor: str) -> tuple[Refusal, HTTPStatus, str] | None:
         """Return why a visitor must not open another stream; None if they may."""
@@ -53,6 +54,21 @@ class Streams:
         self._open[visitor] -= 1
         if self._open[visitor] == 0:
             del self._open[visitor]
+
+    async def _send_news(self, request: Request, look: Callable[[], str | None]) -> AsyncIterator[str]:
+        sent, quiet = "", 0
+        while not self.is_closing() and not await request.is_disconnected():
+            now = await run_in_threadpool(look)
+            if now is None:
+                yield GONE
+                return
+            quiet = 0 if now != sent else quiet + 1
+            if now != sent:
+                sent = now
+                yield f"data: {now}\n\n"
+            elif quiet % POLLS_PER_COMMENT == 0:
+                yield ": still here\n\n"
+            await asyncio.sleep(POLL_SECONDS)
 
 
 class CountedStream(StreamingResponse):
@@ -81,19 +97,3 @@ class CountedStream(StreamingResponse):
 def tell_gone() -> Response:
     """Return a stream that says only that there is nothing to see."""
     return Response(GONE, media_type=MEDIA_TYPE)
-
-
-async def _news(request: Request, look: Callable[[], str | None]) -> AsyncIterator[str]:
-    sent, quiet = "", 0
-    while not await request.is_disconnected():
-        now = await run_in_threadpool(look)
-        if now is None:
-            yield GONE
-            return
-        quiet = 0 if now != sent else quiet + 1
-        if now != sent:
-            sent = now
-            yield f"data: {now}\n\n"
-        elif quiet % POLLS_PER_COMMENT == 0:
-            yield ": still here\n\n"
-        await asyncio.sleep(POLL_SECONDS)
