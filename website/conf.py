@@ -6,6 +6,7 @@ from pathlib import Path
 
 import docstrings
 import links
+import outputs
 
 import dbcare
 
@@ -53,4 +54,5 @@ html_theme_options = {
 def setup(app):  # type: ignore[no-untyped-def]  # called by Sphinx
     """Register what we add to Sphinx."""
     app.add_transform(links.LinkPublicNames)
+    app.add_transform(outputs.WrapSentences)
     app.connect("autodoc-process-docstring", docstrings.prepare_docstring, priority=100)  # before napoleon

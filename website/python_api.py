@@ -122,10 +122,37 @@ def list_public_names() -> dict[str, list[str]]:
 def write_directive(name: str, value: Any) -> str:
     """Return the directive that renders a docstring."""
     if isinstance(value, type):
-        is_error = issubclass(value, BaseException)  # what exceptions inherit is known to everyone
-        inherited = "" if is_error else "   :inherited-members: BaseEstimator,BaseSearchCV,str,tuple,dict\n"
-        return f".. autoclass:: {name}\n   :members:\n{inherited}"
+        base = find_public_base(value)
+        if issubclass(value, BaseException):  # what exceptions inherit is known to everyone
+            options = ""
+        elif base is None:
+            options = "   :inherited-members: BaseEstimator,BaseSearchCV,str,tuple,dict\n"
+        else:
+            repeated = ", ".join(list_repeated_members(value, base))
+            options = f"   :inherited-members: {base.__name__}\n   :exclude-members: {repeated}\n"
+        return f".. autoclass:: {name}\n   :members:\n{options}"
     return f".. autofunction:: {name}\n" if inspect.isroutine(value) else f".. autodata:: {name}\n"
+
+
+def find_public_base(value: type) -> type | None:
+    """Return the public class that a public class extends, whose members need not be shown again."""
+    public = {getattr(dbcare, name) for name in dbcare.__all__ if isinstance(getattr(dbcare, name), type)}
+    return next((base for base in value.__mro__[1:] if base in public), None)
+
+
+def list_repeated_members(value: type, base: type) -> list[str]:
+    """Return the members of a base class about which the docstrings of a class say nothing new."""
+    return [
+        name
+        for name in dir(base)
+        if not name.startswith("_") and find_docstring(value, name) in (None, find_docstring(base, name))
+    ]
+
+
+def find_docstring(value: type, member: str) -> str | None:
+    """Return the docstring that a class has for a member; numbers and texts have none of their own."""
+    found = inspect.getattr_static(value, member)
+    return found.__doc__ if inspect.isroutine(found) or isinstance(found, property | classmethod) else None
 
 
 def write_topic(topic: Topic, names: Iterable[str]) -> str:
@@ -135,6 +162,9 @@ def write_topic(topic: Topic, names: Iterable[str]) -> str:
         module, _, attribute = name.rpartition(".")
         value = getattr(dbcare.sklearn if module == "dbcare.sklearn" else dbcare, attribute)
         directives.append(f"## {attribute}\n\n```{{eval-rst}}\n{write_directive(name, value)}```\n")
+        base = find_public_base(value) if isinstance(value, type) else None
+        if base is not None:
+            directives.append(f"It also has the members of {{py:obj}}`{base.__name__} <dbcare.{base.__name__}>`.\n")
     return "\n".join([f"# {topic.title}\n", topic.about, "", *directives])
 
 

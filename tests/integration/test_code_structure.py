@@ -147,6 +147,7 @@ def test_a_class_name_exists_once() -> None:
 # Objects that hold state for the whole process, and why they must.
 PROCESS_WIDE = {
     ("engines/compile.py", "_LOADED"),  # compiled kernels are shared by all threads
+    ("engines/compile.py", "_PARTS"),  # and so are the functions that kernels share
     ("live/stores/open.py", "_OPENED"),  # studies at one address share its connections
 }
 CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "deque", "WeakKeyDictionary", "Counter"}

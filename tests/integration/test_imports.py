@@ -118,6 +118,25 @@ except ImportError as failure:
     assert "sklearn" in loaded_by("import sklearn; sklearn.__version__ = '1.10.dev0'; import dbcare.sklearn")
 
 
+@pytest.mark.parametrize(
+    ("command", "extra"), [("serve --storage sqlite:///none.db", "server"), ("bounds --cost 1e-4 --arms 8", "lab")]
+)
+def test_commands_name_the_extra_that_they_need(command: str, extra: str) -> None:
+    """Where nothing but the required packages is installed."""
+    code = f"""
+import sys
+sys.modules.update(dict.fromkeys({["matplotlib", "starlette", "fastapi", "uvicorn", "jinja2", "plotly"]}))
+sys.argv[1:] = {command.split()}
+from dbcare.cli import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        f"Error: this command requires an extra: pip install 'dbcare[{extra}]'.\n",
+    )
+
+
 def _parts() -> set[str]:
     """Return the modules and packages directly below dbcare."""
     modules = {path.stem for path in PACKAGE.glob("*.py")}

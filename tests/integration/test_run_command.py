@@ -143,8 +143,8 @@ def test_signals_give_trials_back(
 
 PROGRAM = """
 import sys, time, dbcare
-address, *key = sys.argv[1:]
-study = dbcare.connect(address, key[0]).load_study("ads") if key else dbcare.load_study("ads", address)
+name, address, *key = sys.argv[1:]
+study = dbcare.connect(address, key[0]).load_study(name) if key else dbcare.load_study(name, address)
 def measure(trial):
     sys.stdout.write(f"{trial.id}\\n")  # at once, as three threads write
     sys.stdout.flush()
@@ -177,14 +177,14 @@ def check_given_back(study: dbcare.Study) -> None:
 def test_an_interrupted_program_gives_trials_back(storage: str) -> None:
     """Functions cannot be ended, but neither the study nor the process waits for them."""
     study = create(storage, "A", "B", "C")
-    interrupt_program(storage)
+    interrupt_program("ads", storage)
     check_given_back(study)
 
 
 def test_an_interrupted_program_gives_trials_of_a_server_back(server: ApiServer) -> None:
     with dbcare.connect(server.url, server.keys["admin"]) as client:
-        study = client.create_study("ads", ["A", "B", "C"], price=0.4, value=2_000, sigma=0.5)
-        interrupt_program(server.url, server.keys["worker"])
+        study = client.create_study("interrupted", ["A", "B", "C"], price=0.4, value=2_000, sigma=0.5)
+        interrupt_program("interrupted", server.url, server.keys["worker"])
         check_given_back(study)
 
 

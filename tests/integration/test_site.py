@@ -144,6 +144,17 @@ def test_pages_follow_the_color_scheme(browser: Browser, address: str, scheme: A
         assert is_light is (scheme == "light")
 
 
+def test_printed_sentences_wrap_and_tables_keep_their_columns(window: BrowserWindow) -> None:
+    window.page.set_viewport_size(PHONE)
+    window.page.goto("planning.html")
+    is_too_wide = "blocks => blocks.map(block => block.scrollWidth > block.clientWidth)"
+    wrapped = window.page.locator(".wrapped pre").evaluate_all(is_too_wide)
+    tables = window.page.locator(".highlight-text:not(.wrapped) pre").evaluate_all(is_too_wide)
+    assert len(wrapped) >= 5
+    assert not any(wrapped)
+    assert any(tables)
+
+
 def test_every_environment_variable_is_listed() -> None:
     listed = (ROOT / "docs/reference/environment.md").read_text()
     found = {

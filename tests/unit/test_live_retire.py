@@ -19,7 +19,9 @@ COST = 1e-5  # so small that nothing is decided within 30 trials
 @pytest.mark.parametrize("seed", range(4))
 def test_a_retired_arm_is_treated_as_never_in_the_study(policy: str, seed: int) -> None:
     """The study decides as a run of the two other arms does with their rewards alone, in the same order."""
-    study, draw = create_memory_study(policy=policy, seed=seed, cost=COST), draw_rewards(seed)
+    study = create_memory_study(policy=policy, seed=seed, cost=COST)
+    aims_at_error = hasattr(study.settings.built_policy, "delta")  # such policies go on for very long at small gaps
+    draw = draw_rewards(seed, 1.0 if aims_at_error else 0.4)
     before: list[tuple[str, float]] = []
     for _ in range(30):
         trial = study.ask()

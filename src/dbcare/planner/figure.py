@@ -15,10 +15,13 @@ from dbcare.policies.registry import DEFAULT_POLICY
 if TYPE_CHECKING:
     from dbcare.planner.plan import Plan
 
+TWO_DECADES_AND_A_HALF = 10**2.5  # over more of them, powers of ten are enough numbers on an axis
+
 
 def draw_plan(plan: Plan) -> DisplayedFigure:
     """Draw the figure, with bands of +- 2 standard errors."""
-    from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: PLC0415  # after the check that it is installed
+    # After the check that it is installed:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
 
     with drawing_figure(7.2, 4.8) as figure:
         axes = figure.add_subplot()
@@ -44,7 +47,11 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
         if _have_room(plan.gaps):
             axes.set_xticks(plan.gaps, [f"{gap:g}" for gap in plan.gaps])
             axes.xaxis.set_minor_locator(NullLocator())
+        low_end, high_end = axes.get_ylim()
+        if high_end < TWO_DECADES_AND_A_HALF * low_end:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(True, which="major", alpha=0.25)
         axes.set_title(title(plan), fontsize=10, parse_math=False)
         if plan.outlooks:

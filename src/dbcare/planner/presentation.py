@@ -94,8 +94,8 @@ def notes(plan: Plan) -> list[str]:
     if setting.control is not None and DECIDE_NOW.name in plan.policies:
         name = setting.control.name
         sentences.append(
-            f"Deciding now means to keep {name}. In each section another arm is the best, so that loses the whole gap "
-            f"for certain; if {name} is the best itself, keeping it loses nothing."
+            f"Deciding now means to keep {name}. In each section another arm is the best, so keeping it loses the "
+            f"whole gap for certain; if {name} is the best itself, keeping it loses nothing."
         )
     for name, why in plan.left_out.items():
         where = " at some gaps" if name in plan.policies else ""
