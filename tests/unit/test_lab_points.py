@@ -12,6 +12,7 @@ import pytest
 from dbcare import (
     EBTCI,
     KN,
+    LUCB,
     OCBA,
     Adaptive,
     Bandit,
@@ -192,8 +193,9 @@ def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPa
 def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Generator[Record], list[BaseProcess]]]:
     """Two processes with a short pass, which is done, and one of hours; also the processes."""
     monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
-    short, endless = Point(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1), Bandit.gaussian([1e-3, 0.0, 0.0])
-    passes = plan_passes([short, Point(Uniform(3, 10**9), endless, 1e-3, 10**6, 1)])
+    short = Point(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)
+    endless = Point(LUCB(3, max_pulls=10**12), Bandit.gaussian([0.0, 0.0, 0.0]), 1e-3, 1, 1)  # level: it never decides
+    passes = plan_passes([short, endless])
     others = active_children()
     records = LocalWorkers(2)(passes)
     assert next(records).key == passes[0].key
