@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
+from functools import lru_cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -50,9 +51,17 @@ def import_factory(path: str) -> Callable[..., Policy]:
 def find_parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a factory."""
     try:
-        return inspect.signature(factory).parameters
+        return find_signature(factory).parameters
     except ValueError:  # a builtin that does not tell
         raise InvalidValueError(f"{show(factory)} must tell its parameters but does not.") from None
+
+
+def find_signature(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature; those of functions and classes are remembered, as sweeps build many policies."""
+    return _remember_signature(function) if isinstance(function, Hashable) else inspect.signature(function)
+
+
+_remember_signature = lru_cache(maxsize=256)(inspect.signature)
 
 
 def own_options(factory: Callable[..., Any]) -> list[str]:
@@ -121,7 +130,7 @@ def check_rule(name: str, rule: Rule) -> None:
         if not callable(function):
             raise InvalidValueError(f"{wanted} but got {show(function)}.")
         try:
-            signature = inspect.signature(function)
+            signature = find_signature(function)
         except ValueError:  # a builtin that does not tell
             continue
         try:
