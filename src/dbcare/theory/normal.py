@@ -1,4 +1,4 @@
-"""Standard normal losses that stopping rules weigh, and their inverses, without scipy.
+"""Standard normal losses that stopping rules weigh, and their inverses, with as little of scipy as possible.
 
 Q(z) = 1 - Phi(z) is the probability that the apparently worse of two options, z standard errors behind, is better;
 Psi(z) = phi(z) - z Q(z) is the expected size of that mistake, in standard errors.
@@ -76,8 +76,9 @@ def quantile(share: npt.ArrayLike) -> Floats:
 
 def upper_tail_inverse(tail: npt.ArrayLike) -> Floats:
     """Return the z > 0 with Q(z) = `tail`, or 0 if there is none (a tail of 1/2 or more)."""
-    tail = np.asarray(tail, dtype=np.float64)
-    return np.asarray(-_quantile(np.minimum(tail, 0.5)))
+    from scipy.special import ndtri  # noqa: PLC0415  # only this needs scipy, for tables of thousands of numbers
+
+    return np.asarray(-ndtri(np.minimum(np.asarray(tail, dtype=np.float64), 0.5)))
 
 
 def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
@@ -86,13 +87,15 @@ def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
     At most 37, where Psi is below 1e-300. Newton's method on ln Psi starts at a table's value and goes on for each
     number until that converges, so a result does not depend on the other numbers.
     """
+    from scipy.special import ndtr  # noqa: PLC0415  # as above
+
     excess = np.asarray(excess, dtype=np.float64)
     places, logs = _excess_table()
     target = np.clip(np.log(excess), logs[0], logs[-1]).ravel()
     z = np.interp(target, logs, places)
     left = np.arange(len(z))
     for _ in range(MAX_NEWTON_STEPS):
-        tail = upper_tail(z[left])
+        tail = ndtr(-z[left])
         value = PSI_AT_0 * np.exp(-0.5 * z[left] ** 2) - z[left] * tail
         step = (np.log(value) - target[left]) * value / tail
         z[left] += step

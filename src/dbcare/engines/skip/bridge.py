@@ -61,15 +61,14 @@ def is_concave(tables: EliminationTables, arms: int) -> bool:
     A fall to 0 at the last epoch is ignored (see `reachable`). Second differences are taken over strides 1, 2, 4, ...,
     so that a slow bend cannot hide in the rounding of adjacent values.
     """
-    last_epochs: dict[int, int] = {}  # of the survivors that share a row, by its start
-    for start, last in zip(tables.row[2 : arms + 1].tolist(), tables.last_epoch[2 : arms + 1].tolist(), strict=True):
-        last_epochs[start] = max(last, last_epochs.get(start, 0))
-    rows = [tables.boundary[start + 1 : start + last + 1] for start, last in last_epochs.items()]
-    rows = [row[:-1] if len(row) > 0 and row[-1] == 0.0 else row for row in rows]
+    starts, shared = np.unique(tables.row[2 : arms + 1], return_inverse=True)
+    lengths = np.zeros_like(starts)
+    np.maximum.at(lengths, shared, tables.last_epoch[2 : arms + 1])  # several numbers of survivors may share a row
+    lengths -= (lengths > 0) & (tables.boundary[starts + lengths] == 0.0)
     # All rows in one line, each with its number and the places in it.
-    line = np.concatenate(rows)
-    number = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    place = np.concatenate([np.arange(len(row)) for row in rows])
+    number = np.repeat(np.arange(len(starts)), lengths)
+    place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    line = tables.boundary[starts[number] + 1 + place]
     while len(line) > 2:
         within = number[2:] == number[:-2]
         bends_down = np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])
