@@ -54,6 +54,11 @@ def test_with_control(outcomes: Outcomes, loss: Loss) -> None:
     assert moments.disagreements == np.count_nonzero(outcomes.recommended != outcomes.leader)
     assert moments.total(loss, COST).value == pytest.approx(np.mean(values), rel=1e-12)
     assert moments.total(loss, COST).standard_error == pytest.approx(np.sqrt(np.sum(variances) / 4), rel=1e-9)
+    # So many plain runs would have this standard error; without a control, as many as there are.
+    worth = risk.var(ddof=1) / (np.sum(variances) / 4)
+    assert worth > 1.1 * RUNS
+    assert moments.plain_runs(loss, COST) == pytest.approx(worth, rel=1e-9)
+    assert Moments(outcomes, GAPS, None).plain_runs(loss, COST) == RUNS
 
 
 def test_no_disagreements_count_as_one(outcomes: Outcomes) -> None:
@@ -62,6 +67,15 @@ def test_no_disagreements_count_as_one(outcomes: Outcomes) -> None:
     estimate = Moments(outcomes, GAPS, Control(5, np.full(4, 0.25))).total(Loss.MISIDENTIFICATION, 0.0)
     assert estimate.value == pytest.approx(0.5, rel=1e-12)
     assert estimate.standard_error == pytest.approx(np.sqrt(2.0) / RUNS, rel=1e-3)
+
+
+def test_a_control_counts_for_no_fewer_runs_than_there_are(outcomes: Outcomes) -> None:
+    """Nothing was lost, and next to nothing spent, so the error is that of events not yet seen."""
+    outcomes.recommended[:] = outcomes.leader[:] = 0
+    moments = Moments(outcomes, GAPS, Control(5, np.full(4, 0.25)))
+    plain = 1e-9 * outcomes.pulls.std(ddof=1) / np.sqrt(RUNS)
+    assert moments.total(Loss.MISIDENTIFICATION, 1e-9).standard_error > 1e3 * plain
+    assert moments.plain_runs(Loss.MISIDENTIFICATION, 1e-9) == RUNS
 
 
 def test_one_run_has_an_infinite_standard_error(outcomes: Outcomes) -> None:

@@ -34,7 +34,7 @@ def build_from_runs(
         spend=Estimate(unit * paid.value, unit * paid.standard_error),
         capped=0.0 if isinstance(policy, SchedulePolicy) else float(np.mean(outcomes.undecided)),
         runs=len(outcomes.pulls),
-        plain_runs=float(len(outcomes.pulls)),
+        plain_runs=moments.plain_runs(risk.loss, unit),
         engine=simulator.engine,
         guarantee=simulator.guarantee,
         control=_control_variate(moments, risk),

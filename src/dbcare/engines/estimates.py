@@ -141,6 +141,22 @@ class Moments:
             variance += share**2 * _variance_of_mean(max(part.squares(losses, cost), least), part.runs)
         return Estimate(value, math.sqrt(variance))
 
+    def plain_runs(self, loss: Loss, cost: float) -> float:
+        """Return how many runs without a control would have the same standard error of E[loss] + cost * E[paid].
+
+        At least as many as there are: a control whose coefficient is fitted does no harm, and if its standard error is
+        larger nevertheless, that is for events not yet seen, which runs without it would not have seen either.
+        """
+        error = self.total(loss, cost).standard_error
+        if self.control is None or not 0.0 < error < math.inf:
+            return float(self.runs)
+        by_arm = losses_by_arm(self.gaps, loss)
+        means = np.array([part.mean(by_arm[part.recommended], cost) for part in self.parts])
+        within = sum(part.squares(by_arm[part.recommended], cost) for part in self.parts)
+        sizes = np.array([part.runs for part in self.parts])
+        between = float(sizes @ (means - sizes @ means / self.runs) ** 2)
+        return max(float(self.runs), (within + between) / (self.runs - 1) / error**2)
+
     def slopes(self, loss: Loss, cost: float) -> list[float]:
         """Return the control's coefficient for each part, fitted on the other part."""
         if self.control is None:

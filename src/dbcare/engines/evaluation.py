@@ -97,7 +97,7 @@ class Evaluation:
         Simulated runs; 0 where the engine is exact, and then every standard error is 0.
     plain_runs : float
         Plain runs that would have the same standard error of the risk; more than `runs` if losses were averaged over
-        labels, infinite where the engine is exact. A control variate is not counted.
+        labels or corrected by a control variate, infinite where the engine is exact.
     engine, guarantee : str
         The engine, and what it guarantees.
     control : ControlVariate or None

@@ -79,6 +79,11 @@ class Point:
             return "bernoulli"
         return None
 
+    @property
+    def has_control(self) -> bool:
+        """Whether runs have a control variate."""
+        return isinstance(self.policy, DBCARE) and isinstance(self.bandit.arms[0], Gaussian)
+
     @cached_property
     def pool(self) -> str | None:
         """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
@@ -89,8 +94,7 @@ class Point:
         """
         gaussian = isinstance(self.bandit.arms[0], Gaussian)
         shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
-        has_control = isinstance(self.policy, DBCARE) and gaussian
-        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps or has_control:
+        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps or self.has_control:
             return None
         aims_at_error = isinstance(self.policy, AdaptivePolicy) and self.policy.aims_at_error
         if aims_at_error or isinstance(self.policy, SchedulePolicy | Keep):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numba
@@ -16,8 +16,9 @@ from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluate_grid import evaluate_grid
 from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import Pooled, Target, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import MIN_SHARE_IN_EPOCHS, Pooled, Target, evaluate_pooled
 from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code, fingerprint
 from dbcare.policies.policy import Policy
@@ -96,8 +97,12 @@ def compute(work: Pass) -> Record:
     first = work.points[0]
     if first.gap_family is not None:
         results, pulls = _evaluate_exactly(work.points), 0
+    elif first.pool is not None:
+        results, pulls = _pool(work.points)
+    elif first.has_control and len(work.points) == 1:
+        results, pulls = _control(first)
     else:
-        results, pulls = (_simulate if first.pool is None else _pool)(work.points)
+        results, pulls = _simulate(work.points)
     return Record(
         key=work.key,
         results=tuple(results),
@@ -153,6 +158,22 @@ def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
     capped = float(estimates.capped[place])
     pairs = list(zip(risks, errors, strict=True))
     return Result(pairs[0], pairs[1], error, regret, pulls, capped, "pooled", (worth[0], worth[1]))
+
+
+def _control(point: Point) -> tuple[list[Result], int]:
+    """Simulate runs with a control variate until they are as precise as `runs` plain ones; also return the pulls."""
+    policy, began = point.policy, time.perf_counter()
+    risk = choose_risk(policy, point.bandit, policy.risk)
+    runs = math.ceil(point.runs * MIN_SHARE_IN_EPOCHS)
+    source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
+    source.extend(runs)
+    while runs < point.runs and source.moments.plain_runs(risk.loss, risk.single_cost) < point.runs:
+        runs = min(2 * runs, point.runs)
+        source.extend(runs)
+    evaluation = source.build(policy, risk, point.seed, began)
+    result = Result.from_evaluation(evaluation)
+    worth = [source.moments.plain_runs(loss, risk.single_cost) for loss in Loss]
+    return [replace(result, plain_runs=(worth[0], worth[1]))], evaluation.pulls_simulated
 
 
 def _simulate(points: Sequence[Point]) -> tuple[list[Result], int]:
