@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.policies.rule import index
 from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
 from dbcare.theory.student import density_at_0, student_excess, student_tail
 
@@ -41,7 +42,7 @@ def gaussian_loss(series: Floats, z: float) -> float:
     """Return Q(z) or Psi(z), depending on the series."""
     if z >= FARTHEST:
         return 0.0
-    point = int(z * GRID + 0.5)
+    point = index(z * GRID + 0.5)
     return cubic(series, 4 * point, z - point / GRID)
 
 
@@ -90,21 +91,21 @@ def _cubics(values: Floats) -> Floats:
 
 def student_loss(series: Floats, ratios: Floats, t: float, freedom: int) -> float:
     """Return P(T > t) or E[max(T - t, 0)] for t >= 0, depending on the tables: accurate to 1e-5 up to z = 6."""
-    return student_loss_at(series, ratios, gaussian_place(t, freedom), freedom)
+    return student_loss_at(series, ratios, gaussian_place(t * t, freedom), freedom)
 
 
-def gaussian_place(t: float, freedom: int) -> float:
-    """Return the z at which the Gaussian loss is near the Student-t loss at t."""
-    return math.sqrt((freedom - 0.5) * math.log(1.0 + t * t / freedom))
+def gaussian_place(square: float, freedom: int) -> float:
+    """Return the z at which the Gaussian loss is near the Student-t loss at t, for the square of t."""
+    return math.sqrt((freedom - 0.5) * math.log(1.0 + square / freedom))
 
 
 def student_loss_at(series: Floats, ratios: Floats, z: float, freedom: int) -> float:
     """Return the Student-t loss for a `gaussian_place`."""
     place = min(z, RATIO_END) * RATIO_GRID
-    interval = min(int(place), INTERVALS - 1)
+    interval = min(index(place), INTERVALS - 1)
     x = place - interval
     if freedom <= MOST:
-        ratio = cubic(ratios, 4 * (INTERVALS * (freedom - LEAST) + interval), x)
+        ratio = cubic(ratios, index(4 * (INTERVALS * (freedom - LEAST) + interval)), x)
     else:
         first = 4 * (INTERVALS * (MOST - LEAST + 1) + 3 * interval)
         inverse = 1.0 / freedom

@@ -5,8 +5,9 @@ the leader updates its own loss and variance; the losses and variances of the ot
 they are until the leader is pulled or changes, although every reward moves the pooled variance a little. So losses and
 scores use the same variances, on which the bound on the spend rests. Before a stop, all are updated.
 
-A Student-t loss is a long chain of operations that wait for each other. `weigh` computes it in two loops over the arms,
-with z in place of the loss in between: a processor overlaps more arms in short loops.
+A Student-t loss is a long chain of operations that wait for each other. `weigh` computes it in several loops over the
+arms, with t^2 and then z in place of the loss in between: a processor overlaps more arms in short loops, and does the
+arithmetic of the first one for several arms at once.
 """
 
 import math
@@ -20,11 +21,12 @@ from dbcare.policies.breakeven_spread import (
     combined_freedom,
     is_known,
     pooled_variance,
-    stored_variance,
 )
 from dbcare.policies.breakeven_state import (
     COUNT,
     DEVIATION,
+    FREEDOM,
+    INFORMATION,
     LEADER,
     LOSS,
     MADE,
@@ -47,9 +49,9 @@ from dbcare.policies.breakeven_state import (
     send,
     start,
 )
-from dbcare.policies.rule import STOP, Rule, State
+from dbcare.policies.rule import STOP, Rule, State, index
 
-SECTIONS = VARIANCE + 1  # those of `policies.breakeven_state` up to this one
+SECTIONS = INFORMATION + 1  # those of `policies.breakeven_state` up to this one
 
 
 class Lead(NamedTuple):
@@ -123,9 +125,11 @@ def observe(state: State, tables: BreakevenTables, arm: int, reward: float) -> f
     if state[SEEN] < len(tables.cost):
         return math.inf
     scale_unknown = state[DEVIATION] == 0.0
-    all_change = follow_leader(state, tables, arm, before) or scale_unknown
-    weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
-    return largest_loss(state, tables) if all_change else follow_rival(state, tables, arm)
+    if follow_leader(state, tables, arm, before) or scale_unknown:
+        weigh(state, tables)
+        return largest_loss(state, tables)
+    weigh_rival(state, tables, arm)
+    return follow_rival(state, tables, arm)
 
 
 def follow_rival(state: State, tables: BreakevenTables, arm: int) -> float:
@@ -143,78 +147,113 @@ def follow_rival(state: State, tables: BreakevenTables, arm: int) -> float:
 def decide(state: State, tables: BreakevenTables) -> None:
     """Stop, as the largest loss is no more than the spend, unless that holds only for old losses or it is too early."""
     if not is_known(tables):
-        weigh(state, tables, 0, len(tables.cost))
+        weigh(state, tables)
         if largest_loss(state, tables) > state[SPENT]:
             return
     if state[PULLS] >= tables.not_before:
         state[STOPPED] = 1
 
 
-def weigh(state: State, tables: BreakevenTables, first: int, stop: int) -> None:
-    """Update the losses and variances of the arms from `first` up to but not including `stop`."""
-    loss, variance, leader = section(tables, LOSS), section(tables, VARIANCE), int(state[LEADER])
-    mean, pulls = state[section(tables, MEAN) + leader], state[section(tables, COUNT) + leader]
+def weigh(state: State, tables: BreakevenTables) -> None:
+    """Update all losses and variances."""
+    loss, leader = section(tables, LOSS), int(state[LEADER])
     if is_known(tables):
-        lead = Lead(mean, pulls, Variance(state[variance + leader], tables.sigma_pulls, True))
-        for arm in range(first, stop):
-            if arm != leader:
-                state[loss + arm] = known_loss(state, tables, arm, lead)
+        lead = find_lead(state, tables, known_variance(state, tables, leader))
+        for arm in range(len(tables.cost)):
+            state[loss + arm] = known_loss(state, tables, arm, lead)
     else:
         pool = pooled_variance(state, tables)
         state[DEVIATION] = pool.value
-        latest = arm_variance(state, tables, leader, pool)
-        if first <= leader < stop:
-            state[variance + leader] = latest.value
-        lead = Lead(mean, pulls, Variance(state[variance + leader], latest.freedom, latest.is_shared))
+        lead = find_lead(state, tables, arm_variance(state, tables, leader, pool))
         if pool.value > 0.0:
-            for arm in range(first, stop):
-                if arm != leader:
-                    state[loss + arm] = estimate_place(state, tables, arm, pool, lead)
-            for arm in range(first, stop):
-                if arm != leader:
-                    state[loss + arm] = learned_loss(state, tables, arm, pool, lead)
+            weigh_learned(state, tables, pool, lead)
         else:
-            for arm in range(first, stop):
+            for arm in range(len(tables.cost)):
                 state[loss + arm] = tables.largest_loss
-    if first <= leader < stop:
-        state[loss + leader] = 0.0
+    state[loss + leader] = 0.0
+
+
+def weigh_learned(state: State, tables: BreakevenTables, pool: Variance, lead: Lead) -> None:
+    """Update all losses and variances where the spread is learned; the leader's own loss means nothing."""
+    arms, loss, freedom = index(len(tables.cost)), section(tables, LOSS), section(tables, FREEDOM)
+    for arm in range(arms):
+        state[loss + arm] = compare(state, tables, arm, pool, lead)
+    for arm in range(arms):
+        state[loss + arm] = gaussian_place(state[loss + arm], int(state[freedom + arm]))
+    for arm in range(arms):
+        state[loss + arm] = learned_loss(state, tables, arm)
+    if tables.is_bounded:
+        for arm in range(arms):
+            state[loss + arm] = bounded_loss(state, tables, arm, lead)
+
+
+def weigh_rival(state: State, tables: BreakevenTables, arm: int) -> None:
+    """Update the loss and the variance of an arm that does not lead; the leader's variance stays as it is."""
+    loss, variance, leader = section(tables, LOSS), section(tables, VARIANCE), int(state[LEADER])
+    if is_known(tables):
+        lead = find_lead(state, tables, known_variance(state, tables, leader))
+        state[loss + arm] = known_loss(state, tables, arm, lead)
+        return
+    pool = pooled_variance(state, tables)
+    state[DEVIATION] = pool.value
+    latest = arm_variance(state, tables, leader, pool)
+    lead = find_lead(state, tables, Variance(state[variance + leader], latest.freedom, latest.is_shared))
+    if pool.value > 0.0:
+        square = compare(state, tables, arm, pool, lead)
+        state[loss + arm] = gaussian_place(square, int(state[section(tables, FREEDOM) + arm]))
+        state[loss + arm] = learned_loss(state, tables, arm)
+        if tables.is_bounded:
+            state[loss + arm] = bounded_loss(state, tables, arm, lead)
+    else:
+        state[loss + arm] = tables.largest_loss
+
+
+def find_lead(state: State, tables: BreakevenTables, variance: Variance) -> Lead:
+    """Return what all comparisons with the leader share."""
+    leader = int(state[LEADER])
+    return Lead(state[section(tables, MEAN) + leader], state[section(tables, COUNT) + leader], variance)
+
+
+def known_variance(state: State, tables: BreakevenTables, arm: int) -> Variance:
+    """Return an arm's stated variance, taken as certain."""
+    return Variance(state[section(tables, VARIANCE) + arm], tables.sigma_pulls, True)
+
+
+def compare(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
+    """Update an arm's variance, and what is known about its gap; return the square of its t."""
+    own, pulls = arm_variance(state, tables, arm, pool), state[section(tables, COUNT) + arm]
+    known = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
+    behind = gap_behind(state, tables, arm, lead) * tables.precision
+    state[section(tables, VARIANCE) + arm] = own.value
+    state[section(tables, FREEDOM) + arm] = combined_freedom(own, pulls, lead.variance, lead.pulls, pool)
+    state[section(tables, INFORMATION) + arm] = known
+    return behind * behind * known
+
+
+def learned_loss(state: State, tables: BreakevenTables, arm: int) -> float:
+    """Return an arm's Student-t loss, whose z is in its LOSS."""
+    z, freedom = state[section(tables, LOSS) + arm], int(state[section(tables, FREEDOM) + arm])
+    loss = student_loss_at(tables.series, tables.ratios, z, freedom)
+    return in_units(tables, loss, state[section(tables, INFORMATION) + arm])
+
+
+def bounded_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
+    """Return an arm's loss, or the Gaussian one at the largest possible variance if that is less: no loss is larger."""
+    least = information(state, tables, arm, tables.largest_variance, lead.pulls, tables.largest_variance)
+    loss = state[section(tables, LOSS) + arm]
+    return float(min(loss, gaussian_loss_at(state, tables, arm, lead, least)))
 
 
 def known_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return an arm's Gaussian loss at the stated variances."""
-    root = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
-    return gaussian_loss_at(state, tables, arm, lead, root)
+    known = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
+    return gaussian_loss_at(state, tables, arm, lead, known)
 
 
-def estimate_place(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
-    """Estimate an arm's variance, and return the z of its Student-t loss, for `learned_loss`."""
-    own = arm_variance(state, tables, arm, pool)
-    state[section(tables, VARIANCE) + arm] = own.value
-    freedom = combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
-    root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
-    return gaussian_place(gap_behind(state, tables, arm, lead) * root * tables.precision, freedom)
-
-
-def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
-    """Return an arm's Student-t loss, whose z is in its LOSS, or the Gaussian one at the largest possible variance.
-
-    The latter is a limit: whatever the variances are, they are no larger.
-    """
-    own = stored_variance(state, tables, arm, pool)
-    freedom = combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
-    root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
-    z = state[section(tables, LOSS) + arm]
-    loss = in_units(tables, student_loss_at(tables.series, tables.ratios, z, freedom), root)
-    if tables.is_bounded:
-        least = information(state, tables, arm, tables.largest_variance, lead.pulls, tables.largest_variance)
-        loss = min(loss, gaussian_loss_at(state, tables, arm, lead, least))
-    return loss
-
-
-def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead, root: float) -> float:
+def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead, known: float) -> float:
     """Return an arm's Gaussian loss for the `information` about its gap."""
-    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm, lead) * root * tables.precision)
-    return in_units(tables, loss, root)
+    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm, lead) * math.sqrt(known) * tables.precision)
+    return in_units(tables, loss, known)
 
 
 def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
@@ -225,14 +264,14 @@ def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> f
 def information(
     state: State, tables: BreakevenTables, arm: int, variance: float, lead: float, lead_variance: float
 ) -> float:
-    """Return (v_k/n_k + v_L/n_L)^(-1/2): `sigma` divided by it is the standard error of the gap."""
+    """Return 1/(v_k/n_k + v_L/n_L): `sigma` divided by its root is the standard error of the gap."""
     pulls = state[section(tables, COUNT) + arm]
-    return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
+    return float(pulls * lead / (lead_variance * pulls + variance * lead))
 
 
-def in_units(tables: BreakevenTables, loss: float, root: float) -> float:
+def in_units(tables: BreakevenTables, loss: float, known: float) -> float:
     """Return a loss in standard errors, or a chance of an error, in units of the risk."""
-    scaled = loss if tables.counts_errors else loss * (tables.sigma / root)
+    scaled = loss if tables.counts_errors else loss * (tables.sigma / math.sqrt(known))
     return float(min(scaled, tables.largest_loss))
 
 

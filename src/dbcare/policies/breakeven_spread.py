@@ -15,7 +15,6 @@ from dbcare.policies.breakeven_state import (
     LEAST_FREEDOM,
     PULLS,
     SQUARES,
-    VARIANCE,
     WITHIN,
     section,
     squares_of_rewards,
@@ -85,29 +84,19 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
     It does if its sum of squares is more than a standard deviation above what the pool's variance v lets one expect:
     SS_k > v (n_k - 1 + sqrt(2 (n_k - 1))). A single reward shows nothing; the stated variance is used if it is larger.
     """
-    pulls = state[section(tables, COUNT) + arm]
-    if pulls <= 1.0:
-        stated = tables.stated[arm]
-        return Variance(stated, tables.sigma_pulls, False) if stated > pool.value else pool
-    freedom = pulls - 1.0
+    pulls, stated = state[section(tables, COUNT) + arm], tables.stated[arm]
+    freedom = max(pulls - 1.0, 1.0)  # a single reward has no squares, which are more than nothing
     squares = state[section(tables, SQUARES) + arm] * tables.precision * tables.precision
-    if squares <= pool.value * (freedom + math.sqrt(2.0 * freedom)):
-        return pool
     own = min(squares / freedom, tables.largest_variance)
-    return Variance(own, freedom, False) if own > pool.value else pool
+    if squares > pool.value * (freedom + math.sqrt(2.0 * freedom)) and own > pool.value:
+        return Variance(own, freedom, False)
+    if pulls <= 1.0 and stated > pool.value:
+        return Variance(stated, tables.sigma_pulls, False)
+    return pool
 
 
-def stored_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
-    """Return what `arm_variance` returned for the same pool, from the arm's VARIANCE: one of its own is larger."""
-    value = state[section(tables, VARIANCE) + arm]
-    if value == pool.value:
-        return pool
-    pulls = state[section(tables, COUNT) + arm]
-    return Variance(value, pulls - 1.0 if pulls > 1.0 else tables.sigma_pulls, False)
-
-
-def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> int:
-    """Return the degrees of freedom of a difference of two means, rounded down, at least LEAST_FREEDOM.
+def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> float:
+    """Return the degrees of freedom of a difference of two means, at least LEAST_FREEDOM; not a whole number.
 
     Those of the pool where both arms use it, as that is one estimate; else Welch's formula.
     """
@@ -115,4 +104,4 @@ def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: 
     if not (one.is_shared and other.is_shared):
         a, b = one.value / pulls, other.value / other_pulls
         freedom = (a + b) * (a + b) / (a * a / one.freedom + b * b / other.freedom)
-    return max(LEAST_FREEDOM, int(freedom))
+    return max(float(LEAST_FREEDOM), freedom)

@@ -7,7 +7,7 @@ arms' costs in `cost`, and `guess`.
 
 from typing import Any
 
-from dbcare.policies.rule import State, next_tie
+from dbcare.policies.rule import State, index, next_tie
 
 PULLS = 0
 SPENT = 1
@@ -20,9 +20,11 @@ DEVIATION = 7  # the one that the losses use, 0 if it is still unknown
 WITHIN = 8  # sum of squared deviations from each arm's own mean
 HEADER = 9
 
-COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE = range(9)  # sections, in this order
+# Sections, in this order.
+COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE, FREEDOM, INFORMATION = range(11)
 # MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score. The guarded
-# rule has no SQUARES, the arm's part of WITHIN, and no VARIANCE, that of a reward as it was last estimated.
+# rule has none of those after PRIORITY: SQUARES, the arm's part of WITHIN; VARIANCE, that of a reward as it was last
+# estimated; FREEDOM and INFORMATION, those of the comparison with the leader, as of the last update of its loss.
 
 ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
 LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance
@@ -35,13 +37,13 @@ def state_size(arms: int, sections: int) -> int:
 
 def section(tables: Any, which: int) -> int:
     """Return the index at which a section starts."""
-    return HEADER + which * len(tables.cost)
+    return HEADER + which * index(len(tables.cost))
 
 
 def start(state: State, tables: Any, tie: int) -> None:
     """Start a run without pulls, with a random order of the arms."""
-    for index in range(len(state)):
-        state[index] = 0.0
+    for place in range(len(state)):
+        state[place] = 0.0
     priority = section(tables, PRIORITY)
     drawn = float(tie)
     for arm in range(len(tables.cost)):

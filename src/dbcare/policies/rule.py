@@ -29,6 +29,8 @@ STOP = -1
 TIE_MODULUS = 2147483647
 TIE_MULTIPLIER = 48271
 
+INDEX_BITS = 2**31 - 1
+
 
 class State(Protocol):
     """A list of numbers or a float64 array."""
@@ -109,3 +111,12 @@ def pick(tie: float, choices: int) -> int:
 def next_tie(tie: float) -> float:
     """Return the generator's next state."""
     return tie * TIE_MULTIPLIER % TIE_MODULUS
+
+
+def index(number: float) -> int:
+    """Return a whole number from 0 to INDEX_BITS, rounded down.
+
+    The mask shows a compiler that it is not negative, so that indexing need not count from the end of an array, and
+    loops over arms can use vector instructions.
+    """
+    return int(number) & INDEX_BITS
