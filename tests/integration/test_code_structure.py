@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,13 @@ from dbcare.planner.plan import plan
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 
 PACKAGE = Path(dbcare.__file__).parent
-MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+@cache  # not when this file is imported, which every worker does
+def parse(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text())
+
 
 # Where policies may be named: their registry, the parts of some of them, and what the paper and we say about others.
 NAMING_MODULES = (
@@ -60,10 +67,10 @@ def policy_names_in(tree: ast.AST) -> Iterator[tuple[int, str]]:
         yield node.lineno, node.value
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
+@pytest.mark.parametrize("module", MODULES)
 def test_no_module_lists_policies_or_compares_with_one(module: str) -> None:
     if module not in NAMING_MODULES:
-        assert list(policy_names_in(MODULES[module])) == []
+        assert list(policy_names_in(parse(module))) == []
 
 
 def test_templates_and_scripts_name_no_policy() -> None:
@@ -93,7 +100,7 @@ def test_the_search_for_policy_names_finds_them(code: str) -> None:
 def test_claims_and_experiments_name_policies_that_exist() -> None:
     """Every text in a module of claims that looks like a policy's name is one."""
     for module in NAMING_MODULES[1:]:
-        names = [name for _, name in policy_names_in(MODULES[module])]
+        names = [name for _, name in policy_names_in(parse(module))]
         assert set(names) <= set(POLICIES)
     assert DEFAULT_POLICY in POLICIES
 
@@ -115,8 +122,8 @@ def test_options_are_spelled_out_once(options: type, owner: tuple[str, str]) -> 
     names = set(read_options(options))
     found = {
         (module, function): parameters & names
-        for module, tree in MODULES.items()
-        for function, parameters in signatures(tree)
+        for module in MODULES
+        for function, parameters in signatures(parse(module))
         if len(parameters & names) > len(names) // 2
     }
     assert found.pop(owner) == names
@@ -137,8 +144,8 @@ def test_help_texts_state_the_defaults(options: type, function: Callable[..., ob
 
 def test_a_class_name_exists_once() -> None:
     homes = defaultdict(list)
-    for module, tree in MODULES.items():
-        for node in ast.walk(tree):
+    for module in MODULES:
+        for node in ast.walk(parse(module)):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(module)
     assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
@@ -165,9 +172,9 @@ def mutable_state(tree: ast.Module) -> Iterator[str]:
                 yield from (ast.unparse(target) for target in targets)
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
+@pytest.mark.parametrize("module", MODULES)
 def test_no_module_has_mutable_state(module: str) -> None:
-    names = {name for name in mutable_state(MODULES[module]) if (module, name) not in PROCESS_WIDE}
+    names = {name for name in mutable_state(parse(module)) if (module, name) not in PROCESS_WIDE}
     assert names == set()
 
 
@@ -181,8 +188,8 @@ def test_no_stub_raises_for_a_description() -> None:
     """`NotImplementedError` is left to suites whose users must define a method."""
     raising = {
         module
-        for module, tree in MODULES.items()
-        for node in ast.walk(tree)
+        for module in MODULES
+        for node in ast.walk(parse(module))
         if isinstance(node, ast.Raise) and "NotImplementedError" in ast.unparse(node)
     }
     assert {module for module in raising if not module.startswith("testing/")} == set()

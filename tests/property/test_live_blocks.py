@@ -115,7 +115,7 @@ def find_price(outcome: Event) -> float:
     return COST if outcome.price is None else outcome.price
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
+@settings(max_examples=100, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
 @given(st.sampled_from(MODES), st.lists(STEPS, min_size=30, max_size=120))
 def check_blocks(options: dict[str, Any], steps: list[tuple[str, Any, Any]]) -> None:
     """Compare the ledger with a replay of its events, and with the rule stepped by hand."""

@@ -78,7 +78,7 @@ def total_of(charged: Iterable[Event | OpenTrial]) -> float:
 SEEN: Counter[str] = Counter()
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
+@settings(max_examples=100, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
 @given(st.lists(STEPS, min_size=10, max_size=60))
 def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
     """Compare the status with the events, added up by hand."""

@@ -423,7 +423,7 @@ def test_equal_costs_per_arm_are_like_one_cost() -> None:
 CHEAP = [
     Breakeven(Risk(loss, costs), 4, sigma, pulls, bound, largest)
     for loss in Loss
-    for costs in (1e-4, (1e-4, 1e-3, 2e-4, 1e-4))
+    for costs in (4e-4, (4e-4, 4e-3, 8e-4, 4e-4))
     for sigma, pulls, bound, largest in (
         (1.0, math.inf, None, None),
         (1.0, 6.0, None, None),

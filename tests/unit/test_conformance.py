@@ -51,8 +51,8 @@ SHIPPED: list[Policy] = [
     Breakeven(Risk.simple_regret(0.02), 3, sigma=None, bound=1.0),
     Breakeven(Risk.misidentification(0.03), 8, sigma=None),
     Breakeven(Risk.misidentification((0.4, 0.6)), 2),
-    *(BreakevenRounds(Risk.misidentification(0.1 / arms), arms, first_blocks=2) for arms in ARMS),
-    *(BreakevenRounds(Risk.simple_regret(0.1 / arms), arms, pool=7, first_blocks=3) for arms in ARMS),
+    *(BreakevenRounds(Risk.misidentification(max(0.1 / arms, 0.0125)), arms, first_blocks=2) for arms in ARMS),
+    *(BreakevenRounds(Risk.simple_regret(max(0.1 / arms, 0.0125)), arms, pool=7, first_blocks=3) for arms in ARMS),
     BreakevenRounds(Risk.simple_regret((0.01, 0.02, 0.05)), 3, bound=1.0),
     BreakevenRounds(Risk.simple_regret(0.01), 4, pool=12, only_these_blocks=True, not_before=20),
     BreakevenRounds(Risk.misidentification(0.02), 3, pool=20),
@@ -98,14 +98,14 @@ IN_UNIT_RANGE: list[Policy] = [
 
 
 class TestShippedPolicies(PolicySuite):
-    tie_runs = 150
+    tie_runs = 100
 
     def policies(self) -> Iterable[Policy]:
         return SHIPPED
 
 
 class TestPoliciesInTheUnitRange(PolicySuite):
-    tie_runs = 150
+    tie_runs = 100
     rewards: ClassVar[dict[str, Draw]] = {
         "binary": PolicySuite.rewards["binary"],
         "equal": PolicySuite.rewards["equal"],

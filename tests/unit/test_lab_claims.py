@@ -215,7 +215,7 @@ def test_the_paper_folder_contains_exactly_the_experiments() -> None:
     assert {path.stem for path in Path(paper.FOLDER).glob("*.toml")} == set(paper.NAMES)
 
 
-PLACES, TRIALS = 40, 4_000
+PLACES, TRIALS = 40, 1_500
 RATE = float(stats.norm.cdf(-2.0))  # how often a verdict may be wrong
 MOST = stats.binom.isf(1e-6, TRIALS, RATE)  # wrong verdicts that luck explains
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import os
 import subprocess
 import sys
 import textwrap
@@ -337,6 +338,7 @@ def test_the_example_in_the_docstring_runs(tmp_path: Path) -> None:
     example = tmp_path / "test_example.py"
     example.write_text(textwrap.dedent("\n".join(lines)))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(example)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins of others take seconds to load
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=plain)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "26 passed" in result.stdout

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import math
 import numbers
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,7 +116,7 @@ class Run:
             "policy": self.policy.identity,
             "state": pack_state(self.state),
             "pulls": self.pulls,
-            "events": [asdict(event) for event in self.events],
+            "events": [{"arm": event.arm, "text": event.text} for event in self.events],
         }
 
     def ask(self) -> int | None:

@@ -230,8 +230,9 @@ class PolicySuite:
         for kind, run in self._runs(policy):
             for _ in self._play(run, kind, pulls=policy.arms + 1):
                 if run.ask() is not None:
+                    before = run.snapshot()
                     for reward in (math.nan, math.inf, -math.inf, None, "1", 1j, [1.0]):
-                        _check_refusal(InvalidRewardError, policy, run, reward)
+                        _check_refusal(InvalidRewardError, run, before, reward)
 
     def test_refuses_another_arm(self, policy: Policy) -> None:
         """A reward for an arm other than the one asked for is refused and changes nothing."""
@@ -239,9 +240,10 @@ class PolicySuite:
             for _ in self._play(run, kind, pulls=policy.arms + 1):
                 asked = run.ask()
                 if asked is not None:
+                    before = run.snapshot()
                     for other in range(-1, policy.arms + 1):
                         if other != asked:
-                            _check_refusal(NotAskedError, policy, run, 1.0, other)
+                            _check_refusal(NotAskedError, run, before, 1.0, other)
 
     def test_refuses_rewards_after_the_stop(self, policy: Policy) -> None:
         """A reward told after the stop is refused and changes nothing."""
@@ -249,7 +251,7 @@ class PolicySuite:
             for _ in self._play(run, kind, policy.max_pulls):
                 pass
             if run.ask() is None:
-                _check_refusal(StoppedError, policy, run, 1.0)
+                _check_refusal(StoppedError, run, run.snapshot(), 1.0)
 
     def _runs(self, policy: Policy) -> Iterator[tuple[str, Run]]:
         """Start a run for each kind of rewards."""
@@ -272,17 +274,21 @@ class PolicySuite:
         return (_observe(run) for _ in self._play(run, kind, seed=seed))
 
     def _count_recommendations(self, policy: Policy, draw: Draw) -> Counter[int]:
-        """Count how often each arm is recommended at the stop, over the seeds."""
+        """Count how often each arm is recommended at the stop, over the seeds.
+
+        The rule is stepped without a `Run`, which would take most of the time to check rewards and to record events.
+        """
+        rule, tables = policy.rule, policy.tables
         generator = np.random.default_rng(1)
         counts: Counter[int] = Counter()
         for seed in range(self.tie_runs):
-            run = policy.start(seed=seed)
+            state = policy.start(seed=seed).state
             for _ in range(policy.max_pulls):
-                arm = run.ask()
-                if arm is None:
+                arm = int(rule.ask(state, tables))
+                if arm == STOP:
                     break
-                run.tell(draw(generator, arm))
-            counts[run.recommendation()] += 1
+                rule.tell(state, tables, arm, draw(generator, arm))
+            counts[int(rule.recommend(state, tables))] += 1
         return counts
 
 
@@ -291,17 +297,19 @@ def _observe(run: Run) -> Moment:
     return run.ask(), run.recommendation(), run.snapshot()
 
 
-def _check_refusal(expected: type[DbcareError], policy: Policy, run: Run, reward: Any, arm: int | None = None) -> None:
-    before = run.snapshot()
+def _check_refusal(
+    expected: type[DbcareError], run: Run, before: dict[str, Any], reward: Any, arm: int | None = None
+) -> None:
+    """Check that the run refuses the reward and keeps its snapshot."""
     attempt = f"{reward!r} for {'the arm asked for' if arm is None else f'arm {arm}'} after {run.pulls} pulls"
     try:
         run.tell(reward, arm)
     except expected:
-        assert run.snapshot() == before, f"{policy} refused {attempt} but the run has changed"
+        assert run.snapshot() == before, f"{run.policy} refused {attempt} but the run has changed"
     except Exception as error:
-        raise AssertionError(f"{policy} refused {attempt} with {error!r}, not {expected.__name__}") from error
+        raise AssertionError(f"{run.policy} refused {attempt} with {error!r}, not {expected.__name__}") from error
     else:
-        raise AssertionError(f"{policy} accepted {attempt}")
+        raise AssertionError(f"{run.policy} accepted {attempt}")
 
 
 def _are_equal(one: Any, other: Any) -> bool:

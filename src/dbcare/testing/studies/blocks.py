@@ -161,7 +161,7 @@ class Blocks(Checks):
 
     def test_retiring_an_arm_of_rounds(self) -> None:
         """Rounds that were begun count without it, and it is not asked for again."""
-        study = self.make_study(rounds=True, cost=1e-5, max_ahead=5)
+        study = self.make_study(rounds=True, cost=3e-5, max_ahead=5)
         for _ in range(6):
             trials = study.ask(5)
             for trial in trials[:-1]:
