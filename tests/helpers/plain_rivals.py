@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import rel_entr
-from scipy.stats import norm
+from scipy.special import ndtr
 
 History = list[tuple[int, float]]
 Choice = int | set[int] | None
@@ -28,7 +27,8 @@ def summarize(history: History, arms: int) -> tuple[Any, Any]:
 
 
 def divergence(p: float, q: float) -> float:
-    return float(rel_entr(p, q) + rel_entr(1.0 - p, 1.0 - q))
+    p, q = float(p), float(q)  # NumPy's numbers are slow one by one
+    return sum(x * math.log1p((x - y) / y) for x, y in ((p, q), (1.0 - p, 1.0 - q)) if x > 0.0)
 
 
 def after_first(arms: int, first: int, cap: int, rule: Plain) -> Plain:
@@ -148,13 +148,14 @@ def likelihood_ratio(bernoulli: bool, sigma: float, n: Any, m: Any, a: int, b: i
 def proportions(means: Any, bernoulli: bool) -> Any:
     """Solve for the optimal proportions by two nested root finders, as Garivier and Kaufmann do."""
     best = int(np.argmax(means))
+    means = [float(mean) for mean in means]
     others = [k for k in range(len(means)) if k != best]
 
     def d(p: float, q: float) -> float:
         return divergence(p, q) if bernoulli else (p - q) ** 2
 
     def middle(k: int, x: float) -> float:
-        return float((means[best] + x * means[k]) / (1.0 + x))
+        return (means[best] + x * means[k]) / (1.0 + x)
 
     def gain(k: int, x: float) -> float:
         return d(means[best], middle(k, x)) + x * d(means[k], middle(k, x))
@@ -302,7 +303,8 @@ def kg_star(arms: int, cost: float, sigma: float, cap: int) -> Plain:
         for k in range(arms):
             width = sigma * np.sqrt(1.0 / counts[k] - 1.0 / (counts[k] + more))
             z = abs(means[k] - max(np.delete(means, k))) / width
-            rates.append(np.max(width * (norm.pdf(z) - z * norm.sf(z)) / more) / cost)
+            density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
+            rates.append(np.max(width * (density - z * ndtr(-z)) / more) / cost)
         return {k for k in range(arms) if rates[k] >= max(rates) * (1.0 - 1e-5)} if max(rates) > 1.0 else None
 
     return after_first(arms, 1, cap, rule)

@@ -19,7 +19,7 @@ from dbcare.policies.rule import Rule
 Floats = npt.NDArray[np.float64]
 
 LEVEL = 1e-6
-BLOCKS = 100_000
+BLOCKS = 50_000
 SIGMA = (1.0, 0.5, 2.0)
 
 
@@ -78,10 +78,10 @@ def normals_at(keys, places):
 @pytest.mark.parametrize(
     ("keys", "places"),
     [
-        (np.array([0.0]), np.arange(1_000_000)),
-        (np.array([2.0**53 - 1]), np.arange(1_000_000)),
-        (np.arange(1_000_000.0), np.array([0])),
-        (np.arange(1_000.0), np.arange(1_000)),
+        (np.array([0.0]), np.arange(400_000)),
+        (np.array([2.0**53 - 1]), np.arange(400_000)),
+        (np.arange(400_000.0), np.array([0])),
+        (np.arange(400.0), np.arange(1_000)),
     ],
     ids=["one key", "the largest key", "one place", "keys and places"],
 )
@@ -94,7 +94,7 @@ def test_numbers_by_key_and_place_are_normal(keys: Floats, places: npt.NDArray[n
     assert stats.binomtest(beyond, len(drawn), 2.0 * stats.norm.sf(3.7)).pvalue > level
     assert find_correlation_p_value(drawn[1:], drawn[:-1], 0.0) > level
     assert find_correlation_p_value(drawn[1:] ** 2, drawn[:-1] ** 2, 0.0) > level
-    assert stats.kstest(drawn * 1.02, "norm").pvalue < LEVEL  # negative control
+    assert stats.kstest(drawn * 1.03, "norm").pvalue < LEVEL  # negative control
 
 
 @numba.njit
@@ -136,15 +136,18 @@ def count_orders(start, rows: int, runs: int) -> npt.NDArray[np.int64]:
         for run in range(len(orders)):
             _tie, s0, s1, s2, s3 = begun(2, run)
             start(arms, work, s0, s1, s2, s3)
-            orders[run] = work
+            number = 0
+            for place in range(len(work)):
+                number = number * len(work) + int(work[place])
+            orders[run] = number
 
-    orders = np.empty((runs, rows))
+    orders = np.empty(runs, np.int64)  # the rows as digits of a number
     draw_orders(arms, np.zeros(rows), orders)
-    _, counts = np.unique(orders, axis=0, return_counts=True)
+    _, counts = np.unique(orders, return_counts=True)
     assert len(counts) == math.factorial(rows)
     return counts
 
 
 def test_all_orders_of_a_table_are_equally_likely() -> None:
-    assert stats.chisquare(count_orders(start_scores, 4, 240_000)).pvalue > LEVEL
-    assert stats.chisquare(count_orders(shuffle_wrongly, 4, 240_000)).pvalue < LEVEL  # negative control
+    assert stats.chisquare(count_orders(start_scores, 4, 100_000)).pvalue > LEVEL
+    assert stats.chisquare(count_orders(shuffle_wrongly, 4, 100_000)).pvalue < LEVEL  # negative control

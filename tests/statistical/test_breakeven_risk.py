@@ -6,13 +6,14 @@ fixed seed; the negative controls must miss the same bars by as much. `benchmark
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import pytest
 
-from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Loss, Policy, Risk, best_sprt, evaluate
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Evaluation, Loss, Policy, Risk, best_sprt, evaluate
 from dbcare.policies.breakeven_guarded import BreakevenGuarded
 
-COST, RUNS, SIGMAS = 1e-4, 4_000, 5.0
+COST, RUNS, SIGMAS = 1e-4, 2_000, 5.0
 BANDITS = [
     Bandit.two_arm(0.3),
     Bandit.one_sparse(8, 0.5),
@@ -31,12 +32,19 @@ def racing(risk: Risk, bandit: Bandit) -> Policy:
     return BreakevenRacing(risk, len(bandit.arms))
 
 
+@cache  # the same maker for the same values, so that `measure` knows it again
 def breakeven(sigma: float | None = 1.0, pulls: float = 6.0) -> Maker:
     return lambda risk, bandit: Breakeven(risk, len(bandit.arms), sigma, pulls, bound=3.0)
 
 
 def guarded(sigma: float) -> Maker:
     return lambda risk, bandit: BreakevenGuarded(risk, len(bandit.arms), sigma, bound=1.0)
+
+
+@cache  # several checks compare with the same policy
+def measure(make: Maker, loss: Loss, bandit: Bandit, runs: int, seed: int) -> Evaluation:
+    risk = Risk(loss, COST)
+    return evaluate(make(risk, bandit), bandit, risk, runs=runs, seed=seed)
 
 
 def log_ratio(
@@ -47,8 +55,7 @@ def log_ratio(
     for loss in losses:
         for place, bandit in enumerate(bandits):
             one, other = (
-                evaluate(make(Risk(loss, COST), bandit), bandit, Risk(loss, COST), runs=runs, seed=100 * place + turn)
-                for turn, make in enumerate((ours, theirs))
+                measure(make, loss, bandit, runs, 100 * place + turn) for turn, make in enumerate((ours, theirs))
             )
             total += math.log(one.risk / other.risk)
             variance += (one.standard_error / one.risk) ** 2 + (other.standard_error / other.risk) ** 2
@@ -86,15 +93,15 @@ def test_rates_of_a_few_percent(loss: Loss) -> None:
     """
     bandit, risk = Bandit.bernoulli([0.05, 0.04]), Risk(loss, 1e-5)
 
-    def measure(make: Maker, seed: int) -> tuple[float, float]:
+    def measure_here(make: Maker, seed: int) -> tuple[float, float]:
         evaluation = evaluate(
-            make(risk, bandit), bandit, risk, runs=1_500 if loss is Loss.MISIDENTIFICATION else 2 * RUNS, seed=seed
+            make(risk, bandit), bandit, risk, runs=800 if loss is Loss.MISIDENTIFICATION else 6_000, seed=seed
         )
         return math.log(evaluation.risk), evaluation.standard_error / evaluation.risk
 
-    base = measure(guarded(0.5), 1)
+    base = measure_here(guarded(0.5), 1)
     for make, expected in ((breakeven(0.5), True), (guarded(0.5), False)):
-        log_risk, error = measure(make, 2)
+        log_risk, error = measure_here(make, 2)
         assert is_below(0.7, (log_risk - base[0], math.hypot(error, base[1]))) is expected
 
 
@@ -106,5 +113,5 @@ def test_the_risk_is_near_that_of_the_known_gap_sprt(loss: Loss, bar: float) -> 
     def sprt(risk: Risk, bandit: Bandit) -> Policy:
         return best_sprt(risk, bandit.smallest_gap)
 
-    assert is_below(bar, log_ratio(breakeven(), sprt, [loss], bandits, 3 * RUNS))
+    assert is_below(bar, log_ratio(breakeven(), sprt, [loss], bandits, 6 * RUNS))
     assert is_above(bar, log_ratio(dbcare, sprt, [loss], bandits))

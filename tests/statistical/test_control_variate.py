@@ -22,7 +22,7 @@ from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.risk import Loss
 
-RUNS = 100_000
+RUNS = 50_000
 LEVEL = 1e-7
 
 # In the first setting no arm is dropped early; in the others many are, at different epochs, and the budget then grows.

@@ -160,10 +160,10 @@ def test_the_program_against_hand_arithmetic() -> None:
 
 SETTINGS = {
     # What the setting covers: loss, cost, gap, runs.
-    "most runs end at the limit": (Loss.MISIDENTIFICATION, 5e-3, 0.1, 3000),
-    "most runs separate the arms": (Loss.MISIDENTIFICATION, 2e-3, 0.5, 4000),
-    "both happen": (Loss.MISIDENTIFICATION, 2e-3, 0.35, 4000),
-    "simple regret": (Loss.SIMPLE_REGRET, 1e-3, 0.2, 3000),
+    "most runs end at the limit": (Loss.MISIDENTIFICATION, 5e-3, 0.1, 1200),
+    "most runs separate the arms": (Loss.MISIDENTIFICATION, 2e-3, 0.5, 3000),
+    "both happen": (Loss.MISIDENTIFICATION, 2e-3, 0.35, 1500),
+    "simple regret": (Loss.SIMPLE_REGRET, 1e-3, 0.2, 800),
 }
 
 

@@ -120,11 +120,9 @@ def compile_runs() -> Any:
 
     make_jump = replace_called(jump, first_drop=wrong_first_drop)
 
-    def run_all(seed, boundary, begin, end, means, sigma, length, state, work, epochs, sums):
-        """Make jumps of that length, or if it is 0, cut jumps that lead to `end`."""
+    def run_all(seed, boundary, begin, end, last, means, sigma, variance, gap, length, state, work, epochs, sums):
+        """Make jumps of that length, or if it is 0, cut jumps that lead to `end` at the epoch `last`."""
         count = len(begin)
-        variance = np.max(sigma) ** 2
-        gap = boundary[START] - (np.max(begin) - np.min(begin))
         for run in range(len(epochs)):
             _, s0, s1, s2, s3 = begun(seed, run)
             state[EPOCH] = START
@@ -135,7 +133,7 @@ def compile_runs() -> Any:
                 work[2 * slot + 1] = sigma[slot]
                 work[ends_at(count) + slot] = end[slot]
             if length == 0:
-                epoch, _, _, _, _ = locate(count, boundary, variance, 24.0, END, UNKNOWN, state, work, s0, s1, s2, s3)
+                epoch, _, _, _, _ = locate(count, boundary, variance, 24.0, last, UNKNOWN, state, work, s0, s1, s2, s3)
             else:
                 epoch, _, _, _, _ = make_jump(count, boundary, variance, 24.0, gap, length, state, work, s0, s1, s2, s3)
             epochs[run] = epoch
@@ -153,7 +151,9 @@ def run_jumps(
     epochs, sums = np.zeros(runs, np.int64), np.zeros((runs, count))
     state, work = np.zeros(state_size(count)), np.zeros(work_size(count))
     state[BLIND] = blind
-    compile_runs()(seed, BOUNDARY, begin, end, means, sigma, length, state, work, epochs, sums)
+    # Computed here, it is not compiled; and END as an argument has the type that jumps pass: one version serves both.
+    variance, gap = float(np.max(sigma)) ** 2, float(BOUNDARY[START] - np.ptp(begin))
+    compile_runs()(seed, BOUNDARY, begin, end, END, means, sigma, variance, gap, length, state, work, epochs, sums)
     return epochs, sums
 
 

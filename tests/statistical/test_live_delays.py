@@ -1,8 +1,8 @@
 """Rewards that determine their own delay do not bias a study: a sale is known at once, no sale only after a timeout.
 
 The studies are real, with a simulated clock: 8 workers with one visitor each; a 1 is told at once, a 0 when the lease
-ends. The test compares 1,000 short studies with as many without delay, and in `make soak` 3,000 long ones; over all
-comparisons, |z| > 5.5 has a probability of less than 1e-6.
+ends. The tests compare 400 or 500 short studies with as many without delay, and in `make soak` 3,000 long ones; over
+all comparisons, |z| > 5.5 has a probability of less than 1e-6.
 """
 
 import heapq
@@ -118,7 +118,7 @@ def differences(one: list[Outcome], other: list[Outcome]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("cost", "studies"), [(6e-3, 1_000), pytest.param(1e-3, 3_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("cost", "studies"), [(6e-3, 500), pytest.param(1e-3, 3_000, marks=pytest.mark.soak)])
 def test_delays_that_depend_on_the_reward_change_neither_errors_nor_spending(cost: float, studies: int) -> None:
     settings = Settings(arms=("A", "B"), cost=cost, bounds=(0.0, 1.0), max_ahead=16)
     plain = play_studies(settings, studies, play_without_delay, AsAsked, 1)
@@ -134,8 +134,8 @@ def test_delays_that_depend_on_the_reward_change_neither_errors_nor_spending(cos
 def test_delays_change_nothing_in_blocks(blocks: dict[str, Any]) -> None:
     """Rounds wait for slow answers, and rewards of a pool for those asked before."""
     settings = Settings.from_options(["A", "B"], cost=1e-2, bounds=(0.0, 1.0), max_ahead=16, **blocks)
-    plain = play_studies(settings, 1_000, play_without_delay, AsAsked, 4)
-    errors, spending = differences(play_studies(settings, 1_000, play_with_delays, AsAsked, 5), plain)
+    plain = play_studies(settings, 400, play_without_delay, AsAsked, 4)
+    errors, spending = differences(play_studies(settings, 400, play_with_delays, AsAsked, 5), plain)
     assert abs(errors) < LIMIT
     assert abs(spending) < LIMIT
     wrong = differences(play_studies(settings, 100, play_with_delays, WithoutSlowAnswers, 6), plain)

@@ -66,10 +66,10 @@ RARE = Racing(3, 0.1, max_pulls=3_000), ("one-sparse", "linear-decay"), Risk.mis
 def test_pooled_runs_agree_with_plain_ones_where_rare_runs_are_expensive(shape: str) -> None:
     policy, _, risk = RARE
     gaps = np.geomspace(0.3, 2.0, 6)
-    pooled = evaluate_grid(policy, gaps, shape=shape, risk=risk, runs=50_000, seed=1)
+    pooled = evaluate_grid(policy, gaps, shape=shape, risk=risk, runs=25_000, seed=1)
     for place, gap in enumerate(gaps):
         bandit = Bandit.one_sparse(3, gap) if shape == "one-sparse" else Bandit.linear_decay(3, gap)
-        plain = evaluate(policy, bandit, risk, runs=400_000, seed=2 + place)
+        plain = evaluate(policy, bandit, risk, runs=150_000, seed=2 + place)
         error = np.hypot(pooled.standard_error(risk)[place], plain.standard_error)
         assert abs(pooled.risk(risk)[place] - plain.risk) < MOST_Z * error
 
@@ -86,7 +86,7 @@ def test_pooled_runs_agree_with_plain_ones_where_rare_runs_are_expensive(shape: 
 def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) -> None:
     risk = policy.risk
     plain = PlainRuns(policy, bandit, 1, "direct", 1, risk, 2)
-    plain.extend(400_000)
+    plain.extend(200_000)
     averaged = AveragedRuns(policy, bandit, 2, 2)
     averaged.extend(20_000)
     there, here = plain.build(policy, risk, 1, 0.0), averaged.build(policy, risk, 2, 0.0)
@@ -99,7 +99,7 @@ def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) 
     assert abs(here.pulls.mean - there.pulls.mean) < MOST_Z * error
 
 
-REPLICATES = 200
+REPLICATES = 150
 
 
 def spread(estimates: list[Estimates], risk: Risk) -> tuple[Floats, Floats]:
@@ -130,11 +130,11 @@ def replicate(name: str) -> tuple[Floats, Floats]:
         "rare runs": (RARE[0], [Bandit.linear_decay(3, gap) for gap in GAPS], RARE[2]),
     }[name]
     risks = [(risk.loss, risk.single_cost)]
-    make = partial(evaluate_pooled, policy, bandits, risks, Target(runs=1_500))
+    make = partial(evaluate_pooled, policy, bandits, risks, Target(runs=750))
     return spread([make(seed, 1).estimates for seed in range(REPLICATES)], risk)
 
 
-GAPS = np.geomspace(0.3, 2.5, 8)
+GAPS = np.geomspace(0.3, 2.5, 6)
 
 
 @pytest.mark.parametrize("name", ["one best arm", "exchanges", "rare runs"])
@@ -193,7 +193,7 @@ def test_policies_that_treat_arms_alike_do_so(policy: Policy, make: Callable[[li
         for seed, means in ((1, [0.8, 0.4, 0.3, 0.1]), (2, [0.1, 0.3, 0.4, 0.8]))
     )
     for runs in (first, last):
-        runs.extend(50_000)
+        runs.extend(30_000)
     for loss in Loss:
         one, other = (runs.moments.total(loss, 1e-2) for runs in (first, last))
         assert abs(one.value - other.value) < MOST_Z * np.hypot(one.standard_error, other.standard_error)

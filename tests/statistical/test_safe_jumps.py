@@ -170,7 +170,8 @@ def runs_and_laws(name: str) -> tuple[list[Runs], list[Law]]:
     return simulate(Shaped(line, caps[-1]), make_bandit(arms), caps, 100_000), compute_laws(name)
 
 
-@pytest.mark.parametrize("cap", [9, 10, 11, 12])
+# With three arms, caps of 9 to 11 leave 0 to 2 pulls over.
+@pytest.mark.parametrize("cap", [9, 10, 11])
 def test_the_law_is_that_of_all_reward_sequences(cap: int) -> None:
     for line in ((1.5,), (2.0, 2.0, 1.0)):
         by_states, by_sequences = (compute(Shaped(line, cap), BINARY) for compute in (compute_law, enumerate_law))

@@ -226,7 +226,7 @@ def compute_law(name: str) -> WalkLaw:
 @pytest.mark.parametrize("name", TWO_ARM_SETTINGS)
 def test_two_arms_have_the_law_of_the_walk(name: str) -> None:
     policy, arms = TWO_ARM_SETTINGS[name]
-    assert misfits(simulate(policy.tables, arms, 200_000), compute_law(name)) == []
+    assert misfits(simulate(policy.tables, arms, 100_000), compute_law(name)) == []
 
 
 def test_a_blinded_check_for_two_arms_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_blinded_check_for_two_arms_is_detected(monkeypatch: pytest.MonkeyPatc
     blind = compile_blinded(
         monkeypatch, skip_two, ("cross", "crossing_bound"), lambda x, y, left, right, spread, length: 0.0
     )
-    failures = misfits(simulate(policy.tables, arms, 200_000, kernel=blind), compute_law(name))
+    failures = misfits(simulate(policy.tables, arms, 100_000, kernel=blind), compute_law(name))
     assert {"mean", "distribution", "cells"} <= set(failures)
 
 
@@ -343,11 +343,11 @@ def flat(count: int, height: float, epochs: int) -> EliminationTables:
 
 # Rules use differences only, so sums far from 0 expose values that belong to another epoch.
 SETTINGS: dict[str, tuple[EliminationTables, GaussianArms, int]] = {
-    "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, make_arms(sparse(8, 0.2)), 5_000),
+    "K=8 racing, sparse": (Racing(arms=8, delta=0.1, max_pulls=8000).tables, make_arms(sparse(8, 0.2)), 3_000),
     "K=8 racing, dense": (Racing(arms=8, delta=0.1).tables, make_arms(10.0 + sparse(8, 0.7)), 20_000),
     "K=8 racing, arm by arm": (Racing(arms=8, delta=0.1).tables, make_arms(spread(8, 0.4)), 30_000),
-    "K=8 dbcare": (DBCARE(Risk.misidentification(cost=1e-4), arms=8).tables, make_arms(sparse(8, 0.4)), 10_000),
-    "K=32 racing, sparse": (Racing(arms=32, delta=0.5, max_pulls=20_000).tables, make_arms(sparse(32, 0.2)), 3_000),
+    "K=8 dbcare": (DBCARE(Risk.misidentification(cost=1e-4), arms=8).tables, make_arms(sparse(8, 0.4)), 5_000),
+    "K=32 racing, sparse": (Racing(arms=32, delta=0.5, max_pulls=20_000).tables, make_arms(sparse(32, 0.2)), 1_500),
     "K=32 racing, dense": (Racing(arms=32, delta=0.1).tables, make_arms(10.0 + sparse(32, 0.7)), 5_000),
     "K=32 dbcare": (
         DBCARE(Risk.simple_regret(cost=1e-5), arms=32).tables,

@@ -95,7 +95,7 @@ def test_compiled_runs_equal_runs_stepped_by_hand(arms: int) -> None:
             direct_simulator(policy, truth, SEED).block()(outcomes, 0)
             # Policies in epochs have a kernel of their own; they need the one for any policy only to be traced.
             drawn = isinstance(policy, EpochPolicy) and not isinstance(truth, GaussianArms)
-            for number in range(RUNS):
+            for number in range(RUNS if arms < 32 else 3):  # such runs are long
                 run = (step_drawn if drawn else step_traced)(policy, truth, number)
                 assert run.ask() is None
                 assert run.recommendation() == outcomes.recommended[number]
