@@ -4,7 +4,6 @@ Public names load when they are first used, so that `import dbcare` costs next t
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -224,6 +223,8 @@ __all__ = ["__version__", *_HOME]  # noqa: PLE0604  # the names are literal stri
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415  # it loads zipfile, email and more
+
         value: Any = version("dbcare")
     elif name in _HOME:
         value = getattr(import_module(f"dbcare.{_HOME[name]}"), name)

@@ -29,13 +29,10 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_bounds_as_a_table_and_as_a_figure(tmp_path: Path) -> None:
-    table = subprocess.run(
-        [COMMAND, "bounds", "--smallest", "0.005", "--largest", "0.05", "--points", "2"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    table = run_here("bounds", "--smallest", "0.005", "--largest", "0.05", "--points", "2")
     # The two-arm lower bound is 1/4 for misidentification at gaps below sqrt(sigma^2 c) = 0.01, and a quarter of the
     # gap for simple regret below (sigma^2 c)^(1/3) = 0.046; a guess is wrong half the time.
-    rows = [line.replace("│", " ").split() for line in table.stdout.splitlines() if line.startswith("│")]
+    rows = [line.replace("│", " ").split() for line in table.splitlines() if line.startswith("│")]
     assert rows[0][0] == "0.005"
     assert rows[0][-2:] == ["0.5", "0.25"]
     assert rows[2][-2:] == ["0.0025", "0.00125"]

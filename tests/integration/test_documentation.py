@@ -110,6 +110,7 @@ class Reader:
         paths = [str(self.packages), str(self.folder), *sys.path]
         call = [sys.executable, *COMMANDS[program], *arguments]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # pages need none, and loading all takes seconds
         if command.endswith(BACKGROUND):
             quiet = subprocess.DEVNULL
             self.background.append(subprocess.Popen(call, env=environment, stdout=quiet, stderr=quiet))

@@ -105,7 +105,7 @@ def test_every_public_name_loads() -> None:
     ],
 )
 def test_searches_name_the_extra_that_they_need(installed: str, message: str) -> None:
-    """Without scikit-learn, or with one that is too old; numbers of versions are no decimals."""
+    """Without scikit-learn, or with one that is too old."""
     code = f"""
 import sys
 sys.modules["sklearn"] = {installed}
@@ -115,6 +115,10 @@ except ImportError as failure:
     print(failure)
 """
     assert python("-c", code).stdout.strip() == message
+
+
+def test_searches_take_a_later_scikit_learn() -> None:
+    """Numbers of versions are no decimals."""
     assert "sklearn" in loaded_by("import sklearn; sklearn.__version__ = '1.10.dev0'; import dbcare.sklearn")
 
 

@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 from helpers.service_process import run_service
+from typer.testing import CliRunner
 
 import dbcare
+from dbcare.cli import app
 from dbcare.errors import UnknownPolicyError
 
 COMMAND = Path(sys.executable).with_name("dbcare")
+SEVERAL_COMMANDS = """
+import sys
+from dbcare.cli import app
+for command in sys.argv[1:]:
+    try:
+        app(command.split())
+    except SystemExit as end:
+        print("exit code", end.code or 0, flush=True)
+"""
 
 POLICY = '''
 """Pulls all arms in turn, a fixed number of times each."""
@@ -146,17 +157,16 @@ def test_the_shell(site: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert evaluated.returncode == 0, evaluated.stderr
     assert json.loads(evaluated.stdout)["pulls"]["mean"] == 6.0
-    storage = ("--storage", f"sqlite:///{tmp_path / 'shell.db'}")
-    options = ("--arms", "A,B", "--cost", "0.01", "--sigma", "1", "--policy", "in-turn")
-    created = run(site, COMMAND, "create", "ads", *options, *storage)
-    assert created.returncode == 0, created.stderr
-    assert run(site, COMMAND, "ask", "ads", *storage).stdout == "1\tA\n"
-    planned = run(
-        site, COMMAND, "plan", "--arms", "2", "--cost", "0.01", "--sigma", "1", "--gaps", "0.5", "--runs", "50",
-        "--policies", "in-turn,decide-now", "--format", "csv",
+    storage = f"--storage sqlite:///{tmp_path / 'shell.db'}"
+    others = run(
+        site, sys.executable, "-c", SEVERAL_COMMANDS,
+        f"create ads --arms A,B --cost 0.01 --sigma 1 --policy in-turn {storage}",
+        f"ask ads {storage}",
+        "plan --arms 2 --cost 0.01 --sigma 1 --gaps 0.5 --runs 50 --policies in-turn,decide-now --format csv",
     )  # fmt: skip
-    assert planned.returncode == 0, planned.stderr
-    assert [line.split(",")[1] for line in planned.stdout.splitlines()[1:]] == ["in-turn", "decide-now"]
+    created, asked, planned, end = others.stdout.split("exit code 0\n")
+    assert (created, asked, end) == ("", "1\tA\n", ""), others.stderr
+    assert [line.split(",")[1] for line in planned.splitlines()[1:]] == ["in-turn", "decide-now"]
 
 
 def test_without_the_package_the_name_is_unknown(tmp_path: Path) -> None:
@@ -182,9 +192,9 @@ def test_a_study_of_a_missing_policy_does_not_hide_the_others(site: Path, tmp_pa
     storage = ("--storage", f"sqlite:///{tmp_path / 'shared.db'}")
     options = ("--arms", "A,B", "--cost", "0.01", "--sigma", "1")
     assert run(site, COMMAND, "create", "theirs", *options, "--policy", "in-turn", *storage).returncode == 0
-    assert run(site, COMMAND, "create", "ours", *options, *storage).returncode == 0
-    listed = run(tmp_path, COMMAND, "studies", *storage, "--format", "json")
-    assert listed.returncode == 0, listed.stderr
+    dbcare.create_study("ours", ["A", "B"], cost=0.01, sigma=1.0, storage=storage[1])
+    listed = CliRunner().invoke(app, ["studies", *storage, "--format", "json"])
+    assert listed.exit_code == 0, listed.stderr
     assert [study["study"] for study in json.loads(listed.stdout)] == ["theirs", "ours"]
     missing = "Study 'theirs' uses the policy 'in-turn', which is not installed here."
     assert run(tmp_path, COMMAND, "ask", "theirs", *storage).stderr == f"Error: {missing}\n"

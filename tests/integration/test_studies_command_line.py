@@ -18,6 +18,15 @@ from dbcare.cli import app
 from dbcare.money import Money
 
 COMMAND = Path(sys.executable).with_name("dbcare")
+SEVERAL_COMMANDS = """
+import sys
+from dbcare.cli import app
+for command in sys.argv[1:]:
+    try:
+        app(command.split())
+    except SystemExit as end:
+        print(f"exit code {end.code}, next command", end="", flush=True)
+"""
 
 
 def make_environment(folder: Path) -> dict[str, str]:
@@ -52,10 +61,10 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert run_process(tmp_path, "ask", "ads", code=3) == ""
     run_process(tmp_path, "tell", "ads", "1", "0")
     run(tmp_path, "tell", "ads", "2", "1")
-    third = json.loads(run_process(tmp_path, "ask", "ads", "--format", "json"))
+    third = json.loads(run(tmp_path, "ask", "ads", "--format", "json"))
     assert [trial["id"] for trial in third] == [3]
     run(tmp_path, "tell", "ads", "3", "--failed", "--free")
-    status = json.loads(run_process(tmp_path, "status", "ads", "--format", "json"))
+    status = json.loads(run(tmp_path, "status", "ads", "--format", "json"))
     study = dbcare.load_study("ads", f"sqlite:///{tmp_path / 'studies.db'}")
     assert status["counted"] == study.status().counted == 3
     assert status["spent"] == study.status().spent == 2.0
@@ -69,7 +78,7 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert "rewards: 0 or 1\n" in run(tmp_path, "status", "ads")
     run(tmp_path, "export", "ads", str(tmp_path / "ads.csv"))
     assert (tmp_path / "ads.csv").read_text().count("\n") == 4
-    run_process(tmp_path, "stop", "ads", "--reason", "the season is over")
+    run(tmp_path, "stop", "ads", "--reason", "the season is over")
     assert run(tmp_path, "explain", "ads") == "the season is over\n"
     assert run_process(tmp_path, "ask", "ads", code=4) == ""
 
@@ -201,26 +210,32 @@ def test_output_at_a_terminal(tmp_path: Path) -> None:
     study = dbcare.create_study("ads", ["A", "[red]"], price=1, value=1000, binary=True, storage=make_address(tmp_path))
     study.add([("A", 1), ("[red]", 0), ("A", 0), ("[red]", 1)] * 6)
 
-    def show(*arguments: str, code: int = 0, columns: int = 80, **variables: str) -> str:
-        exit_code, output = run_at_terminal(
-            [COMMAND, *arguments], make_environment(tmp_path) | variables, columns=columns
-        )
-        assert exit_code == code, output
-        return output
+    def show(*commands: str, columns: int = 80, **variables: str) -> list[str]:
+        """Run commands one after the other in a process, and return what each writes, and its exit code."""
+        arguments = [sys.executable, "-c", SEVERAL_COMMANDS, *commands]
+        exit_code, output = run_at_terminal(arguments, make_environment(tmp_path) | variables, columns=columns)
+        assert exit_code == 0, output
+        return output.split("next command")[:-1]
 
-    assert strip_codes(show("ask", "ads")).startswith("trial 25: ")
-    assert "No trial available" in strip_codes(show("ask", "ads", "-n", "9")) + strip_codes(show("ask", "ads", code=3))
-    status = show("status", "ads")
+    first, others, none, status = show("ask ads", "ask ads -n 9", "ask ads", "status ads")
+    assert strip_codes(first).startswith("trial 25: ")
+    assert "No trial available" in strip_codes(others) + strip_codes(none)
+    assert none.endswith("exit code 3, ")
     assert "rewards      0 or 1" in strip_codes(status)
     assert "\x1b[32m" in status
-    assert "\x1b[32m" not in show("status", "ads", NO_COLOR="1")
+    (plain,) = show("status ads", NO_COLOR="1")
+    assert "rewards      0 or 1" in strip_codes(plain)
+    assert "\x1b[32m" not in plain
     lines = [line.split() for line in strip_codes(status).splitlines()]
     # Equal arms have the usual interval, 0.5 +- 1.96 * 0.5 / sqrt(12).
     assert ["[red]", "12", "0.5", "0.500", "0.217", "to", "0.783"] in [line[:7] for line in lines]
     assert "\N{BLACK CIRCLE}" in status
-    assert "\N{BLACK CIRCLE}" not in show("status", "ads", columns=60)
-    assert "Stopped ads: A (final" in strip_codes(show("stop", "ads"))
-    assert "The study has stopped: stopped by hand." in strip_codes(show("ask", "ads", code=4))
+    narrow, stop, refusal = show("status ads", "stop ads", "ask ads", columns=60)
+    assert narrow.endswith("exit code 0, ")
+    assert "\N{BLACK CIRCLE}" not in narrow
+    assert "Stopped ads: A (final" in strip_codes(stop)
+    assert "The study has stopped: stopped by hand." in strip_codes(refusal)
+    assert refusal.endswith("exit code 4, ")
 
 
 def test_storage_check_finds_a_wrong_summary(tmp_path: Path) -> None:

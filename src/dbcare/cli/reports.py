@@ -38,12 +38,18 @@ def print_status(study: "Study", shape: Format) -> None:
     from dbcare.cli import study_view
 
     now, choice = study.snapshot()
+
+    def show(console: "Console") -> None:
+        from dbcare.cli import terminal_view  # which loads rich
+
+        terminal_view.show(console, study.settings, now, choice)
+
     print_output(
         shape,
         study_view.to_plain(now, choice),
         study_view.arm_rows(now),
         lines=study_view.plain_lines(study.settings, now, choice),
-        show=lambda console: study_view.show(console, study.settings, now, choice),
+        show=show,
     )
 
 

@@ -11,6 +11,8 @@ from dbcare.errors import StorageError
 VERSION = 3
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
+HAS_NOTE = sa.text("note IS NOT NULL")
+
 TABLES = sa.MetaData()
 about = sa.Table("dbcare", TABLES, sa.Column("version", sa.Integer, nullable=False))
 studies = sa.Table(
@@ -44,8 +46,7 @@ events = sa.Table(
         "events_with_notes",
         "study",
         "note",
-        sqlite_where=sa.text("note IS NOT NULL"),
-        postgresql_where=sa.text("note IS NOT NULL"),
+        sqlite_where=HAS_NOTE,
     ),
     sqlite_with_rowid=False,  # stored in the order of the key, without a separate index
 )
@@ -106,6 +107,9 @@ def create(connection: sa.Connection, shown: str) -> bool:
     """Create the tables, all or none, unless they exist; return whether they were created."""
     if upgrade(connection, shown):
         return False
+    if connection.dialect.name == "postgresql":  # above, it would load that dialect for every user of SQLite
+        (with_notes,) = (index for index in events.indexes if index.name == "events_with_notes")
+        with_notes.dialect_options["postgresql"]["where"] = HAS_NOTE
     TABLES.create_all(connection)
     connection.execute(sa.insert(about).values(version=VERSION))
     return True
