@@ -113,8 +113,8 @@ def start(folder: Path, fork_server: ForkServer) -> Iterator[Callable[..., Forke
     started = []
 
     def begin(*options: str, cache: str = "cache") -> ForkedProcess:
-        code = f"import sys; sys.path.insert(0, {str(folder)!r}); import halted; halted.main(*{options})"
-        started.append(fork_server.start(code, DBCARE_CACHE=str(folder / cache)))
+        code = "import sys; sys.path.insert(0, sys.argv[1]); import halted; halted.main(*sys.argv[2:])"
+        started.append(fork_server.start(code, str(folder), *options, DBCARE_CACHE=str(folder / cache)))
         return started[-1]
 
     yield begin
