@@ -17,10 +17,10 @@ GRID = {"alpha": [0.1, 10.0]}
 # With this seed, the first folds have the one without the sample that a check spoils: else all fits of it fail, and the
 # error is that of fits that all failed, rather than that of the refit.
 RACE: dict[str, Any] = {"min_folds": 2, "random_state": 0}
+# The two searches differ only in their candidates: what classifiers are checked for need not be repeated with both.
 SEARCHES: dict[str, tuple[Any, Any, Any]] = {
-    "classifier": (RidgeClassifier(), GridSearchCV, BreakevenSearchCV),
-    "regressor": (Ridge(), GridSearchCV, BreakevenSearchCV),
-    "randomized": (RidgeClassifier(), RandomizedSearchCV, BreakevenRandomizedSearchCV),
+    "grid": (RidgeClassifier(), GridSearchCV, BreakevenSearchCV),
+    "randomized": (Ridge(), RandomizedSearchCV, BreakevenRandomizedSearchCV),
 }
 
 
@@ -32,7 +32,7 @@ def list_outcomes(search: Any) -> Counter[tuple[str, str, str]]:
 
 
 def make_options(kind: str) -> dict[str, Any]:
-    return {"cv": 4} | ({"n_iter": 2, "random_state": 0} if kind == "randomized" else {})
+    return {"cv": 3} | ({"n_iter": 2, "random_state": 0} if kind == "randomized" else {})
 
 
 @cache
@@ -42,7 +42,7 @@ def list_outcomes_of_theirs(kind: str) -> Counter[tuple[str, str, str]]:
 
 
 # With an infinite value, searches of both kinds also pass scikit-learn's own tests: see test_sklearn_own_tests.py.
-@pytest.mark.parametrize(("value", "kind"), [(math.inf, "classifier"), *((1.0, kind) for kind in SEARCHES)])
+@pytest.mark.parametrize(("value", "kind"), [(1.0, "grid"), (1.0, "randomized"), (math.inf, "randomized")])
 def test_checks_have_the_same_outcome(value: float, kind: str) -> None:
     estimator, _, ours = SEARCHES[kind]
     race = {} if math.isinf(value) else RACE
@@ -58,5 +58,5 @@ def test_a_search_that_breaks_a_rule_has_another_outcome() -> None:
         def get_params(self, deep: bool = True) -> Any:
             return super().get_params(deep) | {"value": 2.0 * self.value}
 
-    outcomes = list_outcomes(ForgetsParameters(Ridge(), GRID, value=1.0, **make_options("regressor"), **RACE))
-    assert outcomes != list_outcomes_of_theirs("regressor")
+    outcomes = list_outcomes(ForgetsParameters(RidgeClassifier(), GRID, value=1.0, **make_options("grid"), **RACE))
+    assert outcomes != list_outcomes_of_theirs("grid")

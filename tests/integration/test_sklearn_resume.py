@@ -3,16 +3,16 @@
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.fold_searches import assert_same_results, collect_scores, search_table
+from helpers.fork_server import ForkedProcess, ForkServer
 from helpers.score_table import draw_table, make_samples, read_fits
 from helpers.search_main import LISTED, NAME, TABLE, make_search
 
@@ -23,34 +23,57 @@ SOURCE = Path(dbcare.__file__).parents[1]
 FOLDS = TABLE.shape[1]
 
 
-def start(storage: str, journal: Path, jobs: int, result: Path) -> subprocess.Popen[bytes]:
-    environment = os.environ | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{TESTS}"}
-    command = [sys.executable, str(TESTS / "helpers" / "search_main.py"), storage, str(journal), str(jobs), str(result)]
-    return subprocess.Popen(command, env=environment, start_new_session=True)
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    """Starts searches in processes that have loaded scikit-learn."""
+    server = ForkServer("import helpers.search_main", SOURCE, TESTS)
+    yield server
+    server.close()
 
 
-def kill_after(process: subprocess.Popen[bytes], journal: Path, fits: int) -> None:
+class Searches:
+    """Searches in sessions of their own, with what they were given; all are killed in the end."""
+
+    def __init__(self, server: ForkServer, *arguments: object) -> None:
+        self.server, self.arguments = server, [*map(str, arguments)]
+        self.started: list[ForkedProcess] = []
+
+    def start(self) -> ForkedProcess:
+        code = "import os; os.setsid(); from helpers.search_main import main; main()"
+        self.started.append(self.server.start(code, *self.arguments))
+        return self.started[-1]
+
+    def close(self) -> None:
+        for process in self.started:
+            process.close()
+
+
+def kill_after(process: ForkedProcess, journal: Path, fits: int) -> None:
     """Kill a search and its workers once it has begun so many fits."""
     deadline = time.monotonic() + 120.0
     while len(read_fits(journal)) < fits:
         assert time.monotonic() < deadline
-        assert process.poll() is None
+        assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    assert process.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(("jobs", "kills"), [(1, (5, 30)), (2, (20,))])
-def test_a_killed_search_ends_as_if_never_killed(tmp_path: Path, jobs: int, kills: tuple[int, ...]) -> None:
+def test_a_killed_search_ends_as_if_never_killed(
+    tmp_path: Path, fork_server: ForkServer, jobs: int, kills: tuple[int, ...]
+) -> None:
     storage, journal, result = f"sqlite:///{tmp_path}/fits.db", tmp_path / "journal", tmp_path / "result"
+    searches = Searches(fork_server, storage, journal, jobs, result)
     for begun in kills:
-        kill_after(start(storage, journal, jobs, result), journal, begun)
+        kill_after(searches.start(), journal, begun)
         assert not result.exists()
     stored = Counter((row.arm, row.block) for row in dbcare.load_study(NAME, storage).trials())
     assert set(stored.values()) == {1}
     before = len(read_fits(journal))
     assert before - 2 * jobs * len(kills) <= len(stored) <= before  # what was in flight is lost
-    assert start(storage, journal, jobs, result).wait(timeout=120.0) == 0
+    assert searches.start().wait() == 0
+    searches.close()
 
     resumed = pickle.loads(result.read_bytes())
     whole = make_search(None, None, 1).fit(make_samples(TABLE))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from helpers.fork_server import ForkedProcess, ForkServer
 
 from dbcare.engines import compile as compiling
 from dbcare.engines.code_digest import digest
@@ -29,10 +30,9 @@ print(evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), Risk.misidentification
 OTHER_USER = 65534  # nobody: root may write despite the permissions
 HALTED = f"""
 import os, sys
-import numba
 import numpy as np
 from numba.extending import intrinsic
-from dbcare.engines import code_digest, compile, machine_code
+from dbcare.engines import compile, machine_code
 
 @intrinsic
 def halt(context, value):
@@ -59,13 +59,26 @@ def main(*options):
     if "unlocked" in options:
         machine_code.fcntl = None
     if "other user" in options and os.geteuid() == 0:
-        numba.njit(lambda x: 2.0 * x)(code_digest.digest(double) != "")  # loads what compiling needs, as root
         os.setuid({OTHER_USER})
     (loop,) = [loop for loop in (decide_once, decide_twice) if loop.__name__ in options] or [double]
     values = np.ones(1)
     print("asks", flush=True)
     compile.kernel(loop, "a test", keep="not kept" not in options)(values)
     print(values[0])
+"""
+# Loads what compiling needs, which takes longer than compiling such a kernel; also as root, for another user.
+PREPARATION = """
+import numba
+import numpy as np
+from dbcare.engines import code_digest, compile, machine_code
+
+@numba.njit
+def double(values):
+    for index in range(len(values)):
+        values[index] = 2.0 * values[index]
+
+double(np.ones(1))
+code_digest.digest(double.py_func)
 """
 ONCE = "once on this machine; `dbcare warm-up` compiles all that ship in advance"
 NOTICE = f"dbcare: compiling a test (usually a few seconds, {ONCE})\n"
@@ -86,28 +99,30 @@ def folder() -> Iterator[Path]:
             (path / "cache").chmod(0o755)
 
 
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer(PREPARATION)
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def start(folder: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def start(folder: Path, fork_server: ForkServer) -> Iterator[Callable[..., ForkedProcess]]:
     """Start a process that needs the kernel above."""
     (folder / "halted.py").write_text(HALTED)
     started = []
 
-    def begin(*options: str, cache: str = "cache") -> subprocess.Popen[str]:
-        path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": path, "DBCARE_CACHE": str(folder / cache)}
-        command = [sys.executable, "-c", f"import halted; halted.main(*{options})"]
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        started.append(subprocess.Popen(command, text=True, env=environment, **pipes))
+    def begin(*options: str, cache: str = "cache") -> ForkedProcess:
+        code = "import sys; sys.path.insert(0, sys.argv[1]); import halted; halted.main(*sys.argv[2:])"
+        started.append(fork_server.start(code, str(folder), *options, DBCARE_CACHE=str(folder / cache)))
         return started[-1]
 
     yield begin
     for process in started:
-        process.kill()
-        process.communicate()
+        process.close()
 
 
-def says(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
+def says(process: ForkedProcess) -> str:
     return process.stdout.readline().strip()
 
 
