@@ -155,7 +155,7 @@ def proportions(means: Any, bernoulli: bool) -> Any:
         return divergence(p, q) if bernoulli else (p - q) ** 2
 
     def middle(k: int, x: float) -> float:
-        return (means[best] + x * means[k]) / (1.0 + x)
+        return float((means[best] + x * means[k]) / (1.0 + x))
 
     def gain(k: int, x: float) -> float:
         return d(means[best], middle(k, x)) + x * d(means[k], middle(k, x))
