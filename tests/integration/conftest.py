@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 
+import helpers.built_commands  # noqa: F401  # speeds up tests of commands
 import httpcore2
 import httpx2 as httpx
 import pytest

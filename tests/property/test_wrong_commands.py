@@ -3,6 +3,7 @@
 from importlib.metadata import version
 from pathlib import Path
 
+import helpers.built_commands  # noqa: F401  # speeds up tests of commands
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.control_variate import Watch
-from dbcare.engines.draws import Arms, Drawing, PullDrawing
+from dbcare.engines.draws import Drawing, PullDrawing
 from dbcare.engines.rng import begun
 from dbcare.engines.tallies import tally_drops, tally_end
 from dbcare.policies.epochs import (
@@ -33,9 +32,9 @@ from dbcare.policies.rule import STOP, BlockRule, Rule
 ILLEGAL = -2  # stored as the recommendation if a policy asks for or recommends a nonexistent arm or block
 
 
-def make_block_finder(rule: Rule, arms: Arms) -> Callable[..., int]:
+def make_block_finder(rule: Rule, shares_blocks: bool) -> Callable[..., int]:
     """Return a function for the block of a pull: the rule's choice if arms share blocks, else one for each pull."""
-    if not isinstance(rule, BlockRule) or not isinstance(arms, BlockArms):
+    if not isinstance(rule, BlockRule) or not shares_blocks:
         return number_of_pull
     block = rule.block
 

@@ -35,8 +35,8 @@ from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.epochs import EpochRule
-from dbcare.policies.policy import EpochPolicy, Policy
-from dbcare.policies.rule import STOP
+from dbcare.policies.policy import EpochPolicy, Policy, ships
+from dbcare.policies.rule import STOP, Rule
 from dbcare.policies.schedule import SchedulePolicy
 
 
@@ -176,7 +176,7 @@ def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcom
     """Simulate the same runs with the policy's functions in plain Python; only the rewards come from compiled code."""
     begin, reward_of = _reward_kernels(make_pull_drawing(arms))
     rule, tables = policy.rule, policy.tables
-    block_of = direct.make_block_finder(rule, arms)
+    block_of = direct.make_block_finder(rule, isinstance(arms, BlockArms))
     words, work = np.zeros(4, np.uint64), np.zeros(scratch_size(arms, policy.arms))
     legal = range(policy.arms)
     for place in range(len(out.pulls)):
@@ -209,8 +209,19 @@ def _epoch_kernel(rule: EpochRule, drawing: Drawing, watch: Watch) -> Any:
 def _any_kernel(policy: Policy, arms: Arms) -> Any:
     # A class defined in the main script has a new identity in every process, so a cached kernel would never be found.
     keep = type(policy.tables).__module__ != "__main__"
-    loop = direct.any_loop(policy.rule, make_pull_drawing(arms), direct.make_block_finder(policy.rule, arms))
+    drawing, shares_blocks = make_pull_drawing(arms), isinstance(arms, BlockArms)
+    if ships(policy):
+        return _shipped_kernel(policy.rule, drawing, shares_blocks, keep)
+    return _loop_kernel(policy.rule, drawing, shares_blocks, keep)
+
+
+def _loop_kernel(rule: Rule, drawing: PullDrawing, shares_blocks: bool, keep: bool) -> Any:
+    loop = direct.any_loop(rule, drawing, direct.make_block_finder(rule, shares_blocks))
     return compile_kernel(loop, "a simulator of your policy", keep=keep)
+
+
+# Finding a kernel by its code takes milliseconds. The code of a policy of your own may change, say in a notebook.
+_shipped_kernel = lru_cache(maxsize=64)(_loop_kernel)
 
 
 @cache

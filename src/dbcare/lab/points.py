@@ -31,7 +31,7 @@ from dbcare.engines.pooling.model import find_family
 from dbcare.policies.adaptive.policy import AdaptivePolicy
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.keep import Keep
-from dbcare.policies.policy import CustomPolicy, Policy
+from dbcare.policies.policy import Policy, ships
 from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rule import BlockRule
 from dbcare.policies.schedule import SchedulePolicy
@@ -110,11 +110,6 @@ class Point:
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def ships(policy: Policy) -> bool:
-    """Return whether a policy ships with dbcare, so that its repr says what it does."""
-    return type(policy).__module__.startswith("dbcare.") and not isinstance(policy, CustomPolicy)
 
 
 def fingerprint(policy: Policy) -> str:

@@ -13,10 +13,11 @@ from typing import Protocol
 from dbcare.engines.threads import available_threads
 from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError
-from dbcare.lab.points import Pass, Point, ships
+from dbcare.lab.points import Pass, Point
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, Result, compute
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
+from dbcare.policies.policy import ships
 
 Watcher = Callable[[Record], None]
 

@@ -285,3 +285,8 @@ class CustomPolicy(Policy):
     @property
     def max_pulls(self) -> int:
         return self._max_pulls
+
+
+def ships(policy: Policy) -> bool:
+    """Return whether a policy ships with dbcare, so that its repr says what it does."""
+    return type(policy).__module__.startswith("dbcare.") and not isinstance(policy, CustomPolicy)
