@@ -4,4 +4,4 @@ from functools import cache
 
 import typer.testing
 
-typer.testing._get_command = cache(typer.main.get_command)
+typer.testing._get_command = cache(typer.main.get_command)  # type: ignore[attr-defined]  # its own name for it
