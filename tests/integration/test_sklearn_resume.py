@@ -5,7 +5,7 @@ import pickle
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +31,19 @@ def fork_server() -> Iterator[ForkServer]:
     server.close()
 
 
-class Searches:
-    """Searches in sessions of their own, with what they were given; all are killed in the end."""
+@pytest.fixture
+def start(fork_server: ForkServer) -> Iterator[Callable[..., ForkedProcess]]:
+    """Start a search in a session of its own."""
+    started = []
 
-    def __init__(self, server: ForkServer, *arguments: object) -> None:
-        self.server, self.arguments = server, [*map(str, arguments)]
-        self.started: list[ForkedProcess] = []
-
-    def start(self) -> ForkedProcess:
+    def begin(*arguments: object) -> ForkedProcess:
         code = "import os; os.setsid(); from helpers.search_main import main; main()"
-        self.started.append(self.server.start(code, *self.arguments))
-        return self.started[-1]
+        started.append(fork_server.start(code, *map(str, arguments)))
+        return started[-1]
 
-    def close(self) -> None:
-        for process in self.started:
-            process.close()
+    yield begin
+    for process in started:
+        process.close()
 
 
 def kill_after(process: ForkedProcess, journal: Path, fits: int) -> None:
@@ -61,19 +59,17 @@ def kill_after(process: ForkedProcess, journal: Path, fits: int) -> None:
 
 @pytest.mark.parametrize(("jobs", "kills"), [(1, (5, 30)), (2, (20,))])
 def test_a_killed_search_ends_as_if_never_killed(
-    tmp_path: Path, fork_server: ForkServer, jobs: int, kills: tuple[int, ...]
+    tmp_path: Path, start: Callable[..., ForkedProcess], jobs: int, kills: tuple[int, ...]
 ) -> None:
     storage, journal, result = f"sqlite:///{tmp_path}/fits.db", tmp_path / "journal", tmp_path / "result"
-    searches = Searches(fork_server, storage, journal, jobs, result)
     for begun in kills:
-        kill_after(searches.start(), journal, begun)
+        kill_after(start(storage, journal, jobs, result), journal, begun)
         assert not result.exists()
     stored = Counter((row.arm, row.block) for row in dbcare.load_study(NAME, storage).trials())
     assert set(stored.values()) == {1}
     before = len(read_fits(journal))
     assert before - 2 * jobs * len(kills) <= len(stored) <= before  # what was in flight is lost
-    assert searches.start().wait() == 0
-    searches.close()
+    assert start(storage, journal, jobs, result).wait() == 0
 
     resumed = pickle.loads(result.read_bytes())
     whole = make_search(None, None, 1).fit(make_samples(TABLE))
