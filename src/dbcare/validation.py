@@ -35,7 +35,7 @@ def show(value: Any) -> str:
 def real(name: str, value: Any) -> float:
     """Check that the value is a real number of at most MAX_MAGNITUDE; booleans and strings are rejected."""
     if type(value) is float and -MAX_MAGNITUDE <= value <= MAX_MAGNITUDE:
-        return value  # what rewards are as a rule; asking for numbers.Real takes ten times as long
+        return value  # as most rewards are; asking for numbers.Real takes several times as long
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InvalidValueError(f"`{name}` must be a real number but got {show(value)}.")
     try:
