@@ -175,7 +175,7 @@ pulls = 2
 """
 
 
-@pytest.mark.filterwarnings("default")  # as for users: a warning is not an error
+@pytest.mark.filterwarnings("ignore::dbcare.errors.GuessingIsBestWarning")
 def test_an_unusual_experiment_is_drawn_too(tmp_path: Path) -> None:
     """A single gap, a cost at which the guarantee is undefined, labels full of special characters."""
     file = tmp_path / "odd one.toml"
