@@ -139,3 +139,4 @@ def test_a_missing_scheduler_is_reported(lost: subprocess.Popen[str]) -> None:
     assert codes.splitlines() == [f"{address} 2" for address in NOWHERE]
     for address in NOWHERE:
         assert messages.count(f"Error: Cannot connect to a Dask scheduler at {address}: ") == 1
+    assert "Traceback" not in messages

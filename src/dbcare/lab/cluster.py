@@ -24,10 +24,12 @@ class DaskWorkers:
     def __call__(self, passes: list[Pass]) -> Iterator[Record]:
         """Compute all passes."""
         from distributed import Client, as_completed  # noqa: PLC0415  # an extra
+        from distributed.comm.addressing import resolve_address  # noqa: PLC0415
 
         if not passes:
             return
         try:
+            resolve_address(self.address)  # a client with a wrong one would wait for itself at the end
             client = Client(self.address, timeout="5s", set_as_default=False)
         except (OSError, ValueError) as failure:
             raise EngineError(f"Cannot connect to a Dask scheduler at {self.address}: {failure}.") from None

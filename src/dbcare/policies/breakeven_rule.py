@@ -21,12 +21,11 @@ from dbcare.policies.breakeven_spread import (
     combined_freedom,
     is_known,
     pooled_variance,
+    stored_variance,
 )
 from dbcare.policies.breakeven_state import (
     COUNT,
     DEVIATION,
-    FREEDOM,
-    INFORMATION,
     LEADER,
     LOSS,
     MADE,
@@ -51,7 +50,7 @@ from dbcare.policies.breakeven_state import (
 )
 from dbcare.policies.rule import STOP, Rule, State, index
 
-SECTIONS = INFORMATION + 1  # those of `policies.breakeven_state` up to this one
+SECTIONS = VARIANCE + 1  # those of `policies.breakeven_state` up to this one
 
 
 class Lead(NamedTuple):
@@ -175,13 +174,13 @@ def weigh(state: State, tables: BreakevenTables) -> None:
 
 def weigh_learned(state: State, tables: BreakevenTables, pool: Variance, lead: Lead) -> None:
     """Update all losses and variances where the spread is learned; the leader's own loss means nothing."""
-    arms, loss, freedom = index(len(tables.cost)), section(tables, LOSS), section(tables, FREEDOM)
+    arms, loss = index(len(tables.cost)), section(tables, LOSS)
     for arm in range(arms):
         state[loss + arm] = compare(state, tables, arm, pool, lead)
     for arm in range(arms):
-        state[loss + arm] = gaussian_place(state[loss + arm], int(state[freedom + arm]))
+        state[loss + arm] = gaussian_place(state[loss + arm], find_freedom(state, tables, arm, pool, lead))
     for arm in range(arms):
-        state[loss + arm] = learned_loss(state, tables, arm)
+        state[loss + arm] = learned_loss(state, tables, arm, pool, lead)
     if tables.is_bounded:
         for arm in range(arms):
             state[loss + arm] = bounded_loss(state, tables, arm, lead)
@@ -200,8 +199,8 @@ def weigh_rival(state: State, tables: BreakevenTables, arm: int) -> None:
     lead = find_lead(state, tables, Variance(state[variance + leader], latest.freedom, latest.is_shared))
     if pool.value > 0.0:
         square = compare(state, tables, arm, pool, lead)
-        state[loss + arm] = gaussian_place(square, int(state[section(tables, FREEDOM) + arm]))
-        state[loss + arm] = learned_loss(state, tables, arm)
+        state[loss + arm] = gaussian_place(square, find_freedom(state, tables, arm, pool, lead))
+        state[loss + arm] = learned_loss(state, tables, arm, pool, lead)
         if tables.is_bounded:
             state[loss + arm] = bounded_loss(state, tables, arm, lead)
     else:
@@ -220,25 +219,32 @@ def known_variance(state: State, tables: BreakevenTables, arm: int) -> Variance:
 
 
 def compare(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
-    """Update an arm's variance, and what is known about its gap; return the square of its t."""
-    own, pulls = arm_variance(state, tables, arm, pool), state[section(tables, COUNT) + arm]
-    known = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
-    behind = gap_behind(state, tables, arm, lead) * tables.precision
+    """Update an arm's variance, and return the square of its t."""
+    own = arm_variance(state, tables, arm, pool)
     state[section(tables, VARIANCE) + arm] = own.value
-    state[section(tables, FREEDOM) + arm] = combined_freedom(own, pulls, lead.variance, lead.pulls, pool)
-    state[section(tables, INFORMATION) + arm] = known
-    return behind * behind * known
+    root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
+    t = gap_behind(state, tables, arm, lead) * root * tables.precision
+    return t * t
 
 
-def learned_loss(state: State, tables: BreakevenTables, arm: int) -> float:
+def find_freedom(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> int:
+    """Return the degrees of freedom of an arm's t, whose variance `compare` has updated."""
+    own = stored_variance(state, tables, arm, pool)
+    return combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
+
+
+def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
     """Return an arm's Student-t loss, whose z is in its LOSS."""
-    z, freedom = state[section(tables, LOSS) + arm], int(state[section(tables, FREEDOM) + arm])
+    z, freedom = state[section(tables, LOSS) + arm], find_freedom(state, tables, arm, pool, lead)
     loss = student_loss_at(tables.series, tables.ratios, z, freedom)
-    return in_units(tables, loss, state[section(tables, INFORMATION) + arm])
+    if not tables.counts_errors:
+        variance = state[section(tables, VARIANCE) + arm]
+        loss *= tables.sigma / information(state, tables, arm, variance, lead.pulls, lead.variance.value)
+    return float(min(loss, tables.largest_loss))
 
 
 def bounded_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
-    """Return an arm's loss, or the Gaussian one at the largest possible variance if that is less: no loss is larger."""
+    """Return an arm's loss, at most the Gaussian one at the largest possible variance: no variance is larger."""
     least = information(state, tables, arm, tables.largest_variance, lead.pulls, tables.largest_variance)
     loss = state[section(tables, LOSS) + arm]
     return float(min(loss, gaussian_loss_at(state, tables, arm, lead, least)))
@@ -246,14 +252,15 @@ def bounded_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) ->
 
 def known_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return an arm's Gaussian loss at the stated variances."""
-    known = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
-    return gaussian_loss_at(state, tables, arm, lead, known)
+    root = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
+    return gaussian_loss_at(state, tables, arm, lead, root)
 
 
-def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead, known: float) -> float:
+def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead, root: float) -> float:
     """Return an arm's Gaussian loss for the `information` about its gap."""
-    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm, lead) * math.sqrt(known) * tables.precision)
-    return in_units(tables, loss, known)
+    loss = gaussian_loss(tables.series, gap_behind(state, tables, arm, lead) * root * tables.precision)
+    scaled = loss if tables.counts_errors else loss * (tables.sigma / root)
+    return float(min(scaled, tables.largest_loss))
 
 
 def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
@@ -264,15 +271,9 @@ def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> f
 def information(
     state: State, tables: BreakevenTables, arm: int, variance: float, lead: float, lead_variance: float
 ) -> float:
-    """Return 1/(v_k/n_k + v_L/n_L): `sigma` divided by its root is the standard error of the gap."""
+    """Return (v_k/n_k + v_L/n_L)^(-1/2): `sigma` divided by it is the standard error of the gap."""
     pulls = state[section(tables, COUNT) + arm]
-    return float(pulls * lead / (lead_variance * pulls + variance * lead))
-
-
-def in_units(tables: BreakevenTables, loss: float, known: float) -> float:
-    """Return a loss in standard errors, or a chance of an error, in units of the risk."""
-    scaled = loss if tables.counts_errors else loss * (tables.sigma / math.sqrt(known))
-    return float(min(scaled, tables.largest_loss))
+    return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
 
 
 RULE = Rule(init, ask, tell, recommend, send)

@@ -15,6 +15,7 @@ from dbcare.policies.breakeven_state import (
     LEAST_FREEDOM,
     PULLS,
     SQUARES,
+    VARIANCE,
     WITHIN,
     section,
     squares_of_rewards,
@@ -95,8 +96,17 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
     return pool
 
 
-def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> float:
-    """Return the degrees of freedom of a difference of two means, at least LEAST_FREEDOM; not a whole number.
+def stored_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
+    """Return what `arm_variance` returned for the same pool, from the arm's VARIANCE: one of its own is larger."""
+    value = state[section(tables, VARIANCE) + arm]
+    if value == pool.value:
+        return pool
+    pulls = state[section(tables, COUNT) + arm]
+    return Variance(value, pulls - 1.0 if pulls > 1.0 else tables.sigma_pulls, False)
+
+
+def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: float, pool: Variance) -> int:
+    """Return the degrees of freedom of a difference of two means, rounded down, at least LEAST_FREEDOM.
 
     Those of the pool where both arms use it, as that is one estimate; else Welch's formula.
     """
@@ -104,4 +114,4 @@ def combined_freedom(one: Variance, pulls: float, other: Variance, other_pulls: 
     if not (one.is_shared and other.is_shared):
         a, b = one.value / pulls, other.value / other_pulls
         freedom = (a + b) * (a + b) / (a * a / one.freedom + b * b / other.freedom)
-    return max(float(LEAST_FREEDOM), freedom)
+    return max(LEAST_FREEDOM, int(freedom))

@@ -20,11 +20,9 @@ DEVIATION = 7  # the one that the losses use, 0 if it is still unknown
 WITHIN = 8  # sum of squared deviations from each arm's own mean
 HEADER = 9
 
-# Sections, in this order.
-COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE, FREEDOM, INFORMATION = range(11)
+COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE = range(9)  # sections, in this order
 # MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score. The guarded
-# rule has none of those after PRIORITY: SQUARES, the arm's part of WITHIN; VARIANCE, that of a reward as it was last
-# estimated; FREEDOM and INFORMATION, those of the comparison with the leader, as of the last update of its loss.
+# rule has no SQUARES, the arm's part of WITHIN, and no VARIANCE, that of a reward as it was last estimated.
 
 ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
 LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance

@@ -102,7 +102,7 @@ def expected_excess_inverse(excess: npt.ArrayLike) -> Floats:
         left = left[np.abs(step) > NEWTON_PRECISION * (1.0 + z[left])]
         if len(left) == 0:
             break
-    return np.where(excess < PSI_AT_0, np.maximum(z.reshape(excess.shape), 0.0), 0.0)
+    return np.where(excess < PSI_AT_0, np.clip(z.reshape(excess.shape), 0.0, EXCESS_REACH), 0.0)
 
 
 @cache
