@@ -167,6 +167,7 @@ def weigh(state: State, tables: BreakevenTables) -> None:
         if pool.value > 0.0:
             weigh_learned(state, tables, pool, lead)
         else:
+            state[section(tables, VARIANCE) + leader] = lead.variance.value
             for arm in range(len(tables.cost)):
                 state[loss + arm] = tables.largest_loss
     state[loss + leader] = 0.0
