@@ -126,6 +126,13 @@ def test_proven_stops_hold_under_other_samplings(sampling: str, stopping: str) -
         assert compare_with(0.1, errors, runs) == expected
 
 
+def test_kl_lucb_errs_less_than_delta() -> None:
+    """With the proven rate; negative control: the heuristic rate at a delta of 0.9, whose bounds are far too narrow."""
+    bandit = Bandit.bernoulli([0.55, 0.45])
+    assert is_below(KLLUCB(2, 0.1), bandit, 0.1) == (True, False)
+    assert is_below(KLLUCB(2, 0.9, "heuristic"), bandit, 0.1) == (False, True)
+
+
 def test_kn_errs_less_than_delta_where_the_gap_is_the_zone() -> None:
     """Negative control: a zone of three times the gap."""
     bandit = Bandit.gaussian([0.5, 0.0, 0.0, 0.0])
