@@ -179,7 +179,7 @@ def run(
         raise typer.Exit(130) from None
     (hold, claims), (our_hold, ours) = reproduction.paper_claims, reproduction.our_claims
     verdicts = f" {hold} of {claims} claims hold." if claims else ""
-    verdicts += f" Of {ours} about our own policies, {our_hold} hold." if ours else ""
+    verdicts += f" Of {ours} claims about our own policies, {our_hold} hold{'s' * (our_hold == 1)}." if ours else ""
     done = "Nothing to do: everything is up to date."
     if reproduction.drawn:
         done = f"Computed {reproduction.computed:,} points."
