@@ -39,7 +39,7 @@ class TestMemory(run_example(study_suite)["TestInMemory"]):  # type: ignore[misc
     repeats = 5
 
 
-class TestExampleOfStores(run_example(store_suite)["TestSqlite"]):  # type: ignore[misc]
+class TestExampleOfStores(run_example(store_suite)["TestSqlite"]):  # type: ignore[misc]  # as above
     """The example passes every check, too."""
 
 

@@ -87,26 +87,27 @@ def test_compiled_equals_stepped_by_hand_on_bernoulli_arms(make: Any, bandit: Ba
         assert run.recommendation() == compiled.recommended
 
 
+NEAR = Bandit.gaussian([0.1, 0.0])
 CAP = 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("policy", "cut"),
+    ("policy", "cut", "runs"),
     [
-        # The bounds are so wide that half of them, or more, still keeps the promise.
-        (TrackAndStop(2, 0.1, max_pulls=CAP), 4.0),
-        (EBTCI(2, 0.1, max_pulls=CAP), 4.0),
-        (LUCB(2, 0.1, max_pulls=CAP), 4.0),
-        (UGapE(2, 0.1, max_pulls=CAP), 4.0),
-        (LilUCB(2, 0.1, max_pulls=CAP), 8.0),
+        (TrackAndStop(2, 0.01, max_pulls=CAP), 2.0, 4_000),
+        (EBTCI(2, 0.01, max_pulls=CAP), 2.0, 4_000),
+        # The bounds of these are so wide that half of them still keeps the promise.
+        (LUCB(2, 0.1, max_pulls=CAP), 4.0, 400),
+        (UGapE(2, 0.1, max_pulls=CAP), 4.0, 400),
+        (LilUCB(2, 0.1, max_pulls=CAP), 8.0, 200),
     ],
     ids=["Track-and-Stop", "EB-TCI", "LUCB", "UGapE", "lil'UCB"],
 )
-def test_errors_are_below_delta(policy: Any, cut: float) -> None:
-    """Negative control: the same rule with narrower bounds, as if sigma were smaller, and a smaller gap."""
-    assert is_below(policy, Bandit.gaussian([0.2, 0.0]), policy.delta) == (True, False)
-    narrow = replace(policy, sigma=policy.sigma / cut)
-    assert is_below(narrow, Bandit.gaussian([0.1, 0.0]), policy.delta) == (False, True)
+def test_errors_are_below_delta(policy: Any, cut: float, runs: int) -> None:
+    """Negative control: the same rule with narrower bounds, as if sigma were smaller."""
+    bandit = Bandit.gaussian([0.2, 0.0]) if runs > 400 else NEAR
+    assert is_below(policy, bandit, policy.delta, runs) == (True, False)
+    assert is_below(replace(policy, sigma=policy.sigma / cut), NEAR, policy.delta, runs) == (False, True)
 
 
 @pytest.mark.parametrize(

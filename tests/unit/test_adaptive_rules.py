@@ -36,7 +36,6 @@ ARMS, SIGMA, CAP = 4, 0.5, 90
 FEW = 36  # the most pulls where the second implementation is very slow
 REGRET = Risk.simple_regret(1e-3)
 RUNS = 50
-SLOW = {"KL-LUCB", "KL-LUCB, heuristic", "Track-and-Stop, Bernoulli"}  # half as many runs
 # Rewards are means plus noise from -0.2 to 0.2, within [0, 1] for the rules that need it: no two are equal.
 RULES: dict[str, tuple[Policy, Plain]] = {
     "LUCB": (LUCB(ARMS, 0.1, SIGMA / 3, CAP), plain.lucb(ARMS, 0.1, SIGMA / 3, CAP)),
@@ -73,7 +72,7 @@ def test_a_second_implementation_decides_the_same(name: str) -> None:
     """Pull by pull, over random runs; they differ in length, but for budgets and the proven rate of KL-LUCB."""
     policy, second = RULES[name]
     lengths = set()
-    for number in range(RUNS // 2 if name in SLOW else RUNS):
+    for number in range(RUNS):
         generator = np.random.default_rng(number)
         means = generator.uniform(0.2, 0.8, ARMS)
         run, history = policy.start(seed=number), History()

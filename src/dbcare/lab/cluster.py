@@ -24,12 +24,12 @@ class DaskWorkers:
     def __call__(self, passes: list[Pass]) -> Iterator[Record]:
         """Compute all passes."""
         from distributed import Client, as_completed  # noqa: PLC0415  # an extra
-        from distributed.comm.addressing import resolve_address  # noqa: PLC0415
+        from distributed.comm.addressing import resolve_address  # noqa: PLC0415  # an extra
 
         if not passes:
             return
         try:
-            resolve_address(self.address)  # a client with a wrong one would wait for itself at the end
+            resolve_address(self.address)  # closing a client that could not start takes 10 s
             client = Client(self.address, timeout="5s", set_as_default=False)
         except (OSError, ValueError) as failure:
             raise EngineError(f"Cannot connect to a Dask scheduler at {self.address}: {failure}.") from None

@@ -100,7 +100,7 @@ def compute(work: Pass) -> Record:
     elif first.pool is not None:
         results, pulls = _pool(work.points)
     elif first.has_control and len(work.points) == 1:
-        results, pulls = _control(first)
+        results, pulls = _simulate_with_control(first)
     else:
         results, pulls = _simulate(work.points)
     return Record(
@@ -160,7 +160,7 @@ def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
     return Result(pairs[0], pairs[1], error, regret, pulls, capped, "pooled", (worth[0], worth[1]))
 
 
-def _control(point: Point) -> tuple[list[Result], int]:
+def _simulate_with_control(point: Point) -> tuple[list[Result], int]:
     """Simulate runs with a control variate until they are as precise as `runs` plain ones; also return the pulls."""
     policy, began = point.policy, time.perf_counter()
     risk = choose_risk(policy, point.bandit, policy.risk)

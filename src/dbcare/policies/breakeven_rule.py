@@ -174,7 +174,7 @@ def weigh(state: State, tables: BreakevenTables) -> None:
 
 
 def weigh_learned(state: State, tables: BreakevenTables, pool: Variance, lead: Lead) -> None:
-    """Update all losses and variances where the spread is learned; the leader's own loss means nothing."""
+    """Update all losses and variances where the spread is learned; the caller sets the leader's own loss."""
     arms, loss = index(len(tables.cost)), section(tables, LOSS)
     for arm in range(arms):
         state[loss + arm] = compare(state, tables, arm, pool, lead)

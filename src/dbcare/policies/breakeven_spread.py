@@ -86,7 +86,7 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
     SS_k > v (n_k - 1 + sqrt(2 (n_k - 1))). A single reward shows nothing; the stated variance is used if it is larger.
     """
     pulls, stated = state[section(tables, COUNT) + arm], tables.stated[arm]
-    freedom = max(pulls - 1.0, 1.0)  # a single reward has no squares, so it passes no test
+    freedom = max(pulls - 1.0, 1.0)  # a single reward has no squares, and so shows no variance of its own
     squares = state[section(tables, SQUARES) + arm] * tables.precision * tables.precision
     own = min(squares / freedom, tables.largest_variance)
     if squares > pool.value * (freedom + math.sqrt(2.0 * freedom)) and own > pool.value:
