@@ -16,7 +16,8 @@ from bars import Bars
 from dbcare import Bandit, Policy, Risk
 from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
+from dbcare.engines.pooling.refinement import Target
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, plan_passes
 from dbcare.risk import Loss

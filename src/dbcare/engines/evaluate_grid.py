@@ -17,7 +17,8 @@ from dbcare.engines.evaluate import check_settings, choose_risk
 from dbcare.engines.exact import FAMILIES, is_covered, two_arm_curve
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps
 from dbcare.engines.grid_evaluation import GridEvaluation
-from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
+from dbcare.engines.pooling.refinement import Target
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk, check_risk

@@ -20,11 +20,14 @@ from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
 from dbcare.engines.evaluate import check_rewards, evaluate
 from dbcare.engines.evaluate_together import evaluate_together
-from dbcare.engines.pooling.evaluate_pooled import Target, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_costs, evaluate_pooled
+from dbcare.engines.pooling.refinement import Target
+from dbcare.engines.several_costs import without_cost
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.threads import available_threads
 from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
@@ -88,6 +91,9 @@ def _share_runs(policy: Policy, bandit: Bandit) -> None:
         policies = [policy, replace(capped, max_pulls=policy.max_pulls // 2)]
         for engine in ("auto", "direct"):
             evaluate_together(policies, bandit, [RISK, RISK], runs=1, engine=engine, threads=1)
+    elif isinstance(policy, Breakeven) and not isinstance(bandit, BlockBandit) and without_cost(policy) is not None:
+        policies = [replace(policy, risk=Risk(policy.risk.loss, cost)) for cost in (2e-3, 1e-3)]
+        evaluate_costs(policies, bandit, Target(runs=1), seed=0)
 
 
 USES: dict[str, Callable[[Policy, Bandit], None]] = {
@@ -96,7 +102,7 @@ USES: dict[str, Callable[[Policy, Bandit], None]] = {
     "exactly": _compute_exactly,
     "costs by arm": _charge_by_arm,
     "pooled runs": _pool,
-    "several caps": _share_runs,
+    "several caps or costs": _share_runs,
 }
 
 

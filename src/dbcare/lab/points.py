@@ -2,7 +2,7 @@
 
 A *point* is one policy on one bandit at one cost; its result covers both losses. A *pass* computes several points at
 once: all gaps of a two-arm policy with the exact engine, all gaps of any other policy by pooled runs, all costs of a
-policy whose runs do not depend on the cost, or all caps of a racing policy. Passes are the unit of storage, and of
+policy whose runs do not depend on the cost, or only in when they stop, or all caps of a racing policy. Passes are the unit of storage, and of
 work: if a worker is lost, another repeats its pass.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from dbcare.engines import exact
 from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.code_digest import digest
 from dbcare.engines.pooling.model import find_family
+from dbcare.engines.several_costs import without_cost
 from dbcare.policies.adaptive.policy import AdaptivePolicy
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.keep import Keep
@@ -88,13 +89,13 @@ class Point:
     def pool(self) -> str | None:
         """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
 
-        Policies planned in advance cost next to nothing to simulate. If rewards are Gaussian, DBCARE has a control
-        variate that serves better; if they are not, racing shares its runs between several caps instead. Rules that aim
-        at an error make long runs, of which many reach the cap at small gaps, and tell little about another gap.
+        Policies planned in advance cost next to nothing to simulate. Unless rewards are Gaussian, racing shares its
+        runs between several caps instead. Rules that aim at an error make long runs, of which many reach the cap at
+        small gaps, and tell little about another gap.
         """
         gaussian = isinstance(self.bandit.arms[0], Gaussian)
         shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
-        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps or self.has_control:
+        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps:
             return None
         aims_at_error = isinstance(self.policy, AdaptivePolicy) and self.policy.aims_at_error
         if aims_at_error or isinstance(self.policy, SchedulePolicy | Keep):
@@ -156,13 +157,31 @@ class Pass:
         text = "\n".join([digest_code(), *(point.key for point in self.points)])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
+    @cached_property
+    def shares_costs(self) -> bool:
+        """Whether the points have policies of their own, whose runs differ only in when they stop."""
+        return len({fingerprint(point.policy) for point in self.points}) > 1 and self.points[0].pool is not None
+
 
 def plan_passes(points: Iterable[Point]) -> list[Pass]:
     """Group points into as few passes as possible; the same points give the same passes, in the same order."""
     groups: dict[str, list[Point]] = {}
     for point in dict.fromkeys(points):
         groups.setdefault(_make_group_key(point), []).append(point)
-    return [Pass(tuple(group)) for group in groups.values()]
+    # Runs that differ only in when they stop share their pulls, unless they are pooled over several bandits.
+    shared: dict[str, list[Point]] = {}
+    for key, group in groups.items():
+        shared.setdefault(_make_cost_key(group) or key, []).extend(group)
+    return [Pass(tuple(group)) for group in shared.values()]
+
+
+def _make_cost_key(group: Sequence[Point]) -> str | None:
+    """Return a text that is the same for groups on one bandit whose runs differ only in when they stop."""
+    first, *others = group
+    policy = without_cost(first.policy)
+    if policy is None or first.pool is None or others:
+        return None
+    return f"{policy!r} | {first.bandit!r} | {first.runs} | {first.seed}"
 
 
 def _make_group_key(point: Point) -> str:

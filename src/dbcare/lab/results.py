@@ -18,11 +18,15 @@ from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import MIN_SHARE_IN_EPOCHS, Pooled, Target, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_costs, evaluate_pooled
+from dbcare.engines.pooling.refinement import MIN_SHARE_IN_EPOCHS, Pooled, Target
 from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code, fingerprint
+from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
+
+PILOT_SHARE = 1.0 / 32.0  # of the plain runs asked for: enough to tell whether a control variate is worth more
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,10 @@ def compute(work: Pass) -> Record:
     first = work.points[0]
     if first.gap_family is not None:
         results, pulls = _evaluate_exactly(work.points), 0
+    elif work.shares_costs:
+        results, pulls = _pool_costs(work.points)
     elif first.pool is not None:
         results, pulls = _pool(work.points)
-    elif first.has_control and len(work.points) == 1:
-        results, pulls = _simulate_with_control(first)
     else:
         results, pulls = _simulate(work.points)
     return Record(
@@ -134,18 +138,62 @@ def _evaluate_exactly(points: Sequence[Point]) -> list[Result]:
 
 
 def _pool(points: Sequence[Point]) -> tuple[list[Result], int]:
-    """Pool the runs on all bandits of the points, as precise as `runs` plain runs; also return the number of pulls."""
+    """Pool the runs on all bandits of the points, as precise as `runs` plain runs; also return the number of pulls.
+
+    Where a control variate is as precise, plain runs with it serve instead.
+    """
     first = points[0]
-    bandits = {repr(point.bandit): point.bandit for point in points}
     losses = tuple(Loss) if first.policy.risk is None else (first.policy.risk.loss,)
-    for bandit in bandits.values():
-        choose_risk(first.policy, bandit, Risk(losses[0], first.cost))
-    risks = [(loss, cost) for cost in dict.fromkeys(point.cost for point in points) for loss in losses]
-    pooled = evaluate_pooled(first.policy, list(bandits.values()), risks, Target(runs=first.runs), first.seed, 1)
-    places = {name: place for place, name in enumerate(bandits)}
-    return [
-        _make_pooled_result(pooled, places[repr(point.bandit)], point.cost) for point in points
-    ], pooled.source.pulls
+    for point in points:
+        choose_risk(first.policy, point.bandit, Risk(losses[0], first.cost))
+    found: dict[Point, Result] = {}
+    pulls = 0
+    if first.has_control:
+        for point in points:
+            result, made = _simulate_with_control(point)
+            pulls += made
+            if result is not None:
+                found[point] = result
+    others = [point for point in points if point not in found]
+    if others:
+        bandits = {repr(point.bandit): point.bandit for point in others}
+        risks = [(loss, cost) for cost in dict.fromkeys(point.cost for point in others) for loss in losses]
+        pooled = evaluate_pooled(first.policy, list(bandits.values()), risks, Target(runs=first.runs), first.seed, 1)
+        pulls += pooled.source.pulls
+        places = {name: place for place, name in enumerate(bandits)}
+        found |= {point: _make_pooled_result(pooled, places[repr(point.bandit)], point.cost) for point in others}
+    return [found[point] for point in points], pulls
+
+
+def _simulate_with_control(point: Point) -> tuple[Result | None, int]:
+    """Simulate some runs with a control variate; return the result if it is precise enough, and the pulls made."""
+    policy, risk, began = point.policy, point.policy.risk, time.perf_counter()
+    assert risk is not None
+    pilot, runs = (math.ceil(share * point.runs) for share in (PILOT_SHARE, MIN_SHARE_IN_EPOCHS))
+    source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
+    source.extend(pilot)
+    if source.moments.plain_runs(risk.loss, risk.single_cost) * runs >= point.runs * pilot:
+        source.extend(runs)
+    evaluation = source.build(policy, risk, point.seed, began)
+    worth = [source.moments.plain_runs(loss, risk.single_cost) for loss in Loss]
+    if evaluation.plain_runs < point.runs:
+        return None, evaluation.pulls_simulated
+    result = Result.from_evaluation(evaluation)
+    return replace(result, plain_runs=(worth[0], worth[1])), evaluation.pulls_simulated
+
+
+def _pool_costs(points: Sequence[Point]) -> tuple[list[Result], int]:
+    """Let the runs of all costs on one bandit share their pulls; also return the number of these."""
+    first = points[0]
+    by_cost = sorted(points, key=lambda point: -point.cost)
+    policies = []
+    for point in by_cost:
+        choose_risk(point.policy, point.bandit, point.policy.risk)
+        assert isinstance(point.policy, Breakeven)
+        policies.append(point.policy)
+    pooled, pulls = evaluate_costs(policies, first.bandit, Target(runs=first.runs), first.seed)
+    found = {point: _make_pooled_result(each, 0, point.cost) for point, each in zip(by_cost, pooled, strict=True)}
+    return [found[point] for point in points], pulls
 
 
 def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
@@ -158,22 +206,6 @@ def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
     capped = float(estimates.capped[place])
     pairs = list(zip(risks, errors, strict=True))
     return Result(pairs[0], pairs[1], error, regret, pulls, capped, "pooled", (worth[0], worth[1]))
-
-
-def _simulate_with_control(point: Point) -> tuple[list[Result], int]:
-    """Simulate runs with a control variate until they are as precise as `runs` plain ones; also return the pulls."""
-    policy, began = point.policy, time.perf_counter()
-    risk = choose_risk(policy, point.bandit, policy.risk)
-    runs = math.ceil(point.runs * MIN_SHARE_IN_EPOCHS)
-    source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
-    source.extend(runs)
-    while runs < point.runs and source.moments.plain_runs(risk.loss, risk.single_cost) < point.runs:
-        runs = min(2 * runs, point.runs)
-        source.extend(runs)
-    evaluation = source.build(policy, risk, point.seed, began)
-    result = Result.from_evaluation(evaluation)
-    worth = [source.moments.plain_runs(loss, risk.single_cost) for loss in Loss]
-    return [replace(result, plain_runs=(worth[0], worth[1]))], evaluation.pulls_simulated
 
 
 def _simulate(points: Sequence[Point]) -> tuple[list[Result], int]:

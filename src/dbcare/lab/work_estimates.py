@@ -8,7 +8,7 @@ hand, so only their ratios matter much.
 from __future__ import annotations
 
 from dbcare.engines.best_sprt import BestSPRT
-from dbcare.engines.pooling.evaluate_pooled import NEIGHBORS
+from dbcare.engines.pooling.refinement import NEIGHBORS
 from dbcare.lab.points import Pass, Point
 from dbcare.policies.adaptive.adaptive import Adaptive
 from dbcare.policies.adaptive.policy import AdaptivePolicy
@@ -50,7 +50,8 @@ def estimate_seconds(work: Pass) -> float:
     per_arm, per_pull = next((arm, pull) for kind, arm, pull in NANOSECONDS if isinstance(policy, kind))
     bandits = len({repr(point.bandit) for point in work.points})
     groups = bandits if first.pool is None else max(1.0, bandits / NEIGHBORS)
-    return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * _guess_pulls(first))
+    pulls = max(_guess_pulls(point) for point in work.points)  # runs at several costs share theirs
+    return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * pulls)
 
 
 def _guess_pulls(point: Point) -> float:

@@ -96,6 +96,8 @@ def two_arm_integral(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLi
 
 def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
     """Compute J and T at rho, or J_S and T_S at kappa."""
+    from scipy.special import ndtr  # noqa: PLC0415  # only this needs scipy, for thousands of numbers
+
     hardness = np.asarray(hardness, dtype=np.float64)[..., np.newaxis]
     error = loss is Loss.MISIDENTIFICATION
     z, weight, density, tail, excess = _quadrature(float(normal.upper_tail_inverse(1.0 / math.e)) if error else 0.0)
@@ -108,7 +110,7 @@ def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
         crossing = (z + 3.0 * excess / tail) * density * (tail / excess) / (3.0 * hardness)
         sampling = 2.0 * tail / (3.0 * hardness * theta)
     wrong = crossing * np.exp(-z * theta - 0.5 * theta**2) @ weight
-    return wrong, (sampling * normal.upper_tail(theta - z)) @ weight
+    return wrong, (sampling * ndtr(z - theta)) @ weight
 
 
 def misidentification(complexity: ArrayLike, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:

@@ -187,11 +187,12 @@ def average_over_labels(steps, model, place, pulls, sums, run, deviation, varian
 
 
 def add_products(column, sums, products):
-    """Add one run's columns, and their products with those that follow."""
+    """Add one run's columns, and all their products: loops of a constant length use vector instructions."""
+    for row in range(COLUMNS):
+        sums[row] += column[row]
     for row in range(COLUMNS):
         value = column[row]
-        sums[row] += value
-        for other in range(row, COLUMNS):
+        for other in range(COLUMNS):
             products[row, other] += value * column[other]
 
 

@@ -1,69 +1,18 @@
-"""Draw runs on several bandits until the pooled estimate of every one of them is precise enough."""
+"""Draw runs until the pooled estimate of every bandit, or of every cost, is precise enough."""
 
-from __future__ import annotations
-
-import math
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dbcare.bandit import Bandit
-from dbcare.engines.pooling.columns import FOLDS
-from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
-from dbcare.engines.pooling.model import Model, build_model, choose_labels
-from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.pooling.sums import Floats
-from dbcare.errors import PrecisionWarning
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.engines.draws import make_arms
+from dbcare.engines.pooling.pooled_runs import PooledRuns, round_to_folds
+from dbcare.engines.pooling.refinement import Pooled, Refinement, Target
+from dbcare.engines.pooling.seeds import derive_seed
+from dbcare.engines.several_costs import CostRuns
+from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
-
-FIRST_RUNS = 64  # on each bandit
-NEIGHBORS = 8  # bandits of a fine grid whose runs about equally serve each other
-MAX_RUNS = 20_000_000  # on all bandits
-MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
-MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
-
-# A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
-# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
-# epochs are cheap, and after a wrong choice they often go on for long.
-MIN_SHARE, MIN_SHARE_IN_EPOCHS, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0, 1.0 / 2.0
-MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
-
-
-@dataclass(frozen=True)
-class Target:
-    """How precise estimates must be: as so many plain runs, or a standard error that is a fraction of the risk."""
-
-    runs: int | None = None
-    precision: float | None = None
-
-    def exceed(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
-        """Return how many times the allowed one the variance of each bandit's risk is; the target is met up to 1.
-
-        A risk is a combination of error, regret and pulls.
-        """
-        if self.runs is None:
-            assert self.precision is not None
-            allowed = (self.precision * (estimates.means @ np.array(combination))) ** 2
-        else:
-            allowed = estimates.plain_variances(combination, self.runs)
-        variances = estimates.variances(combination)
-        return np.asarray(
-            np.divide(variances, allowed, out=np.where(variances > 0.0, np.inf, 0.0), where=allowed > 0.0)
-        )
-
-
-@dataclass(frozen=True)
-class Pooled:
-    """The estimates under each bandit, the runs made on each, and what they are judged by."""
-
-    estimates: Estimates
-    runs: npt.NDArray[np.int64]
-    model: Model
-    source: PooledRuns
 
 
 def evaluate_pooled(
@@ -79,43 +28,30 @@ def evaluate_pooled(
     Where a bandit's estimate is not precise enough, more runs are made on that bandit. The bandits must be of a family
     that `find_family` knows, unless there is only one.
     """
-    model = build_model(bandits, choose_labels(policy))
-    combinations = [combine(loss, cost) for loss, cost in risks]
+    refinement = Refinement(policy, bandits, risks, target)
     source = PooledRuns(policy, bandits, seed, threads)
-    least = _least_effective_runs(policy, model, risks, target)
-    most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
-    # Runs on neighbors count, too. With exchanged labels, every one of these must occur several times.
-    first = max(least, 2 * FOLDS * len(model.labelings.partners)) / min(len(bandits), NEIGHBORS)
-    wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(first)))
     while True:
-        source.extend(wanted)
-        runs = source.counts
-        estimates = estimate(source.sum(model), runs, model, combinations)
-        excess = np.max([target.exceed(estimates, combination) for combination in combinations], axis=0)
-        few = least / estimates.effective_runs
-        if np.all(excess <= 1.0) and np.all(few <= 1.0):
-            break
-        if runs.sum() >= most:
-            warnings.warn(
-                f"The requested precision takes more than {most:,} runs on all bandits together; the largest standard "
-                f"error is {math.sqrt(excess.max()):.2g} times the one requested.",
-                PrecisionWarning,
-                stacklevel=4,
-            )
-            break
-        growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
-        growth = np.maximum(growth, np.where(few > 1.0, np.clip(1.4 * few, 1.0, MAX_GROWTH), 1.0))
-        more = np.ceil(runs * growth) - runs
-        wanted = runs + np.ceil(more * min(1.0, (most - runs.sum()) / more.sum())).astype(np.int64)
-    return Pooled(estimates, runs, model, source)
+        source.extend(refinement.wanted)
+        if (pooled := refinement.look(source)) is not None:
+            return pooled
 
 
-def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
-    """Return how many runs the weights of every bandit must amount to."""
-    if target.runs is None:
-        return MIN_EFFECTIVE_RUNS
-    largest_regret = float(model.regret.max())
-    stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
-    ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
-    least = MIN_SHARE_IN_EPOCHS if isinstance(policy, EpochPolicy) else MIN_SHARE
-    return target.runs * min(max(least, ratio * MIN_SHARE), MAX_SHARE)
+def evaluate_costs(
+    policies: Sequence[Breakeven], bandit: Bandit, target: Target, seed: int
+) -> tuple[list[Pooled], int]:
+    """Evaluate policies that are equal but for their cost, in falling order, on one bandit; also return the pulls made.
+
+    Each policy's estimates are those of `evaluate_pooled`, but all share their runs (`engines.several_costs`).
+    """
+    runs = CostRuns(policies, make_arms(bandit), derive_seed(seed, 0))
+    sources = [PooledRuns(policy, [bandit], seed, threads=1) for policy in policies]
+    refinements = [
+        Refinement(policy, [bandit], [(policy.risk.loss, policy.risk.single_cost)], target) for policy in policies
+    ]
+    found: list[Pooled | None] = [None] * len(policies)
+    while unfinished := [place for place, pooled in enumerate(found) if pooled is None]:
+        runs.extend({place: int(round_to_folds(refinements[place].wanted)[0]) for place in unfinished})
+        for place in unfinished:
+            sources[place].outcomes = [runs.outcomes[place]]
+            found[place] = refinements[place].look(sources[place])
+    return [pooled for pooled in found if pooled is not None], runs.pulls_simulated

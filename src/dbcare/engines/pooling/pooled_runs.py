@@ -20,7 +20,12 @@ from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, su
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
 
-MAX_CHANGE = 2.0  # of a bandit's share of the runs, before all runs are weighted anew
+MAX_CHANGE = 5.0  # of a bandit's share of the runs, before all runs are weighted anew
+
+
+def round_to_folds(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return numbers of runs, rounded up to multiples of the number of folds."""
+    return np.asarray(-(-runs // FOLDS) * FOLDS)
 
 
 class PooledRuns:
@@ -37,7 +42,7 @@ class PooledRuns:
 
     def extend(self, wanted: npt.NDArray[np.int64]) -> None:
         """Continue to so many runs on each bandit, rounded up to a multiple of the number of folds."""
-        for place, runs in enumerate((-(-wanted // FOLDS) * FOLDS).tolist()):
+        for place, runs in enumerate(round_to_folds(wanted).tolist()):
             if place == len(self.simulators):
                 arms = make_arms(self.bandits[place])
                 seed = derive_seed(self.seed, place)

@@ -97,8 +97,6 @@ def sum_chunk(model: Model, steps: LabelSteps, shares: Floats, chunk: Chunk, wei
     runs = (out.recommended, out.pulls, out.undecided, out.tallies)
     results = (sums.columns, sums.products, sums.plain, weights)
     _kernel()(steps, model, shares, chunk.label_seed, chunk.first, *runs, *by_arm, *scratch, *results)
-    above = np.triu(sums.products, 1)
-    np.add(sums.products, above.swapaxes(-1, -2), out=sums.products)
     return sums
 
 

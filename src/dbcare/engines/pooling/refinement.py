@@ -1,0 +1,116 @@
+"""How precise pooled estimates must be, and how many runs that takes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dbcare.bandit import Bandit
+from dbcare.engines.pooling.columns import FOLDS
+from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
+from dbcare.engines.pooling.model import Model, build_model, choose_labels
+from dbcare.engines.pooling.pooled_runs import PooledRuns
+from dbcare.engines.pooling.sums import Floats
+from dbcare.errors import PrecisionWarning
+from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.risk import Loss
+
+FIRST_RUNS = 64  # on each bandit
+NEIGHBORS = 8  # bandits of a fine grid whose runs about equally serve each other
+MAX_RUNS = 20_000_000  # on all bandits
+MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
+MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
+
+# A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
+# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
+# epochs are cheap, and after a wrong choice they often go on for long.
+MIN_SHARE, MIN_SHARE_IN_EPOCHS, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0, 1.0 / 4.0
+MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
+
+
+@dataclass(frozen=True)
+class Target:
+    """How precise estimates must be: as so many plain runs, or a standard error that is a fraction of the risk."""
+
+    runs: int | None = None
+    precision: float | None = None
+
+    def exceed(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
+        """Return how many times the allowed one the variance of each bandit's risk is; the target is met up to 1.
+
+        A risk is a combination of error, regret and pulls.
+        """
+        if self.runs is None:
+            assert self.precision is not None
+            allowed = (self.precision * (estimates.means @ np.array(combination))) ** 2
+        else:
+            allowed = estimates.plain_variances(combination, self.runs)
+        variances = estimates.variances(combination)
+        return np.asarray(
+            np.divide(variances, allowed, out=np.where(variances > 0.0, np.inf, 0.0), where=allowed > 0.0)
+        )
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """The estimates under each bandit, the runs made on each, and what they are judged by."""
+
+    estimates: Estimates
+    runs: npt.NDArray[np.int64]
+    model: Model
+    source: PooledRuns
+
+
+class Refinement:
+    """Looks at pooled runs, and tells how many of them are still wanted on each bandit."""
+
+    def __init__(
+        self, policy: Policy, bandits: Sequence[Bandit], risks: Sequence[tuple[Loss, float]], target: Target
+    ) -> None:
+        self.target = target
+        self.model = build_model(bandits, choose_labels(policy))
+        self.combinations = [combine(loss, cost) for loss, cost in risks]
+        self.least = _least_effective_runs(policy, self.model, risks, target)
+        self.most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
+        # Runs on neighbors count, too. With exchanged labels, every one of these must occur several times.
+        first = max(self.least, 2 * FOLDS * len(self.model.labelings.partners)) / min(len(bandits), NEIGHBORS)
+        self.wanted = np.full(len(bandits), max(FIRST_RUNS, math.ceil(first)))
+
+    def look(self, source: PooledRuns) -> Pooled | None:
+        """Return the estimates from all runs so far, if they are precise enough; else set how many runs are wanted."""
+        runs = source.counts
+        estimates = estimate(source.sum(self.model), runs, self.model, self.combinations)
+        excess = np.max([self.target.exceed(estimates, combination) for combination in self.combinations], axis=0)
+        few = self.least / estimates.effective_runs
+        is_precise = bool(np.all(excess <= 1.0) and np.all(few <= 1.0))
+        if not is_precise and runs.sum() >= self.most:
+            warnings.warn(
+                f"The requested precision takes more than {self.most:,} runs on all bandits together; the largest "
+                f"standard error is {math.sqrt(excess.max()):.2g} times the one requested.",
+                PrecisionWarning,
+                stacklevel=5,
+            )
+            is_precise = True
+        if is_precise:
+            return Pooled(estimates, runs, self.model, source)
+        growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
+        growth = np.maximum(growth, np.where(few > 1.0, np.clip(1.4 * few, 1.0, MAX_GROWTH), 1.0))
+        more = np.ceil(runs * growth) - runs
+        self.wanted = runs + np.ceil(more * min(1.0, (self.most - runs.sum()) / more.sum())).astype(np.int64)
+        return None
+
+
+def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
+    """Return how many runs the weights of every bandit must amount to."""
+    if target.runs is None:
+        return MIN_EFFECTIVE_RUNS
+    largest_regret = float(model.regret.max())
+    stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
+    ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
+    least = MIN_SHARE_IN_EPOCHS if isinstance(policy, EpochPolicy) else MIN_SHARE
+    return target.runs * min(max(least, ratio * MIN_SHARE), MAX_SHARE)

@@ -1,0 +1,137 @@
+"""Simulate Breakeven at several costs per pull at once.
+
+If all arms cost the same, Breakeven's choices do not depend on that cost: it divides all scores alike. Only the stop
+does, which comes the sooner the more a pull costs. So a run at the smallest cost contains those at all larger ones: up
+to rounding, they make the same pulls, and end where their own spend reaches the largest loss.
+
+One thing remains: before a stop, the rule computes all losses anew, and then may go on with them. A run at a larger
+cost that does so, about one in thirty, is simulated again on its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dbcare.engines.block_draws import BlockArms
+from dbcare.engines.compile import kernel as compile_kernel
+from dbcare.engines.draws import Arms, PullDrawing, make_pull_drawing, scratch_size
+from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.rng import begun
+from dbcare.policies import breakeven_rule
+from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.breakeven_state import COUNT, SPENT, STOPPED, SUM, section
+from dbcare.policies.policy import Policy
+from dbcare.risk import Risk
+
+BLOCK = 64  # runs between chances to be interrupted
+
+
+def without_cost(policy: Policy) -> Breakeven | None:
+    """Return what is equal for policies whose runs differ only in when they stop; None for any other policy."""
+    if type(policy) is not Breakeven or policy.risk.costs_differ or policy.guesses or policy.not_before > 0:
+        return None
+    return replace(policy, risk=Risk(policy.risk.loss, 1.0))
+
+
+class CostRuns:
+    """Tallied runs of policies that are equal but for their cost, in the order of falling costs."""
+
+    def __init__(self, policies: Sequence[Breakeven], arms: Arms, seed: int) -> None:
+        assert not isinstance(arms, BlockArms)
+        self.policies, self.arms, self.seed = policies, arms, seed
+        self.kernel = _make_kernel(make_pull_drawing(arms))
+        self.state, self.renewed = np.zeros((2, policies[0].state_size))
+        self.work = np.zeros(scratch_size(arms, policies[0].arms))
+        self.outcomes = [Outcomes.empty(0, tallied_arms=policies[0].arms) for _ in policies]
+        self.pulls_simulated = 0
+
+    def extend(self, wanted: dict[int, int]) -> None:
+        """Continue to more runs of some of the policies: so many for each place."""
+        known = {place: len(self.outcomes[place].pulls) for place in wanted}
+        for place, runs in wanted.items():
+            done = self.outcomes[place]
+            self.outcomes[place] = Outcomes.empty(runs, tallied_arms=self.policies[place].arms)
+            self.outcomes[place].take(done)
+        for start, stop in pairwise(sorted({*known.values(), *wanted.values()})):
+            places = [place for place in sorted(wanted) if known[place] <= start and stop <= wanted[place]]
+            for first in range(start, stop if places else start, BLOCK):
+                self._simulate(first, min(first + BLOCK, stop), places)
+
+    def _simulate(self, first: int, stop: int, places: list[int]) -> None:
+        """Simulate the runs from number `first` on, before `stop`, at some of the costs."""
+        last = self.policies[places[-1]]
+        costs = np.array([self.policies[place].risk.single_cost for place in places])
+        caps = np.array([self.policies[place].max_pulls for place in places])
+        shape = len(places), stop - first
+        recommended, pulls = np.empty(shape, np.int32), np.empty(shape, np.int64)
+        undecided, goes_on = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
+        arm_pulls, arm_sums = np.empty((2, *shape, last.arms))
+        results = recommended, pulls, undecided, goes_on, arm_pulls, arm_sums
+        scratch = self.state, self.renewed, self.work, np.empty(len(places))
+        self.kernel(first, self.seed, self.arms, last.tables, costs, caps, *scratch, *results)
+        self.pulls_simulated += int(pulls[-1].sum())
+        for row, place in enumerate(places):
+            part = self.outcomes[place].part(first, stop)
+            part.recommended[:], part.pulls[:], part.undecided[:] = recommended[row], pulls[row], undecided[row]
+            part.tallies.pulls[:], part.tallies.sums[:] = arm_pulls[row], arm_sums[row]
+            for run in np.flatnonzero(goes_on[row]).tolist():
+                self._simulate(first + run, first + run + 1, [place])
+
+
+@cache
+def _make_kernel(drawing: PullDrawing) -> Any:
+    return compile_kernel(costs_loop(drawing), "a simulator of your policy")
+
+
+def costs_loop(drawing: PullDrawing) -> Callable[..., None]:
+    """Return the loop for several costs; `tables` are those of the last one, the smallest."""
+    init, ask, tell, decide = breakeven_rule.init, breakeven_rule.ask, breakeven_rule.observe, breakeven_rule.decide
+    recommend = breakeven_rule.recommend
+    start, draw = drawing
+
+    def simulate_costs(
+        first, seed, arms, tables, costs, caps, state, renewed, work, spent,
+        recommended, pulls, undecided, goes_on, arm_pulls, arm_sums,
+    ):  # fmt: skip
+        last = len(costs) - 1
+        for place in range(recommended.shape[1]):
+            tie, s0, s1, s2, s3 = begun(seed, first + place)
+            s0, s1, s2, s3 = start(arms, work, s0, s1, s2, s3)
+            init(state, tables, tie)
+            for row in range(len(costs)):
+                spent[row] = 0.0
+            made = 0
+            row = 0  # the largest cost at which the run goes on
+            while row <= last:
+                arm = ask(state, tables)
+                reward, s0, s1, s2, s3 = draw(arms, work, arm, made, made, s0, s1, s2, s3)
+                loss = tell(state, tables, arm, reward)
+                made += 1
+                for other in range(row, len(costs)):
+                    spent[other] += costs[other]
+                while row <= last and (loss <= spent[row] or made == caps[row]):
+                    deciding = state
+                    if row < last:
+                        deciding = renewed
+                        for index in range(len(state)):
+                            renewed[index] = state[index]
+                        renewed[SPENT] = spent[row]
+                    if loss <= spent[row]:
+                        decide(deciding, tables)
+                    unstopped = deciding[STOPPED] == 0.0
+                    if unstopped and row == last and made < caps[row]:
+                        break
+                    undecided[row, place] = unstopped
+                    goes_on[row, place] = unstopped and made < caps[row]
+                    recommended[row, place] = recommend(deciding, tables)
+                    pulls[row, place] = made
+                    for each in range(arm_pulls.shape[2]):
+                        arm_pulls[row, place, each] = state[section(tables, COUNT) + each]
+                        arm_sums[row, place, each] = state[section(tables, SUM) + each]
+                    row += 1
+
+    return simulate_costs
