@@ -8,18 +8,16 @@ time of one thread, measured in turn in the same process. Figures are geometric 
 
 import math
 import time
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from bars import Bars
 
 from dbcare import Bandit, Policy, Risk
 from dbcare.engines.plain_runs import PlainRuns
-from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import Target
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, plan_passes
+from dbcare.lab.results import compute
 from dbcare.risk import Loss
 
 RUNS = 10_000
@@ -38,39 +36,25 @@ def time_plain_run(policy: Policy, bandit: Bandit, risk: Risk) -> float:
 
 def measure_gains(work: Pass) -> list[float]:
     """Return the gains at some points of a pass."""
-    first = work.points[0]
-    assert first.policy.risk is not None
-    risk = first.policy.risk
-    bandits = [point.bandit for point in work.points]
-    began = time.thread_time()
-    pooled = evaluate_pooled(first.policy, bandits, [(risk.loss, first.cost)], Target(runs=RUNS), seed=1, threads=1)
-    seconds = (time.thread_time() - began) / len(bandits)
-    worth = pooled.estimates.plain_runs(combine(risk.loss, first.cost))
-    return [
-        worth[place] * time_plain_run(first.policy, bandits[place], risk) / seconds
-        for place in range(0, len(bandits), EVERY_POINT)
-    ]
+    record = compute(Pass(tuple(replace(point, runs=RUNS) for point in work.points)))
+    seconds = record.cpu_seconds / len(work.points)
+    gains = []
+    for point, result in list(zip(work.points, record.results, strict=True))[::EVERY_POINT]:
+        risk = point.policy.risk
+        assert risk is not None
+        worth = result.plain_runs[list(Loss).index(risk.loss)]
+        assert worth is not None
+        gains.append(worth * time_plain_run(point.policy, point.bandit, risk) / seconds)
+    return gains
 
 
-def choose_passes(name: str) -> list[Pass]:
-    """Return the passes of Breakeven in an experiment: all of them, or every eighth if each is a single point."""
+def report(bars: Bars, name: str, bar: float) -> None:
     passes = [
         work
         for work in plan_passes(definition.load(paper.find_definition(name)).points)
         if type(work.points[0].policy).__name__ == "Breakeven"
     ]
-    return passes if len(passes[0].points) > 1 else passes[::8]
-
-
-def report(bars: Bars, name: str, passes: Sequence[Pass], bar: float) -> None:
-    evaluate_pooled(  # compile and load
-        passes[0].points[0].policy,
-        [passes[0].points[0].bandit],
-        [(Loss.MISIDENTIFICATION, 1e-3)],
-        Target(runs=10),
-        seed=1,
-        threads=1,
-    )
+    compute(Pass(tuple(replace(point, runs=10) for point in passes[0].points)))  # compile and load
     gains = [gain for work in passes for gain in measure_gains(work)]
     mean = math.exp(float(np.mean(np.log(gains))))
     bars.report(f"Breakeven, {name}, smallest {min(gains):.3g}", mean, bar, at_least=True, smallest=min(gains))
@@ -79,7 +63,7 @@ def report(bars: Bars, name: str, passes: Sequence[Pass], bar: float) -> None:
 def main() -> None:
     bars = Bars(__doc__)
     for name, bar in (("one_sparse", 30.0), ("linear_decay", 8.0), ("drug", 10.0), ("two_arm", 30.0)):
-        report(bars, name, choose_passes(name), bar)
+        report(bars, name, bar)
     bars.save()
 
 

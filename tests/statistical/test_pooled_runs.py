@@ -32,9 +32,9 @@ from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.averaged_runs import AveragedRuns
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import Target
 from dbcare.engines.pooling.model import build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
+from dbcare.engines.pooling.refinement import Target
 
 Floats = npt.NDArray[np.float64]
 

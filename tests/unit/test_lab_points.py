@@ -17,6 +17,7 @@ from dbcare import (
     OCBA,
     Adaptive,
     Bandit,
+    Breakeven,
     CustomPolicy,
     Policy,
     Racing,
@@ -61,10 +62,10 @@ def test_equal_points_are_computed_once() -> None:
         # Breakeven, whose runs are pooled, one per loss. The oracle and the SPRT know the gap: one per gap and loss.
         ("two_arm", 2 * (4 + 5 * 2) * 40, 2 * (4 + 3 * 2 + 2 * 2 * 40)),
         # K = 8, 16, 32. One pass of pooled runs covers all gaps: one per racing policy for both losses, one per loss
-        # for our policies. The others have plain runs at each gap: 2 Halving policies for both losses, DBCARE for each.
-        ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (2 + 2 * 2 + 4 * 40)),
-        # Racing and Halving need one pass for all costs and losses; the others depend on both.
-        ("drug", 2 * (4 + 3 * 2) * 40, 2 * (4 + 3 * 2 * 40)),
+        # for DBCARE and our policies. The 2 Halving policies have plain runs at each gap, for both losses.
+        ("one_sparse", 3 * (4 + 3 * 2) * 40, 3 * (2 + 3 * 2 + 2 * 40)),
+        # Racing and Halving need one pass for all costs and losses, Breakeven one per loss; the others depend on both.
+        ("drug", 2 * (4 + 3 * 2) * 40, 2 * (4 + 2 + 2 * 2 * 40)),
     ],
 )
 def test_the_papers_points_share_passes(name: str, points: int, passes: int) -> None:
@@ -109,19 +110,38 @@ def test_pooled_points_are_as_precise_as_the_runs_asked_for() -> None:
             assert abs(value - plain.risks[loss].value) < 6.0 * np.hypot(error, plain.risks[loss].standard_error)
 
 
-def test_a_control_variate_saves_runs_where_it_is_as_precise() -> None:
-    """At the small gap a quarter of the runs do; at the large one, where hardly any run errs, all are made."""
-    for gap, share in ((0.1, 0.25), (2.0, 1.0)):
-        point = Point(DBCARE(Risk.misidentification(1e-3), 4, bound=2.0), Bandit.one_sparse(4, gap), 1e-3, 4_000, 3)
-        record = compute(plan_passes([point])[0])
-        (result,) = record.results
-        assert min(count for count in result.plain_runs if count is not None) >= point.runs
-        plain = evaluate(point.policy, point.bandit, runs=point.runs, seed=4, threads=1)
-        assert record.pulls_simulated == pytest.approx(share * plain.pulls_simulated, rel=0.1)
+def test_a_control_variate_serves_where_it_is_precise_and_pooled_runs_elsewhere() -> None:
+    """At the small gap, a quarter of the runs do with the control; at the large ones, hardly any run errs."""
+    policy = DBCARE(Risk.misidentification(1e-3), 4, bound=2.0)
+    points = [Point(policy, Bandit.one_sparse(4, gap), 1e-3, 4_000, 3) for gap in (0.1, 1.8, 2.0)]
+    (work,) = plan_passes(points)
+    record = compute(work)
+    assert [result.engine for result in record.results] == ["skip", "pooled", "pooled"]
+    for point, result in zip(points, record.results, strict=True):
+        worth = result.plain_runs[0]
+        assert worth is not None
+        assert worth >= point.runs
+        plain = evaluate(point.policy, point.bandit, runs=20_000, seed=4, threads=1)
         value, error = result.risk(Loss.MISIDENTIFICATION)
-        # A difference of 6 standard errors has a chance of 2e-9.
+        # Three differences are all within 6 standard errors, but for one case in a hundred million.
         alone = plain.risks[Loss.MISIDENTIFICATION]
         assert abs(value - alone.value) < 6.0 * np.hypot(error, alone.standard_error)
+
+
+def test_costs_that_share_their_runs_give_the_results_of_separate_passes() -> None:
+    """To the bit, for two losses and two bandits; a guess has a pass of its own."""
+    costs = (3e-2, 1e-3, 4e-3)
+    for bandit in (Bandit.drug_binary(), Bandit.one_sparse(5, 0.4, sigma=0.5)):
+        for loss in Loss:
+            policies = [Breakeven(Risk(loss, cost), 5, sigma=0.5, bound=1.0) for cost in costs]
+            points = [Point(policy, bandit, policy.risk.single_cost, 400, 3) for policy in policies]
+            guess = Breakeven(Risk(loss, 0.9), 5, sigma=0.5, bound=1.0)
+            shared, alone = plan_passes([*points, Point(guess, bandit, 0.9, 400, 3)])
+            assert [len(work.points) for work in (shared, alone)] == [3, 1]
+            record = compute(shared)
+            separate = [compute(plan_passes([point])[0]) for point in points]
+            assert record.results == tuple(each.results[0] for each in separate)
+            assert record.pulls_simulated < sum(each.pulls_simulated for each in separate)
 
 
 def test_rules_that_aim_at_an_error_have_runs_of_their_own_at_every_gap() -> None:

@@ -44,9 +44,9 @@ from dbcare.engines.pooling.columns import (
 )
 from dbcare.engines.pooling.control_variates import combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import Target
 from dbcare.engines.pooling.label_steps import tabulate
 from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
+from dbcare.engines.pooling.refinement import Target
 from dbcare.engines.pooling.sums import NO_WEIGHTS, Chunk, SourceSums, Sums, sum_chunk
 from dbcare.engines.rng import stream
 from dbcare.engines.simulators import direct_simulator, skip_simulator, trace

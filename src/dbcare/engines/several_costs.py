@@ -89,8 +89,8 @@ def _make_kernel(drawing: PullDrawing) -> Any:
 
 def costs_loop(drawing: PullDrawing) -> Callable[..., None]:
     """Return the loop for several costs; `tables` are those of the last one, the smallest."""
-    init, ask, tell, decide = breakeven_rule.init, breakeven_rule.ask, breakeven_rule.observe, breakeven_rule.decide
-    recommend = breakeven_rule.recommend
+    init, ask, recommend = breakeven_rule.RULE.init, breakeven_rule.RULE.ask, breakeven_rule.RULE.recommend
+    tell, decide = breakeven_rule.observe, breakeven_rule.decide  # `tell` without and with the decision to stop
     start, draw = drawing
 
     def simulate_costs(

@@ -1,9 +1,9 @@
 """What a sweep computes: points, grouped into passes that share work.
 
 A *point* is one policy on one bandit at one cost; its result covers both losses. A *pass* computes several points at
-once: all gaps of a two-arm policy with the exact engine, all gaps of any other policy by pooled runs, all costs of a
-policy whose runs do not depend on the cost, or only in when they stop, or all caps of a racing policy. Passes are the unit of storage, and of
-work: if a worker is lost, another repeats its pass.
+once: all gaps of a two-arm policy with the exact engine, all gaps of any other policy by pooled runs, all caps of a
+racing policy, or all costs of a policy whose runs do not depend on the cost, or only in when they stop. Passes are the
+unit of storage, and of work: if a worker is lost, another repeats its pass.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.control_variates import combine
 from dbcare.engines.pooling.evaluate_pooled import evaluate_costs, evaluate_pooled
-from dbcare.engines.pooling.refinement import MIN_SHARE_IN_EPOCHS, Pooled, Target
+from dbcare.engines.pooling.refinement import MAX_SHARE, Pooled, Target
 from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code, fingerprint
 from dbcare.policies.breakeven import Breakeven
@@ -169,7 +169,7 @@ def _simulate_with_control(point: Point) -> tuple[Result | None, int]:
     """Simulate some runs with a control variate; return the result if it is precise enough, and the pulls made."""
     policy, risk, began = point.policy, point.policy.risk, time.perf_counter()
     assert risk is not None
-    pilot, runs = (math.ceil(share * point.runs) for share in (PILOT_SHARE, MIN_SHARE_IN_EPOCHS))
+    pilot, runs = (math.ceil(share * point.runs) for share in (PILOT_SHARE, MAX_SHARE))
     source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
     source.extend(pilot)
     if source.moments.plain_runs(risk.loss, risk.single_cost) * runs >= point.runs * pilot:

@@ -7,7 +7,8 @@ sums              what that pass adds up, by bandit
 control_variates  estimates with standard errors from these sums
 pooled_runs       runs on several bandits, each with tallies of its arms; `seeds` has their random streams
 averaged_runs     runs on one bandit, averaged over labels
-evaluate_pooled   draws runs until every bandit's estimate is precise enough
+refinement        how precise estimates must be, and how many runs that takes
+evaluate_pooled   draws runs until the estimate of every bandit, or of every cost, is precise enough
 
 Three ideas reduce the variance; none of them needs to know how the policy works.
 

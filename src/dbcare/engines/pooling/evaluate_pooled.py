@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from dbcare.bandit import Bandit
 from dbcare.engines.draws import make_arms
 from dbcare.engines.pooling.pooled_runs import PooledRuns, round_to_folds

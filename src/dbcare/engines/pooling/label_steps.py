@@ -86,7 +86,7 @@ def tabulate(model: Model) -> LabelSteps:
         arm=np.ascontiguousarray(arm.T),
         log_by_sum=by_move(model.theta),
         log=by_move(-model.psi),
-        change=np.stack([change(by_class) for by_class in numbers], axis=-1),
+        change=np.ascontiguousarray(np.stack([change(by_class) for by_class in numbers], axis=-1)),
         theta=np.ascontiguousarray(model.theta.T),
         psi=np.ascontiguousarray(model.psi.T),
         mean=np.ascontiguousarray(model.mean.T),

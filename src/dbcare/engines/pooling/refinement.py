@@ -29,7 +29,7 @@ MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 # A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
 # plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
 # epochs are cheap, and after a wrong choice they often go on for long.
-MIN_SHARE, MIN_SHARE_IN_EPOCHS, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0, 1.0 / 4.0
+MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0
 MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
 
 
@@ -109,8 +109,9 @@ def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Lo
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
         return MIN_EFFECTIVE_RUNS
+    if isinstance(policy, EpochPolicy):
+        return target.runs * MAX_SHARE
     largest_regret = float(model.regret.max())
     stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
     ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
-    least = MIN_SHARE_IN_EPOCHS if isinstance(policy, EpochPolicy) else MIN_SHARE
-    return target.runs * min(max(least, ratio * MIN_SHARE), MAX_SHARE)
+    return target.runs * min(max(1.0, ratio) * MIN_SHARE, MAX_SHARE)
