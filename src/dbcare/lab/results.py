@@ -169,8 +169,9 @@ def _simulate_with_control(point: Point) -> tuple[Result | None, int]:
     """Simulate some runs with a control variate; return the result if it is precise enough, and the pulls made."""
     policy, risk, began = point.policy, point.policy.risk, time.perf_counter()
     assert risk is not None
-    pilot, runs = (math.ceil(share * point.runs) for share in (PILOT_SHARE, MAX_SHARE))
+    runs = math.ceil(MAX_SHARE * point.runs)
     source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
+    pilot = max(math.ceil(PILOT_SHARE * point.runs), len(source.outcomes.pulls))
     source.extend(pilot)
     if source.moments.plain_runs(risk.loss, risk.single_cost) * runs >= point.runs * pilot:
         source.extend(runs)
