@@ -145,7 +145,7 @@ def test_the_report_is_self_contained(quick: tuple[Path, str]) -> None:
 def test_results_include_seed_version_and_engine(quick: tuple[Path, str]) -> None:
     stored = read_results(quick[0]).values()
     assert {line["seed"] for line in stored} == {1}
-    assert {line["engine"] for line in stored} == {"direct", "exact", "pooled", "skip"}
+    assert {line["engine"] for line in stored} == {"exact", "pooled", "skip"}
     assert {line["versions"]["dbcare"] for line in stored} == {dbcare.__version__}
 
 

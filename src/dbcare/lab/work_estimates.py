@@ -71,4 +71,5 @@ def name_kernel(work: Pass) -> str:
         return f"exact {family}"
     shared = next((kind for kind in (EliminationPolicy, SchedulePolicy) if isinstance(first.policy, kind)), None)
     parts = f"{first.policy.sampling} {first.policy.stopping} " if isinstance(first.policy, Adaptive) else ""
-    return f"{(shared or type(first.policy)).__name__} {parts}{family}"
+    at_costs = " at several costs" if work.shares_costs else ""
+    return f"{(shared or type(first.policy)).__name__} {parts}{family}{at_costs}"

@@ -20,7 +20,7 @@ from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, su
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
 
-MAX_CHANGE = 5.0  # of a bandit's share of the runs, before all runs are weighted anew
+MAX_CHANGE = 3.0  # of a bandit's share of the runs, before all runs are weighted anew
 
 
 def round_to_folds(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
