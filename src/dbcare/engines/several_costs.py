@@ -1,11 +1,11 @@
 """Simulate Breakeven at several costs per pull at once.
 
-If all arms cost the same, Breakeven's choices do not depend on that cost: it divides all scores alike. Only the stop
-does, which comes the sooner the more a pull costs. So a run at the smallest cost contains those at all larger ones: up
-to rounding, they make the same pulls, and end where their own spend reaches the largest loss.
+If all arms cost the same, which arm Breakeven pulls does not depend on that cost, which divides all scores alike. Only
+when it stops does: the more a pull costs, the sooner. So a run at the smallest cost contains the runs at all larger
+ones. Up to rounding, they make the same pulls, and each ends where its own spend reaches the largest loss.
 
-One thing remains: before a stop, the rule computes all losses anew, and then may go on with them. A run at a larger
-cost that does so, about one in thirty, is simulated again on its own.
+There is one exception: before it stops, the rule computes all losses anew, and with these it may go on. A run at a
+larger cost that goes on, about one in thirty, is simulated again on its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def without_cost(policy: Policy) -> Breakeven | None:
 
 
 class CostRuns:
-    """Tallied runs of policies that are equal but for their cost, in the order of falling costs."""
+    """Tallied runs of policies that differ only in their cost, the largest cost first."""
 
     def __init__(self, policies: Sequence[Breakeven], arms: Arms, seed: int) -> None:
         assert not isinstance(arms, BlockArms)
@@ -50,7 +50,7 @@ class CostRuns:
         self.pulls_simulated = 0
 
     def extend(self, wanted: dict[int, int]) -> None:
-        """Continue to more runs of some of the policies: so many for each place."""
+        """Continue to `wanted[place]` runs of the policy at each place."""
         known = {place: len(self.outcomes[place].pulls) for place in wanted}
         for place, runs in wanted.items():
             done = self.outcomes[place]

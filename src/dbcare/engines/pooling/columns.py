@@ -187,7 +187,7 @@ def average_over_labels(steps, model, place, pulls, sums, run, deviation, varian
 
 
 def add_products(column, sums, products):
-    """Add one run's columns, and all their products: loops of a constant length use vector instructions."""
+    """Add one run's columns, and all their products."""
     for row in range(COLUMNS):
         sums[row] += column[row]
     for row in range(COLUMNS):

@@ -37,7 +37,7 @@ def evaluate_pooled(
 def evaluate_costs(
     policies: Sequence[Breakeven], bandit: Bandit, target: Target, seed: int
 ) -> tuple[list[Pooled], int]:
-    """Evaluate policies that are equal but for their cost, in falling order, on one bandit; also return the pulls made.
+    """Evaluate policies that differ only in their cost, the largest first, on one bandit; also return the pulls made.
 
     Each policy's estimates are those of `evaluate_pooled`, but all share their runs (`engines.several_costs`).
     """
