@@ -111,7 +111,7 @@ def test_pooled_points_are_as_precise_as_the_runs_asked_for() -> None:
 
 
 def test_a_control_variate_serves_where_it_is_precise_and_pooled_runs_elsewhere() -> None:
-    """At the small gap, a quarter of the runs do with the control; at the large ones, hardly any run errs."""
+    """At the small gap, a quarter of the runs suffice with the control; at the large ones, hardly any run errs."""
     policy = DBCARE(Risk.misidentification(1e-3), 4, bound=2.0)
     points = [Point(policy, Bandit.one_sparse(4, gap), 1e-3, 4_000, 3) for gap in (0.1, 1.8, 2.0)]
     (work,) = plan_passes(points)

@@ -1,8 +1,8 @@
 """Simulate Breakeven at several costs per pull at once.
 
-If all arms cost the same, which arm Breakeven pulls does not depend on that cost, which divides all scores alike. Only
-when it stops does: the more a pull costs, the sooner. So a run at the smallest cost contains the runs at all larger
-ones. Up to rounding, they make the same pulls, and each ends where its own spend reaches the largest loss.
+If all arms cost the same, that cost divides all scores alike, so it does not affect which arm Breakeven pulls. It only
+affects when Breakeven stops: the more a pull costs, the sooner. So a run at the smallest cost contains the runs at all
+larger ones. Up to rounding, they make the same pulls, and each ends where its own spend reaches the largest loss.
 
 There is one exception: before it stops, the rule computes all losses anew, and with these it may go on. A run at a
 larger cost that goes on, about one in thirty, is simulated again on its own.
@@ -90,7 +90,7 @@ def _make_kernel(drawing: PullDrawing) -> Any:
 def costs_loop(drawing: PullDrawing) -> Callable[..., None]:
     """Return the loop for several costs; `tables` are those of the last one, the smallest."""
     init, ask, recommend = breakeven_rule.RULE.init, breakeven_rule.RULE.ask, breakeven_rule.RULE.recommend
-    tell, decide = breakeven_rule.observe, breakeven_rule.decide  # `tell` without and with the decision to stop
+    tell, decide = breakeven_rule.observe, breakeven_rule.decide  # the two halves of the rule's `tell`
     start, draw = drawing
 
     def simulate_costs(

@@ -27,7 +27,6 @@ from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.threads import available_threads
 from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
@@ -91,9 +90,9 @@ def _share_runs(policy: Policy, bandit: Bandit) -> None:
         policies = [policy, replace(capped, max_pulls=policy.max_pulls // 2)]
         for engine in ("auto", "direct"):
             evaluate_together(policies, bandit, [RISK, RISK], runs=1, engine=engine, threads=1)
-    elif isinstance(policy, Breakeven) and not isinstance(bandit, BlockBandit) and without_cost(policy) is not None:
-        policies = [replace(policy, risk=Risk(policy.risk.loss, cost)) for cost in (2e-3, 1e-3)]
-        evaluate_costs(policies, bandit, Target(runs=1), seed=0)
+    elif (shared := without_cost(policy)) is not None and not isinstance(bandit, BlockBandit):
+        at_costs = [replace(shared, risk=Risk(shared.risk.loss, cost)) for cost in (2e-3, 1e-3)]
+        evaluate_costs(at_costs, bandit, Target(runs=1), seed=0)
 
 
 USES: dict[str, Callable[[Policy, Bandit], None]] = {

@@ -159,7 +159,7 @@ class Pass:
 
     @cached_property
     def shares_costs(self) -> bool:
-        """Whether the points have policies of their own, whose runs differ only in when they stop."""
+        """Whether each point has its own policy, and their runs differ only in when they stop."""
         return len({fingerprint(point.policy) for point in self.points}) > 1 and self.points[0].pool is not None
 
 
