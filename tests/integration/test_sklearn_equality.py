@@ -11,7 +11,7 @@ from helpers.fold_searches import assert_same_results
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, RandomizedSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
@@ -63,8 +63,10 @@ class SometimesFails(BaseEstimator):  # type: ignore[misc]  # scikit-learn is no
 
 TREE = DecisionTreeClassifier(random_state=0)
 DEPTHS = {"max_depth": [1, None], "min_samples_leaf": [1, 5]}
+FEW: dict[str, Any] = {"cv": 3}
 WEIGHTS = np.linspace(0.1, 3.0, 75)
 MAKERS = Pipeline([("scale", StandardScaler()), ("classify", KNeighborsClassifier())])
+RANGES = Pipeline([("scale", MinMaxScaler()), ("classify", KNeighborsClassifier())])
 STEPS = [
     {"scale": [StandardScaler(), MinMaxScaler(), "passthrough"], "classify__n_neighbors": [1, 5]},
     {"classify": [DummyClassifier(), DecisionTreeClassifier(max_depth=2, random_state=0)]},
@@ -75,15 +77,22 @@ CASES: dict[str, tuple[Any, Any, tuple[Any, Any], dict[str, Any], dict[str, Any]
     "classification": (TREE, DEPTHS, load_classes(), {}, {}),
     "regression": (Ridge(), {"alpha": [0.01, 0.1, 1.0]}, load_numbers(), {"cv": KFold(4), "scoring": "r2"}, {}),
     "train scores": (Ridge(), {"alpha": [0.01, 1.0]}, load_numbers(), {"return_train_score": True}, {}),
-    "metrics, refit by name": (TREE, DEPTHS, load_classes(), {"scoring": METRICS, "refit": "f1"}, {}),
-    "metrics, refit by function": (TREE, DEPTHS, load_classes(), {"scoring": METRICS, "refit": choose_third}, {}),
-    "metrics, no refit": (TREE, DEPTHS, load_classes(), {"scoring": METRICS, "refit": False}, {}),
-    "function of several metrics": (TREE, DEPTHS, load_classes(), {"scoring": score_twice, "refit": "accuracy"}, {}),
+    "metrics, refit by name": (TREE, DEPTHS, load_classes(), FEW | {"scoring": METRICS, "refit": "f1"}, {}),
+    "metrics, refit by function": (TREE, DEPTHS, load_classes(), FEW | {"scoring": METRICS, "refit": choose_third}, {}),
+    "metrics, no refit": (TREE, DEPTHS, load_classes(), FEW | {"scoring": METRICS, "refit": False}, {}),
+    "function of several metrics": (
+        TREE,
+        DEPTHS,
+        load_classes(),
+        FEW | {"scoring": score_twice, "refit": "accuracy"},
+        {},
+    ),
     "groups": (TREE, DEPTHS, load_classes(), {"cv": GroupKFold(3)}, {"groups": np.arange(75) % 7}),
     "sample weights": (TREE, DEPTHS, load_classes(), {}, {"sample_weight": WEIGHTS}),
     "shuffled folds": (TREE, DEPTHS, load_classes(), {"cv": StratifiedKFold(4, shuffle=True, random_state=3)}, {}),
     "error score": (SometimesFails(), {"level": [0, 1, 2, 3]}, load_classes(), {"error_score": -1.0, "cv": 3}, {}),
     "error score of NaN": (SometimesFails(), {"level": [0, 1, 2, 3]}, load_classes(), {"cv": 3}, {}),
+    "tuples as values": (RANGES, {"scale__feature_range": [(0, 1), (-2, 2)]}, load_classes(), {"cv": 3}, {}),
     "estimators as values": (MAKERS, STEPS, load_classes(), {"cv": 3}, {}),
     "one candidate": (TREE, {"max_depth": [2]}, load_classes(), {}, {}),
 }
@@ -95,7 +104,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 def assert_equal_searches(ours: Any, theirs: Any, samples: Any) -> None:
     assert_same_results(ours.cv_results_, theirs.cv_results_)
-    for name in ("best_index_", "best_score_", "multimetric_", "n_splits_"):
+    for name in ("best_index_", "best_score_", "multimetric_", "n_splits_", "n_features_in_"):
         assert hasattr(ours, name) == hasattr(theirs, name), name
         if hasattr(theirs, name):
             assert getattr(ours, name) == getattr(theirs, name), name
@@ -120,15 +129,14 @@ def test_a_search_over_a_grid_equals_that_of_scikit_learn(case: str, tmp_path: P
 
 def test_a_randomized_search_equals_that_of_scikit_learn(tmp_path: Path) -> None:
     samples, targets = load_classes()
-    distributions = {"C": np.logspace(-3, 3, 50), "tol": [1e-3, 1e-4]}
+    distributions = {"ccp_alpha": np.logspace(-3, 0, 50), "max_depth": [1, 2, None]}
     options: dict[str, Any] = {"n_iter": 6, "random_state": 5, "cv": 3, "scoring": METRICS, "refit": "f1"}
-    estimator = LogisticRegression(max_iter=1_000)
-    theirs = RandomizedSearchCV(estimator, distributions, **options).fit(samples, targets)
+    theirs = RandomizedSearchCV(TREE, distributions, **options).fit(samples, targets)
     for storage in (None, f"sqlite:///{tmp_path}/fits.db"):
-        ours = BreakevenRandomizedSearchCV(estimator, distributions, value=math.inf, storage=storage, **options)
+        ours = BreakevenRandomizedSearchCV(TREE, distributions, value=math.inf, storage=storage, **options)
         assert_equal_searches(ours.fit(samples, targets), theirs, samples)
     options["random_state"] = 6
-    other = BreakevenRandomizedSearchCV(estimator, distributions, value=math.inf, **options).fit(samples, targets)
+    other = BreakevenRandomizedSearchCV(TREE, distributions, value=math.inf, **options).fit(samples, targets)
     assert other.cv_results_["params"] != ours.cv_results_["params"]
 
 

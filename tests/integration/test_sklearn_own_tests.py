@@ -21,8 +21,11 @@ EXCEPTIONS = {
     ),
 }
 
-# A third of the time; test_sklearn_equality.py compares the same with theirs: weights, results by type, two metrics.
+# Two thirds of the time; test_sklearn_equality.py compares the same with theirs: the number of features, tuples as
+# values, weights, results by type, two metrics.
 SLOW = (
+    "test_n_features_in",
+    "test_search_with_2d_array",
     "test_search_cv_sample_weight_equivalence",
     "test_cv_results_dtype_issue_29074",
     "test_random_search_cv_results_multimetric",
@@ -83,14 +86,14 @@ def test_their_tests_pass_with_ours(tmp_path: Path, fork_server: ForkServer) -> 
     """All pass, as they do with theirs, but for those that need libraries that are not installed."""
     outcomes = run_tests(fork_server, tmp_path, *WITH_OURS, "-k", f"not ({' or '.join(SLOW)})")
     check_outcomes(outcomes, set(EXCEPTIONS))
-    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 136
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 134
 
 
 @pytest.mark.soak
 def test_their_slow_tests_pass_with_ours(tmp_path: Path, fork_server: ForkServer) -> None:
     outcomes = run_tests(fork_server, tmp_path, *WITH_OURS, "-k", " or ".join(("whose_searches", *SLOW)))
     check_outcomes(outcomes, set())
-    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 4
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 6
 
 
 def test_without_the_plugin_they_test_their_own(tmp_path: Path, fork_server: ForkServer) -> None:

@@ -69,7 +69,8 @@ def test_a_killed_search_ends_as_if_never_killed(
     assert set(stored.values()) == {1}
     before = len(read_fits(journal))
     assert before - 2 * jobs * len(kills) <= len(stored) <= before  # what was in flight is lost
-    assert start(storage, journal, jobs, result).wait() == 0
+    # It may go on with another number of jobs; workers of a second search would take seconds to start.
+    assert start(storage, journal, 1, result).wait() == 0
 
     resumed = pickle.loads(result.read_bytes())
     whole = make_search(None, None, 1).fit(make_samples(TABLE))

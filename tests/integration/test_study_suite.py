@@ -1,4 +1,7 @@
-"""A study keeps its promises wherever it is: in memory, in a store passed as an object, in SQLite, and on a server."""
+"""A study keeps its promises wherever it is: in memory, in SQLite, and on a server.
+
+A store that is passed as an object leads to the same study as one in memory: see tests/unit/test_custom_store.py.
+"""
 
 import inspect
 import os
@@ -16,7 +19,6 @@ from helpers.api_client import ApiServer
 
 import dbcare
 from dbcare import Study
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.testing import StudySuite, store_suite, study_suite
 
 
@@ -36,29 +38,25 @@ def run_example(suite: ModuleType) -> dict[str, Any]:
 
 
 class TestMemory(run_example(study_suite)["TestInMemory"]):  # type: ignore[misc]  # the example passes every check
-    repeats = 5
+    repeats = 2
 
 
 class TestExampleOfStores(run_example(store_suite)["TestSqlite"]):  # type: ignore[misc]  # as above
     """The example passes every check, too."""
 
 
-class TestOwnStore(StudySuite):
-    store = MemoryStore()
-
-    def make(self, **settings: Any) -> Study:
-        return dbcare.create_study(**settings, storage=self.store)
-
-
 class TestSqlite(StudySuite):
     lease_seconds = 0.2
+    address: str
 
-    @pytest.fixture(autouse=True)
-    def _set_folder(self, tmp_path: Path) -> None:
-        self.folder = tmp_path
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def _set_address(cls, tmp_path_factory: pytest.TempPathFactory) -> None:
+        """One file for all checks: their studies have names of their own."""
+        cls.address = f"sqlite:///{tmp_path_factory.mktemp('suite') / 'studies.db'}"
 
     def make(self, **settings: Any) -> Study:
-        return dbcare.create_study(**settings, storage=f"sqlite:///{self.folder / 'studies.db'}")
+        return dbcare.create_study(**settings, storage=self.address)
 
 
 class TestServer(StudySuite):
