@@ -7,8 +7,11 @@ import multiprocessing
 import os
 import runpy
 import sys
+import tempfile
 from pathlib import Path
+from subprocess import CompletedProcess
 
+MAX_SECONDS = 120.0  # on a busy machine
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["dbcare.cli", "dbcare.server.serve", "sqlalchemy.dialects.sqlite", "psycopg"])
 
@@ -65,3 +68,17 @@ class PreparedProcess:
     def kill(self) -> None:
         """Send SIGKILL."""
         self._process.kill()
+
+
+def run_code(code: str, *arguments: str, **variables: str) -> CompletedProcess[str]:
+    """Do what `python -c code arguments` does, with these variables in the environment; return what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        script, output, errors = (Path(folder) / name for name in ("script.py", "output", "errors"))
+        script.write_text(code)
+        process = PreparedProcess(script, list(arguments), output, errors, **variables)
+        try:
+            ended = process.wait(MAX_SECONDS)
+            assert ended is not None, f"The code did not end: {errors.read_text()}"
+        finally:
+            process.kill()
+        return CompletedProcess(arguments, ended, output.read_text(), errors.read_text())

@@ -2,20 +2,19 @@
 
 import asyncio
 import re
-import signal
 import socket
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2 as httpx
 from helpers.api_client import STUDY, ApiServer, assert_refused
 from helpers.api_routes import ROUTES
 from helpers.postgres import Server
+from helpers.serve_command import run_serve
 from helpers.service_process import run_service
 from typer.testing import CliRunner
 
@@ -26,8 +25,6 @@ from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.app import make_app
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
-
-COMMAND = Path(sys.executable).with_name("dbcare")
 
 
 def test_every_route_needs_its_role(server: ApiServer) -> None:
@@ -184,18 +181,17 @@ def test_responses_do_not_say_where_studies_are_kept(postgres: Server) -> None:
 def test_the_server_stops_on_sigterm_though_a_page_is_open(tmp_path: Path) -> None:
     """And it prints its address, even if the system chose the port; a port in use is an error."""
     storage = f"sqlite:///{tmp_path / 's.db'}"
-    command = [str(COMMAND), "serve", "--storage", storage, "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        url = process.stdout.readline().split()[-1]
-        assert not url.endswith(":0")
-        with httpx.Client(base_url=url, timeout=30.0) as client:
+    with ExitStack() as stack:
+        with run_serve(storage, tmp_path / "log") as url:
+            assert not url.endswith(":0")
+            client = stack.enter_context(httpx.Client(base_url=url, timeout=30.0))
             client.post("/v1/studies", json=STUDY).raise_for_status()
-            with client.stream("GET", "/studies/ads/events") as stream:
-                assert next(stream.iter_lines()).startswith("data: ")
-                second = CliRunner().invoke(app, [*command[1:-1], url.rpartition(":")[2]])
-                process.terminate()
-                assert process.wait(timeout=30) in (0, -signal.SIGTERM)
+            stream = stack.enter_context(client.stream("GET", "/studies/ads/events"))
+            lines = stream.iter_lines()
+            assert next(lines).startswith("data: ")
+            port = url.rpartition(":")[2]
+            second = CliRunner().invoke(app, ["serve", "--storage", storage, "--port", port])
+        assert not stream.is_closed  # it was open when the server stopped
     assert second.exit_code == 2
     assert "Cannot listen on 127.0.0.1:" in second.stderr
     assert second.stdout == ""

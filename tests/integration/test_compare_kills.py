@@ -9,17 +9,15 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helpers.prepared_process import PreparedProcess
 
 import dbcare
 
 SCRIPT = Path(__file__).parents[1] / "helpers" / "compare_main.py"
-SOURCE = Path(dbcare.__file__).parents[1]
 
 
-def start(storage: str, journal: Path, pause: float) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, str(SCRIPT), storage, str(journal), str(pause)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+def start(storage: str, journal: Path, pause: float) -> PreparedProcess:
+    return PreparedProcess(SCRIPT, [storage, str(journal), str(pause)], journal.with_suffix(".output"))
 
 
 def read_calls(journal: Path) -> list[str]:
@@ -35,28 +33,27 @@ def test_a_killed_comparison_calls_nothing_twice_that_was_recorded(tmp_path: Pat
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
     study = dbcare.load_study("kill", storage)
     recorded = {f"{row.arm} {row.block}" for row in study.trials() if row.status == "told"}
     pending = {f"{row.arm} {row.block}" for row in study.trials() if row.status == "asked"}
     assert pending
 
     resumed = start(storage, second, 0.0)
-    output, _ = resumed.communicate(timeout=120.0)
+    assert resumed.wait(120.0) == 0
     calls = read_calls(second)
-    assert resumed.returncode == 0
     assert not recorded & set(calls)
     assert pending <= set(calls)
     assert set(Counter(calls).values()) == {1}
-    arm, final, spent = output.split()
+    arm, final, spent = second.with_suffix(".output").read_text().split()
     assert (arm in ("a", "bb", "ccc"), final) == (True, "True")
     answered = recorded | set(calls)
     assert float(spent) == pytest.approx(0.01 * len(answered))
     assert study.check() > 0  # the stored events still replay to the stored state
 
 
-def test_a_process_exits_although_a_call_hangs(tmp_path: Path) -> None:
+def test_a_process_exits_although_a_call_hangs() -> None:
     code = """
 import threading, dbcare
 def hang(number):
@@ -67,7 +64,7 @@ dbcare.compare({"a": hang, "b": lambda number: 1.0 + 0.01 * number}, range(12), 
                timeout=0.2, retries=0, progress=False)
 print("done")
 """
-    environment = os.environ | {"PYTHONPATH": str(SOURCE)}
+    environment = os.environ | {"PYTHONPATH": str(Path(dbcare.__file__).parents[1])}
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60.0, check=False)
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr

@@ -13,7 +13,6 @@ from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.studies import find_in
 
-DAMAGES = 60
 SETTINGS = {"cost": 1e-9, "sigma": 1.0, "max_ahead": 50}
 
 
@@ -52,9 +51,10 @@ def list_uses(store: SqlStore) -> Iterator[Callable[[], object]]:
     yield lambda: StoredStudy(store, "s").retire("B")
 
 
-def test_damaged_files(sound: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damages", [25, pytest.param(500, marks=pytest.mark.soak)])
+def test_damaged_files(sound: bytes, tmp_path: Path, damages: int) -> None:
     refused = 0
-    for seed in range(DAMAGES):
+    for seed in range(damages):
         path = tmp_path / f"{seed}.db"
         path.write_bytes(damage(sound, random.Random(seed)))
         try:
@@ -68,4 +68,4 @@ def test_damaged_files(sound: bytes, tmp_path: Path) -> None:
                     use()
                 except DbcareError:  # anything else fails the test
                     refused += 1
-    assert refused > DAMAGES  # the damage is felt
+    assert refused > damages  # the damage is felt

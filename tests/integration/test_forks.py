@@ -2,10 +2,7 @@
 
 import itertools
 import multiprocessing
-import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from helpers.fork_server import ForkServer
 from helpers.forked_child import MAX_SECONDS, ForkedChild
 from helpers.postgres import Server
 from helpers.service_process import run_service
@@ -100,8 +98,8 @@ def check_stored(study: Study, told: list[int]) -> None:
 
 
 def test_children_of_a_busy_process(study: Study) -> None:
-    """20 of 20 go on. Before a fork waited for commits, a child of a process with an SQLite file hung in 2 of 3 cases,
-    so that a test that forks 20 times would miss this with a probability of 1e-9.
+    """All go on. Before a fork waited for commits, a child of a process with an SQLite file hung in 2 of 3 cases, so
+    that a test that forks 8 times would miss this with a probability of 2e-4.
     """
     chance = random.Random(1)
     told: list[int] = []
@@ -226,8 +224,17 @@ elif how == "is killed":
 """
 
 
+@pytest.fixture(scope="module")
+def fork_server() -> Iterator[ForkServer]:
+    """Starts parents in processes that have loaded what they need."""
+    source, tests = Path(dbcare.__file__).parents[1], Path(__file__).parents[1]
+    server = ForkServer("import helpers.worker_main, dbcare.live.stores.sql.store", source, tests)
+    yield server
+    server.close()
+
+
 @pytest.mark.parametrize("how", ["closes", "is killed", "ends"])
-def test_a_child_whose_parent_leaves(how: str, tmp_path: Path) -> None:
+def test_a_child_whose_parent_leaves(how: str, tmp_path: Path, fork_server: ForkServer) -> None:
     """As a daemon's does: the file's locks of the parent go with it, and others open the file meanwhile.
 
     A child that took over its parent's open file wrote to a log that others had deleted.
@@ -235,17 +242,8 @@ def test_a_child_whose_parent_leaves(how: str, tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'live.db'}"
     study = create("left", address)
     open_store(address).close()
-    with subprocess.Popen(
-        [sys.executable, "-c", LEAVING_PARENT, address, how, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+    process = fork_server.start(LEAVING_PARENT, address, how, str(tmp_path))
+    with process.stdin, process.stdout, process.stderr:
         process.stdout.read()
         if how != "closes":
             process.wait(MAX_SECONDS)

@@ -18,7 +18,7 @@ SOAK = [("breakeven", 700), ("breakeven-racing", 150), ("dbcare", 150)]
 
 @pytest.mark.parametrize(
     ("policy", "runs"),
-    [("breakeven", 70), ("breakeven-racing", 15), ("dbcare", 15)]
+    [("breakeven", 30), ("breakeven-racing", 8), ("dbcare", 8)]
     + [pytest.param(*case, marks=pytest.mark.soak) for case in SOAK],
 )
 def test_a_live_study_equals_the_simulated_run(tmp_path: Path, policy: str, runs: int) -> None:

@@ -4,7 +4,6 @@ import hashlib
 import shutil
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from helpers.dbcare_command import run_dbcare
 from helpers.postgres import Server
+from helpers.prepared_process import run_code
 
 import dbcare
 from dbcare import Study
@@ -53,8 +53,8 @@ def count_told(study: Study) -> int:
 
 
 def run_python(code: str) -> str:
-    """Run code in a child process and return its output."""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    """Run code in a process of its own and return its output."""
+    result = run_code(code)
     assert result.returncode == 0, result.stderr
     return result.stdout
 

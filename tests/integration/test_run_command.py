@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,33 +113,56 @@ def wait_for_pids(path: Path, count: int) -> list[int]:
     return pids
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=str
-)
-def test_signals_give_trials_back(
-    storage: str, measure: Path, tmp_path: Path, number: signal.Signals, code: int
-) -> None:
-    """Nothing is pending, charged or running afterwards, even where commands ignore SIGTERM; and the study goes on."""
-    study = create(storage, "slow", "0.5")
-    pids = tmp_path / "pids"
-    output = tmp_path / "output"
-    arguments = ["run", "ads", "--storage", storage, "--workers", "2", "--", str(measure), "slow", str(pids), "{arm}"]
-    process = PreparedProcess(COMMAND, arguments, output)
+@dataclass
+class SignaledRun:
+    """A run of commands that ignore SIGTERM, in a folder of its own, which gets a signal and must exit with a code."""
+
+    folder: Path
+    number: signal.Signals
+    code: int
+
+    def start(self, measure: Path) -> None:
+        self.folder.mkdir()
+        storage, self.pids, self.output = f"sqlite:///{self.folder}/s.db", self.folder / "pids", self.folder / "output"
+        self.study = create(storage, "slow", "0.5")
+        command = [str(measure), "slow", str(self.pids), "{arm}"]
+        arguments = ["run", "ads", "--storage", storage, "--workers", "2", "--", *command]
+        self.process = PreparedProcess(COMMAND, arguments, self.output)
+
+    def send(self) -> None:
+        self.started = wait_for_pids(self.pids, 2)
+        assert self.study.status().waiting == 2
+        os.kill(self.process.pid, self.number)
+
+    def check(self) -> None:
+        assert self.process.wait(30.0) == self.code
+        assert not any(map(is_running, self.started))
+        assert self.study.pending() == []
+        assert (self.study.status().spent, self.study.status().state) == (0.0, "running")
+        assert [row.reason for row in self.study.trials()] == ["given back: the run was interrupted"] * 2
+        if self.number is signal.SIGINT:
+            assert "Trials under way were given back" in self.output.read_text()
+        self.study.tell(self.study.ask(), 0.1)  # type: ignore[arg-type]  # there is one
+        assert self.study.status().rewards == 1
+
+
+def test_signals_give_trials_back(measure: Path, tmp_path: Path) -> None:
+    """Nothing is pending, charged or running afterwards, even where commands ignore SIGTERM; and the study goes on.
+
+    Such commands are killed after a while, in which the runs wait together.
+    """
+    codes = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+    runs = [SignaledRun(tmp_path / number.name, number, code) for number, code in codes.items()]
+    for run in runs:
+        run.start(measure)
     try:
-        started = wait_for_pids(pids, 2)
-        assert study.status().waiting == 2
-        os.kill(process.pid, number)
-        assert process.wait(30.0) == code
+        for run in runs:
+            run.send()
+        for run in runs:
+            run.check()
     finally:
-        process.kill()
-    assert not any(map(is_running, started))
-    assert study.pending() == []
-    assert (study.status().spent, study.status().state) == (0.0, "running")
-    assert [row.reason for row in study.trials()] == ["given back: the run was interrupted"] * 2
-    if number is signal.SIGINT:
-        assert "Trials under way were given back" in output.read_text()
-    study.tell(study.ask(), 0.1)  # type: ignore[arg-type]  # there is one
-    assert study.status().rewards == 1
+        for run in runs:
+            run.process.kill()
 
 
 PROGRAM = """

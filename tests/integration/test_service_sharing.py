@@ -1,8 +1,6 @@
 """Nobody can shut the others out of a real server: connections by address and in total, and streams by visitor."""
 
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +10,17 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 from helpers.limited_server import LimitedServer, start_server
+from helpers.prepared_process import PreparedProcess, run_code
 from helpers.raw_client import REQUEST, open_connection, read_response, read_to_end, status_of
 
 from dbcare.server.addresses import identify_client
 
-COMMAND = Path(sys.executable).with_name("dbcare")
+WITH_FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 500))
+from dbcare.cli import app
+app(["serve", "--port", "0", *sys.argv[1:]])
+"""
 HALF_OPEN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 HALF_SENT = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\nkey="
 STREAM = "/studies/ads/events"
@@ -177,21 +181,28 @@ def test_streams_that_end_make_room(server: LimitedServer) -> None:
 def test_files_are_enough_for_the_connections(tmp_path: Path) -> None:
     """The limit of the system is raised as far as it can be; beyond that, the server says what to do."""
     storage = f"sqlite:///{tmp_path / 's.db'}"
-    command = f"ulimit -Sn 100; ulimit -Hn 500; exec {COMMAND} serve --storage {storage} --port 0 --connections"
-    refused = subprocess.run(["bash", "-c", f"{command} 1000"], capture_output=True, text=True, check=False, timeout=60)
+    refused = run_code(WITH_FEW_FILES, "--connections", "1000", DBCARE_STORAGE=storage)
     assert refused.returncode == 2
     assert "`--connections` must be at most 300 here but got 1000: this process may open 500 files" in refused.stderr
-    with subprocess.Popen(["bash", "-c", f"{command} 300"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline().rpartition(":")[2])
+    (script := tmp_path / "serve.py").write_text(WITH_FEW_FILES)
+    printed = tmp_path / "printed"
+    process = PreparedProcess(script, ["--connections", "300"], printed, tmp_path / "log", DBCARE_STORAGE=storage)
+    try:
+        deadline = time.monotonic() + 4 * PATIENCE
+        while not printed.read_text().endswith("\n"):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        port = int(printed.read_text().splitlines()[0].rpartition(":")[2])
         with ExitStack() as stack:
             for _ in range(150):  # more than 100
                 connection = stack.enter_context(open_connection(port))
                 connection.sendall(HALF_OPEN)
             connection.sendall(b"x\r\n\r\n")
             assert status_of(read_response(connection)) == 200
-        process.terminate()
-        process.wait(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def interfaces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interfaces]
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("log") / "log.csv"
-    file.write_text("arm,reward\n" + "A,1\nB,0\nA,0\nB,1\n" * 50)
+    file.write_text("arm,reward\n" + "A,1\nB,0\nA,0\nB,1\n" * 10)
     return file
 
 

@@ -3,8 +3,6 @@
 import hashlib
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +15,9 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 from helpers.api_client import STUDY
+from helpers.dbcare_command import run_dbcare
 from helpers.postgres import Server
+from helpers.prepared_process import run_code
 from helpers.serve_command import run_serve
 from helpers.service_process import find_free_port
 from helpers.webhook_receiver import Received, Receiver, run_receiver
@@ -267,7 +267,7 @@ def test_the_service_tells_stops_of_other_processes_and_its_own(
     log = tmp_path / "log"
     with run_serve(storage, log, "--webhook", receiver.url) as url:
         code = f"import dbcare; dbcare.load_study('worker', {storage!r}).stop('by a worker')"
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+        assert run_code(code).returncode == 0
         httpx.post(f"{url}/v1/studies", json=STUDY, timeout=60.0).raise_for_status()
         httpx.post(f"{url}/v1/studies/ads/stop", json={"reason": "over HTTP"}).raise_for_status()
         receiver.wait_for_studies("worker", "ads")
@@ -355,8 +355,7 @@ def test_a_webhook_needs_a_secret(storage: str, monkeypatch: pytest.MonkeyPatch)
         make_webhook("https://example.com", open_store(storage, create=True))
     assert "too short" not in str(error.value)
     monkeypatch.delenv(webhook.SECRET_VARIABLE)
-    command = [sys.executable, "-m", "dbcare", "serve", "--storage", storage, "--webhook", "https://example.com"]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    process = run_dbcare("serve", "--storage", storage, "--webhook", "https://example.com")
     assert (process.returncode, process.stdout) == (2, "")
     assert f"Error: {message} 0" in process.stderr
 

@@ -239,7 +239,7 @@ def test_equal_arms_rarely_beat_the_control() -> None:
     """One does in at most 5% of all cases: more than 16 of 80 then have a chance below 1e-6."""
     beaten = 0
     for seed in range(80):
-        study = create_memory_study(arms=("A", "B"), cost=1e-3, seed=seed, control="A")
+        study = create_memory_study(arms=("A", "B"), cost=4e-3, seed=seed, control="A")
         draw = draw_rewards(seed, gap=0.0)
         while (trial := study.ask()) is not None:
             study.tell(trial, draw(trial.arm))
