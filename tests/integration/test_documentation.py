@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.dbcare_command import COMMAND, run_dbcare
+from helpers.prepared_process import PreparedProcess
 
 import dbcare
 from dbcare.lab import definition
@@ -44,7 +46,8 @@ class Reader:
 
     A block that starts with a comment such as `# lucb.py` is a file, or the next part of one; a module is imported
     right away. All other Python blocks share their names. A line of a console block after `$ ` is a command. What
-    `pyproject.toml` declares is installed, but only for commands: they are processes of their own.
+    `pyproject.toml` declares is installed, but only for commands: they are processes of their own, and started by
+    Python itself from then on. Until then `dbcare` is forked from a process that has imported it, which is faster.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +56,7 @@ class Reader:
         self.names: dict[str, object] = {}
         self.printed = ""
         self.checker = doctest.OutputChecker()
-        self.background: list[subprocess.Popen[bytes]] = []
+        self.background: list[PreparedProcess] = []
 
     def read(self, language: str, text: str) -> None:
         """Do what one block says."""
@@ -108,14 +111,18 @@ class Reader:
     def run_command(self, command: str) -> str:
         program, *arguments = shlex.split(command.removesuffix(BACKGROUND))
         paths = [str(self.packages), str(self.folder), *sys.path]
-        call = [sys.executable, *COMMANDS[program], *arguments]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # pages need none, and loading all takes seconds
+        variables = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # pages need none, and loading all takes seconds
         if command.endswith(BACKGROUND):
-            quiet = subprocess.DEVNULL
-            self.background.append(subprocess.Popen(call, env=environment, stdout=quiet, stderr=quiet))
+            assert program == "dbcare"
+            self.background.append(PreparedProcess(COMMAND, arguments, os.devnull, **variables))
             return ""
-        process = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300, check=False)
+        if program == "dbcare" and not self.packages.exists():
+            process = run_dbcare(*arguments, **variables)
+        else:
+            call = [sys.executable, *COMMANDS[program], *arguments]
+            environment = {**os.environ, **variables}
+            process = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300, check=False)
         assert process.returncode == 0, f"{command} failed\n{process.stdout}\n{process.stderr}"
         return process.stdout
 
