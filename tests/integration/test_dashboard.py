@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import os
 import random
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from dbcare.server.access.records import open_records
 HTML_NAME = "<img src=x onerror=alert(1)>"
 HTML_ARM = "<script>alert(2)</script>"
 RATES = {"plain": 0.2, "question": 0.35, "emoji": 0.6}
+SCREENSHOTS_VARIABLE = "DBCARE_TESTS_SAVE_SCREENSHOTS"  # set it to get pictures of all pages in out/screenshots
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDE: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 360, "height": 740}
@@ -59,6 +61,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield Server(address, storage, keys)
 
 
+def keep_screenshot(window: BrowserWindow, name: str) -> None:
+    """Save a picture for people to look at, if they ask for it: pictures take longer than the checks."""
+    if os.environ.get(SCREENSHOTS_VARIABLE):
+        window.take_screenshot(name)
+
+
 def run_worker(server: Server, name: str) -> None:
     """Ask and tell over HTTP until the study stops."""
     generator = random.Random(1)
@@ -81,12 +89,12 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size(size)
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            window.take_screenshot(f"login-{scheme}-{size['width']}")
+            keep_screenshot(window, f"login-{scheme}-{size['width']}")
         page.emulate_media(color_scheme="light")
         page.set_viewport_size(WIDE)
         server.sign_in(window)
         expect(page.get_by_role("heading", name="No studies yet")).to_be_visible()
-        window.take_screenshot("empty-light-1280")
+        keep_screenshot(window, "empty-light-1280")
 
         page.get_by_role("link", name="Create the first study").click()
         page.get_by_label("Name").fill("subject")
@@ -104,7 +112,7 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         expect(page.locator("#plan-error")).to_be_hidden()
         page.get_by_text("More options", exact=True).click()
         page.get_by_label("Policy").select_option("breakeven-racing")
-        window.take_screenshot("new-light-1280")
+        keep_screenshot(window, "new-light-1280")
         page.get_by_role("button", name="Create study").click()
 
         expect(page.get_by_role("heading", name="subject")).to_be_visible()
@@ -128,7 +136,7 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         page.get_by_label("by time").check()
         expect(page.locator("#chart")).not_to_contain_text("rewards counted")
         assert page.evaluate("window.sameDocument"), "the page was reloaded"
-        window.take_screenshot("stopped-light-1280")
+        keep_screenshot(window, "stopped-light-1280")
 
         with page.expect_download() as download:
             page.get_by_role("link", name="Export CSV").click()
@@ -204,7 +212,7 @@ def test_every_page_fits_a_phone_and_both_schemes(
                 ink = page.evaluate("getComputedStyle(document.querySelector('#chart .xtitle')).fill")
                 assert is_light(ink) is (scheme == "dark")
             assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            window.take_screenshot(f"{name}-{scheme}-{size['width']}")
+            keep_screenshot(window, f"{name}-{scheme}-{size['width']}")
     window.ignore_message("status of 404")
     assert window.problems == []
 

@@ -22,7 +22,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.integrations.inspect import StudyStopping
 
 RATES: dict[str, Any] = {"weak": 0.3, "strong": 0.9, "middle": 0.6}
-QUESTIONS = 60
+QUESTIONS = 30
 
 
 def make_dataset() -> Any:
@@ -163,12 +163,12 @@ def test_a_dataset_without_some_of_the_blocks_is_refused(study: dbcare.Study, tm
     logs = evaluate(study, tmp_path, run={"limit": 6})
     assert {log.status for log in logs} == {"error"}
     message = logs[0].error.message
-    assert "must have a sample for each of the study's 60 blocks but has none for 'q" in message
+    assert "must have a sample for each of the study's 30 blocks but has none for 'q" in message
     assert list(study.trials()) == []
 
 
 def test_one_waiting_sample_looks_for_expired_leases(study: dbcare.Study) -> None:
-    """All samples of three tasks wait for two and a half seconds, in which the study is asked twice, not 360 times."""
+    """All samples of three tasks wait for two and a half seconds, in which the study is asked twice, not 180 times."""
     study.pause()
     asked = 0
 
@@ -205,7 +205,7 @@ def test_epochs_are_refused(study: dbcare.Study, tmp_path: Path) -> None:
 def test_tasks_one_after_another_are_refused(study: dbcare.Study, tmp_path: Path) -> None:
     logs = evaluate(study, tmp_path, max_tasks=1, start_seconds=1.5)
     assert "error" in {log.status for log in logs}
-    assert "in one eval with max_tasks=3 and max_samples=60" in next(log for log in logs if log.error).error.message
+    assert "in one eval with max_tasks=3 and max_samples=30" in next(log for log in logs if log.error).error.message
 
 
 def test_a_study_without_blocks_is_refused() -> None:

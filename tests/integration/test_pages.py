@@ -434,16 +434,20 @@ def test_updates_are_what_changed_until_the_study_is_deleted(server: Server) -> 
         assert next(lines) == "event: gone"
 
 
-def test_a_study_with_100_000_trials_is_shown_quickly(server: Server) -> None:
+def test_a_study_with_very_many_trials_is_shown_quickly(server: Server) -> None:
+    """In a fraction of the time that it takes to read all trials."""
     study = create_study("large", list("ABCDE"), price=1e-3, value=2e6, sigma=1, storage=server.storage)
-    study.add(("ABCDE"[trial % 5], (trial * 7919 % 1000) / 1000) for trial in range(100_000))
+    study.add(("ABCDE"[trial % 5], (trial * 7919 % 1000) / 1000) for trial in range(12_000))
+    start = time.perf_counter()
+    assert sum(1 for _ in study.trials()) == 12_000
+    seconds_to_read = time.perf_counter() - start
     browser = server.sign_in("viewer")
     seconds = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.perf_counter()
-        assert "100,000" in browser.get("/studies/large").text
+        assert "12,000" in browser.get("/studies/large").text
         seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.3
+    assert min(seconds) < min(0.3, seconds_to_read / 4)
 
 
 def test_what_is_charged_without_being_counted_is_shown(server: Server) -> None:

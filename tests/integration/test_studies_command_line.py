@@ -19,9 +19,18 @@ from dbcare.money import Money
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 SEVERAL_COMMANDS = """
-import sys
+import fcntl, os, struct, sys, termios
 from dbcare.cli import app
 for command in sys.argv[1:]:
+    *settings, command = command.split("; ")
+    os.environ.pop("NO_COLOR", None)
+    columns = 80
+    for name, value in (setting.split("=") for setting in settings):
+        if name == "columns":
+            columns = int(value)
+        else:
+            os.environ[name] = value
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     try:
         app(command.split())
     except SystemExit as end:
@@ -57,9 +66,9 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     output = run_process(tmp_path, "create", "ads", "--arms", "A, B", "--price", "1", "--value", "1000", "--binary")
     assert output == ""  # in a pipe, nothing but results
     assert run(tmp_path, "studies") == "ads\n"
-    assert run_process(tmp_path, "ask", "ads", "-n", "5", "--worker", "shell") == "1\tA\n2\tB\n"
+    assert run(tmp_path, "ask", "ads", "-n", "5", "--worker", "shell") == "1\tA\n2\tB\n"
     assert run_process(tmp_path, "ask", "ads", code=3) == ""
-    run_process(tmp_path, "tell", "ads", "1", "0")
+    run(tmp_path, "tell", "ads", "1", "0")
     run(tmp_path, "tell", "ads", "2", "1")
     third = json.loads(run(tmp_path, "ask", "ads", "--format", "json"))
     assert [trial["id"] for trial in third] == [3]
@@ -80,7 +89,7 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert (tmp_path / "ads.csv").read_text().count("\n") == 4
     run(tmp_path, "stop", "ads", "--reason", "the season is over")
     assert run(tmp_path, "explain", "ads") == "the season is over\n"
-    assert run_process(tmp_path, "ask", "ads", code=4) == ""
+    assert run(tmp_path, "ask", "ads", code=4) == ""
 
 
 @pytest.mark.parametrize(
@@ -183,8 +192,6 @@ def test_a_unit_that_comes_back_gets_its_trial(tmp_path: Path) -> None:
     run(tmp_path, "ask", "ads", "--unit", "user-9", code=4)
     message = run(tmp_path, "ask", "ads", "--unit", "user-7", "-n", "2", code=2)
     assert "`-n` must be 1 for a `--unit` but got 2." in message
-    _, shown = run_at_terminal([COMMAND, "ask", "ads", "--unit", "user-7"], make_environment(tmp_path))
-    assert strip_codes(shown).strip() == "trial 1: A (already told)"
 
 
 def test_retire_and_delete(tmp_path: Path) -> None:
@@ -210,30 +217,38 @@ def test_output_at_a_terminal(tmp_path: Path) -> None:
     study = dbcare.create_study("ads", ["A", "[red]"], price=1, value=1000, binary=True, storage=make_address(tmp_path))
     study.add([("A", 1), ("[red]", 0), ("A", 0), ("[red]", 1)] * 6)
 
-    def show(*commands: str, last_code: int = 0, columns: int = 80, **variables: str) -> list[str]:
-        """Run commands one after the other in a process, and return what each writes; only the last one may fail."""
-        arguments = [sys.executable, "-c", SEVERAL_COMMANDS, *commands]
-        exit_code, output = run_at_terminal(arguments, make_environment(tmp_path) | variables, columns=columns)
-        assert exit_code == 0, output
-        *written, end = output.split("exit code ")
-        codes = [int(part.partition(",")[0]) for part in (*written[1:], end)]
-        assert codes == [0] * (len(commands) - 1) + [last_code], output
-        return [written[0], *(part.partition("next command")[2] for part in written[1:])]
-
-    first, others, none = show("ask ads", "ask ads -n 9", "ask ads", last_code=3)
+    units = dbcare.create_study("units", ["A", "B"], cost=0.01, sigma=1.0, storage=make_address(tmp_path))
+    units.ask(unit="user-7")
+    units.tell(1, 0.5)
+    # Each with its exit code, in one process, whose terminal is 60 columns wide for the last ones.
+    codes = {
+        "ask ads": 0,
+        "ask ads -n 9": 0,
+        "ask  ads": 3,
+        "ask units --unit user-7": 0,
+        "status ads": 0,
+        "NO_COLOR=1; status ads": 0,
+        "columns=60; status ads": 0,
+        "columns=60; stop ads": 0,
+        "columns=60; ask ads": 4,
+    }
+    exit_code, output = run_at_terminal([sys.executable, "-c", SEVERAL_COMMANDS, *codes], make_environment(tmp_path))
+    assert exit_code == 0, output
+    *written, end = output.split("exit code ")
+    assert [int(part.partition(",")[0]) for part in (*written[1:], end)] == list(codes.values()), output
+    written[1:] = [part.partition("next command")[2] for part in written[1:]]
+    first, others, none, told, status, plain, narrow, stop, refusal = written
     assert strip_codes(first).startswith("trial 25: ")
     assert "No trial available" in strip_codes(others) + strip_codes(none)
-    (status,) = show("status ads")
+    assert strip_codes(told).strip() == "trial 1: A (already told)"
     assert "rewards      0 or 1" in strip_codes(status)
     assert "\x1b[32m" in status
-    (plain,) = show("status ads", NO_COLOR="1")
     assert "rewards      0 or 1" in strip_codes(plain)
     assert "\x1b[32m" not in plain
     lines = [line.split() for line in strip_codes(status).splitlines()]
     # Equal arms have the usual interval, 0.5 +- 1.96 * 0.5 / sqrt(12).
     assert ["[red]", "12", "0.5", "0.500", "0.217", "to", "0.783"] in [line[:7] for line in lines]
     assert "\N{BLACK CIRCLE}" in status
-    narrow, stop, refusal = show("status ads", "stop ads", "ask ads", last_code=4, columns=60)
     assert "\N{BLACK CIRCLE}" not in narrow
     assert "Stopped ads: A (final" in strip_codes(stop)
     assert "The study has stopped: stopped by hand." in strip_codes(refusal)
