@@ -35,7 +35,7 @@ from dbcare.policies.run import Run
 ARMS, SIGMA, CAP = 4, 0.5, 90
 FEW = 36  # the most pulls where the second implementation is very slow
 REGRET = Risk.simple_regret(1e-3)
-RUNS = 50
+RUNS = 20
 # Rewards are means plus noise from -0.2 to 0.2, within [0, 1] for the rules that need it: no two are equal.
 RULES: dict[str, tuple[Policy, Plain]] = {
     "LUCB": (LUCB(ARMS, 0.1, SIGMA / 3, CAP), plain.lucb(ARMS, 0.1, SIGMA / 3, CAP)),
@@ -65,6 +65,7 @@ RULES: dict[str, tuple[Policy, Plain]] = {
     "Chick-Frazier": (ChickFrazier(REGRET, ARMS, SIGMA, CAP), plain.chick_frazier(ARMS, 1e-3, SIGMA, CAP)),
     "KG*": (KGStar(REGRET, ARMS, SIGMA, CAP), plain.kg_star(ARMS, 1e-3, SIGMA, CAP)),
 }
+SLOW = "KL-LUCB", "KL-LUCB, heuristic", "Track-and-Stop", "Track-and-Stop, Bernoulli"  # these solve equations
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -72,9 +73,11 @@ def test_a_second_implementation_decides_the_same(name: str) -> None:
     """Pull by pull, over random runs; they differ in length, but for budgets and the proven rate of KL-LUCB."""
     policy, second = RULES[name]
     lengths = set()
-    for number in range(RUNS):
+    for number in range(RUNS // 2 if name in SLOW else RUNS):
         generator = np.random.default_rng(number)
         means = generator.uniform(0.2, 0.8, ARMS)
+        if number % 2:  # one arm is clearly the best, so that rules stop before the cap
+            means = np.where(means == means.max(), 0.8, np.minimum(means, 0.3))
         run, history = policy.start(seed=number), History()
         while (arm := run.ask()) is not None:
             expected = second(history)
