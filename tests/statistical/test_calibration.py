@@ -13,7 +13,7 @@ from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.settings import Settings
 
 COST = 1e-3
-CELLS = {(3, 2.0): 150, (20, 2.0): 250}  # arms and spread of their means over (sigma^2 c)^(1/3), and studies
+CELLS = {(3, 2.0): 150, (20, 2.0): 200}  # arms and spread of their means over (sigma^2 c)^(1/3), and studies
 LEAST = {3: 0.4, 20: 1.0}  # stated over actual loss, by arms
 
 

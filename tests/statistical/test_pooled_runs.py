@@ -100,7 +100,7 @@ def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) 
     assert abs(here.pulls.mean - there.pulls.mean) < MOST_Z * error
 
 
-REPLICATES = 150
+REPLICATES = 100
 
 
 def spread(estimates: list[Estimates], risk: Risk) -> tuple[Floats, Floats]:

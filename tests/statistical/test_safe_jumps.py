@@ -127,11 +127,13 @@ def misfits(runs: Runs, law: Law) -> list[str]:
     seen: dict[End, int] = defaultdict(int)
     for end in zip(runs.recommended.tolist(), runs.pulls.tolist(), runs.undecided.tolist(), strict=True):
         seen[end] += 1
+    ends = sorted(seen.keys() | law.keys())
+    hits, chances = np.array([seen[end] for end in ends]), np.array([law.get(end, 0.0) for end in ends])
+    tails = np.minimum(binom.cdf(hits, count, chances), binom.sf(hits - 1, count, chances))
     return [
         f"{end}: {seen[end]} of {count}, expected {law.get(end, 0.0) * count:.1f}"
-        for end in sorted(seen.keys() | law.keys())
-        if min(binom.cdf(seen[end], count, law.get(end, 0.0)), binom.sf(seen[end] - 1, count, law.get(end, 0.0)))
-        < ALPHA / 2.0
+        for end, tail in zip(ends, tails, strict=True)
+        if tail < ALPHA / 2.0
     ]
 
 

@@ -196,15 +196,15 @@ def misfits(runs: Runs, law: WalkLaw) -> list[str]:
 
 
 TWO_ARM_SETTINGS: dict[str, tuple[EliminationPolicy, GaussianArms]] = {
-    "racing, gap 0.5": (Racing(arms=2, delta=0.1, max_pulls=800), make_arms([0.5, 0.0])),
-    "racing, gap 0.2, mostly capped": (Racing(arms=2, delta=0.01, max_pulls=800), make_arms([0.0, 0.2])),
+    "racing, gap 0.5": (Racing(arms=2, delta=0.1, max_pulls=500), make_arms([0.5, 0.0])),
+    "racing, gap 0.2, mostly capped": (Racing(arms=2, delta=0.01, max_pulls=500), make_arms([0.0, 0.2])),
     "racing, large gap": (Racing(arms=2, delta=0.1, max_pulls=400), make_arms([2.0, 0.0])),
     "racing, no gap, a loose boundary": (
         Racing(arms=2, delta=0.9, sigma=0.4, max_pulls=800),
         make_arms([0.0, 0.0]),
     ),
     "kaufmann, unequal sigmas": (TwoArmConfidence(delta=0.1, max_pulls=600), make_arms([0.5, 0.1], [2.0, 0.3])),
-    "dbcare": (DBCARE(Risk.misidentification(cost=5e-4), arms=2), make_arms([0.1, 0.4])),
+    "dbcare": (DBCARE(Risk.misidentification(cost=1e-3), arms=2), make_arms([0.1, 0.5])),
     "breakeven": (BreakevenRacing(Risk.misidentification(cost=5e-4), arms=2), make_arms([0.1, 0.3])),
     "breakeven, to a boundary of 0": (
         BreakevenRacing(Risk.simple_regret(cost=1e-4), arms=2),
@@ -263,7 +263,7 @@ def test_long_runs_of_two_arms_agree_with_the_exact_engine(policy: EliminationPo
 
 
 def draw_every_pull(
-    seed: int,
+    generator: Any,
     mean: Any,
     sigma: Any,
     boundary: Any,
@@ -276,7 +276,6 @@ def draw_every_pull(
     left: Any,
 ) -> None:
     """Simulate elimination with every pull drawn."""
-    np.random.seed(seed)
     sums, alive = np.zeros(len(mean)), np.zeros(len(mean), np.int64)
     for run in range(len(pulls)):
         survivors = len(mean)
@@ -293,7 +292,7 @@ def draw_every_pull(
             highest = -np.inf
             for place in range(survivors):
                 arm = alive[place]
-                sums[arm] += mean[arm] + sigma[arm] * np.random.standard_normal()
+                sums[arm] += mean[arm] + sigma[arm] * generator.standard_normal()
                 highest = max(highest, sums[arm])
             threshold = highest - boundary[row[survivors] + epoch]
             kept = 0
@@ -315,7 +314,7 @@ draw_all: Any = njit(draw_every_pull)
 def draw_runs(tables: EliminationTables, arms: GaussianArms, runs: int) -> Runs:
     """Simulate runs with every pull drawn."""
     results = Runs.empty(runs)
-    draw_all(77, *arms, *tables, results.recommended, results.pulls, results.undecided)
+    draw_all(np.random.default_rng(77), *arms, *tables, results.recommended, results.pulls, results.undecided)
     return results
 
 
