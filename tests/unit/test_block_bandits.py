@@ -281,7 +281,7 @@ def test_other_engines_refuse_blocks(call: Callable[[], object], message: str) -
 
 def test_all_ways_to_evaluate_agree() -> None:
     """A policy in epochs too, which has a faster loop for independent pulls; a guess needs no pulls at all."""
-    for policy, bandit in ((Racing(2, 0.1, max_pulls=400), PAIR), (Uniform(3, 5), TABLE)):
+    for policy, bandit in ((Racing(2, 0.1, max_pulls=400), PAIR), (BreakevenRounds(RISK, 3, pool=40), TABLE)):
         alone = evaluate(policy, bandit, RISK, runs=300, seed=SEED)
         (together,) = evaluate_together([policy], bandit, [RISK], runs=300, seed=SEED)
         within = evaluate_within(WorkBudget(1e9), policy, bandit, RISK, 300, SEED)

@@ -18,7 +18,7 @@ from dbcare.planner.plan import Plan
 SETTINGS: list[dict[str, Any]] = [
     {"arms": 2, "cost": 1e-3, "sigma": 1.0, "gaps": [0.1, 0.5]},
     {"arms": 5, "cost": 1e-4, "sigma": 0.5, "gaps": [0.1, 0.3], "runs": 333},
-    {"arms": 3, "cost": 1e-3, "baseline": 0.2, "gaps": [0.05, 0.2], "risk": "misidentification", "seed": 4},
+    {"arms": 3, "cost": 1e-2, "baseline": 0.2, "gaps": [0.05, 0.2], "risk": "misidentification", "seed": 4},
     {"arms": 3, "price": [0.5, 1.0, 3.0], "value": 500, "sigma": 1.0, "gaps": 0.5, "runs": 300},
 ]
 # Breakeven makes about 11,600, 2,200 and 200 pulls per run at these gaps.

@@ -55,6 +55,7 @@ from dbcare.policies.keep import Keep
 
 BANDITS = [Bandit.bernoulli(means) for means in ([0.7, 0.5], [0.55, 0.4], [0.9, 0.3])]
 THREE = [Bandit.bernoulli(means) for means in ([0.7, 0.5, 0.4], [0.6, 0.5, 0.2])]
+ROUNDS = 3
 
 
 class History(NamedTuple):
@@ -116,7 +117,7 @@ def test_relabeled_columns_have_their_exact_means(monkeypatch: pytest.MonkeyPatc
 
 def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int]) -> None:
     """Check the means of a run's columns: 1 for the weight, 0 for martingales, those under a bandit for the others."""
-    histories = list(list_histories(len(bandits[0].arms), 4))
+    histories = list(list_histories(len(bandits[0].arms), ROUNDS))
     assert sum(history.probability(bandits[0]) for history in histories) == pytest.approx(1.0, abs=1e-12)
     shares = np.linspace(1.0, 2.0, len(bandits))
     shares /= shares.sum()
@@ -144,7 +145,7 @@ def test_runs_that_are_added_later_leave_estimates_unbiased() -> None:
     steps = tabulate(model)
     counts, shares = np.array([30.0, 10.0]), np.array([0.4, 0.6])
     parts = [SourceSums.empty(source, 2) for source in range(2)]
-    histories = list(list_histories(3, 4))
+    histories = list(list_histories(3, ROUNDS))
     for history, part in itertools.product(histories, parts):
         sums = sum_chunk(model, steps, shares, Chunk(part.source, 0, 0, as_outcomes(history)), NO_WEIGHTS)
         expected = counts[part.source] * history.probability(THREE[part.source])
@@ -175,10 +176,11 @@ def test_rewards_without_a_likelihood_have_an_exponential_martingale() -> None:
     check_means([bandit], model, [0])
     wrong = model._replace(tilt=model.tilt._replace(best=1.5 * model.tilt.best))
     means, largest = np.zeros(2), 0.0
-    for history in list_histories(3, 4):
-        for place, each in enumerate((model, wrong)):
+    models = [(each, tabulate(each)) for each in (model, wrong)]
+    for history in list_histories(3, ROUNDS):
+        for place, (each, steps) in enumerate(models):
             chunk = Chunk(0, 0, 0, as_outcomes(history))
-            tilted = sum_chunk(each, tabulate(each), np.ones(1), chunk, NO_WEIGHTS).columns[0, 0, TILTED]
+            tilted = sum_chunk(each, steps, np.ones(1), chunk, NO_WEIGHTS).columns[0, 0, TILTED]
             means[place] += history.probability(bandit) * tilted
             largest = max(largest, abs(tilted))
     assert means[0] == pytest.approx(0.0, abs=1e-12)
@@ -190,13 +192,11 @@ def test_a_martingale_of_the_wrong_moments_has_another_mean() -> None:
     """The negative control of the test above: with a third moment of 0 the difference's cube has not mean 0."""
     model = build_model(THREE, Labels.ONE)
     wrong = model._replace(third_moment=np.zeros_like(model.third_moment))
-    shares = np.array([1.0, 0.0])
+    steps, shares = tabulate(wrong), np.array([1.0, 0.0])
     mean = sum(
         history.probability(THREE[0])
-        * sum_chunk(wrong, tabulate(wrong), shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[
-            0, 0, CUBE
-        ]
-        for history in list_histories(3, 4)
+        * sum_chunk(wrong, steps, shares, Chunk(0, 0, 0, as_outcomes(history)), NO_WEIGHTS).columns[0, 0, CUBE]
+        for history in list_histories(3, ROUNDS)
     )
     assert abs(mean) > 0.05
 
