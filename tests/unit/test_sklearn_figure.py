@@ -2,6 +2,7 @@
 
 import math
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ NEIGHBORS = [1, 3, 5, 9, 15, 60, 95]
 def make_search(**options: Any) -> BreakevenSearchCV:
     usual: dict[str, Any] = {"param_grid": {"n_neighbors": NEIGHBORS}, "value": 2_000.0, "cv": FOLDS, "random_state": 1}
     return BreakevenSearchCV(KNeighborsClassifier(), **(usual | options))
+
+
+@cache
+def fit_search(value: float = 2_000.0) -> BreakevenSearchCV:
+    """Return a search that has been fitted, and is not changed by drawing it."""
+    return make_search(value=value).fit(SAMPLES, TARGETS)
 
 
 def read_cells(axes: Axes) -> np.ma.MaskedArray[Any, Any]:
@@ -55,7 +62,7 @@ def list_texts(axes: Axes) -> list[Text]:
 @pytest.mark.parametrize("is_given", [False, True])
 def test_cells_are_those_of_the_table(value: float, is_given: bool) -> None:
     """Each is computed here one by one; what was not fitted is blank."""
-    search = make_search(value=value).fit(SAMPLES, TARGETS)
+    search = fit_search(value)
     given = Figure(figsize=(8, 6)).add_subplot() if is_given else None
     axes = search.plot(given)
     assert (axes is given) == is_given
@@ -78,18 +85,18 @@ def test_cells_are_those_of_the_table(value: float, is_given: bool) -> None:
 
 def test_folds_are_in_the_order_of_fitting() -> None:
     """By numbers of fits: the first folds have all candidates, and later ones never more than earlier ones."""
-    search = make_search().fit(SAMPLES, TARGETS)
+    search = fit_search()
     counts = [np.isfinite(search.cv_results_[f"split{fold}_test_score"]).sum() for fold in search.fold_order_]
     assert counts[:3] == [len(NEIGHBORS)] * 3
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] < counts[0]
     assert sorted(search.fold_order_) == list(range(FOLDS))
     assert list(search.fold_order_) != list(range(FOLDS))
-    assert list(make_search(value=math.inf).fit(SAMPLES, TARGETS).fold_order_) == list(range(FOLDS))
+    assert list(fit_search(math.inf).fold_order_) == list(range(FOLDS))
 
 
 def test_the_title_says_what_was_chosen_and_for_how_many_fits() -> None:
-    search = make_search().fit(SAMPLES, TARGETS)
+    search = fit_search()
     assert read_title(search.plot()) == (
         f"n_neighbors={search.best_params_['n_neighbors']} is chosen after {search.n_fits_} of "
         f"{len(NEIGHBORS) * FOLDS} fits, with an expected loss of {search.expected_loss_:.2g}."
@@ -154,7 +161,7 @@ def test_one_terrible_candidate_leaves_the_others_their_colors() -> None:
     axes = search.plot()
     assert axes.images[0].get_clim() == (0.0, 7.5)  # three times the median of those above 0, which are 1, 2, 3, 1e6
     assert axes.figure.axes[1]._colorbar.extend == "max"
-    assert make_search(value=math.inf).fit(SAMPLES, TARGETS).plot().images[0].get_clim()[1] < 1.0
+    assert fit_search(math.inf).plot().images[0].get_clim()[1] < 1.0
 
 
 @pytest.mark.parametrize("candidates", [1, 2, MAX_LABELED, MAX_LABELED + 1])
@@ -189,7 +196,7 @@ def test_names_of_candidates() -> None:
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = make_search().fit(SAMPLES, TARGETS)
+    search = fit_search()
     monkeypatch.delitem(sys.modules, "dbcare.sklearn.figure")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'dbcare\[lab\]'"):
