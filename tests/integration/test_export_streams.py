@@ -175,10 +175,10 @@ def test_the_server_never_has_all_trials_in_memory(tmp_path: Path) -> None:
         with client.stream("GET", "/v1/studies/long/export", params={"format": "jsonl"}) as response:
             size = sum(len(part) for part in response.iter_raw())
         grown = read_peak_memory(service.pid) - before
-    assert size > 4e6
-    assert grown < 3.5e6
+    assert size > 5e6
+    assert grown < 4e6
     listing = subprocess.run([sys.executable, "-c", LIST_ALL, storage], check=True, capture_output=True, text=True)
-    assert int(listing.stdout) > 6e6
+    assert int(listing.stdout) > 9e6
 
 
 class EndlessStudy(StoredStudy):
