@@ -31,7 +31,8 @@ def make_search(**options: Any) -> BreakevenSearchCV:
 @cache
 def fit_search(value: float = 2_000.0) -> BreakevenSearchCV:
     """Return a search that has been fitted, and is not changed by drawing it."""
-    return make_search(value=value).fit(SAMPLES, TARGETS)
+    fitted: BreakevenSearchCV = make_search(value=value).fit(SAMPLES, TARGETS)
+    return fitted
 
 
 def read_cells(axes: Axes) -> np.ma.MaskedArray[Any, Any]:
