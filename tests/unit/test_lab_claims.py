@@ -216,6 +216,7 @@ def test_the_paper_folder_contains_exactly_the_experiments() -> None:
 
 
 PLACES, TRIALS = 40, 1_500
+GAPS = np.geomspace(0.1, 1.0, PLACES)
 RATE = float(stats.norm.cdf(-2.0))  # how often a verdict may be wrong
 MOST = stats.binom.isf(1e-6, TRIALS, RATE)  # wrong verdicts that luck explains
 
@@ -232,8 +233,7 @@ def make_curve(policy: str, risk: npt.NDArray[np.float64], standard_error: float
 
 
 def make_panel(curves: dict[str, Curve], bound: npt.NDArray[np.float64]) -> Panel:
-    x = np.geomspace(0.1, 1.0, PLACES)
-    return Panel("noise", Loss.SIMPLE_REGRET, "gap", x, curves, 0.5 * bound, bound, bound, bound)
+    return Panel("noise", Loss.SIMPLE_REGRET, "gap", GAPS, curves, 0.5 * bound, bound, bound, bound)
 
 
 def count_wrong_verdicts(claim: str, correlation: float) -> int:
