@@ -97,7 +97,7 @@ STEPPED = {
 }
 
 
-@pytest.mark.parametrize("runs", [1_500, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("runs", [800, pytest.param(20_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("name", STEPPED)
 def test_policies_stepped_by_hand(name: str, runs: int) -> None:
     policy, bandit = STEPPED[name]

@@ -29,7 +29,7 @@ from dbcare.engines.skip.many_arms import jump
 from dbcare.policies.epochs import ALIVE, EPOCH, PULLS, SUMS, state_size
 
 ALPHA = 1e-8
-RUNS = 20_000
+RUNS = 12_000
 START, END = 400, 465  # an odd length, so that the halves differ
 
 Floats = npt.NDArray[np.float64]

@@ -41,9 +41,8 @@ def test_blocks_cost_little_without_correlation_and_save_most_with_it(name: str)
         ratios[correlation], error = divide(pairs)
         assert ratios[correlation] * (1.0 + 5.0 * error) <= bar
     assert ratios[0.0] > 0.35  # negative control: without correlation there is nothing to gain
-    late = [BreakevenRounds(risk, arms, first_blocks=400) for arms, _ in CELLS]
-    slow = [(measure(policy, gap, runs=RUNS // 6), base[arms, gap]) for policy, (arms, gap) in zip(late, CELLS, strict=True)]
-    ratio, error = divide(slow)
+    late = {(arms, gap): BreakevenRounds(risk, arms, first_blocks=400) for arms, gap in CELLS}
+    ratio, error = divide([(measure(late[cell], cell[1], runs=RUNS // 6), base[cell]) for cell in CELLS])
     assert ratio * (1.0 - 5.0 * error) > 1.25  # negative control: comparing too late
 
 
