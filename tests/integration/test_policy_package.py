@@ -151,21 +151,17 @@ def test_a_sweep_and_its_figure(site: Path, tmp_path: Path) -> None:
 
 
 def test_the_shell(site: Path, tmp_path: Path) -> None:
-    evaluated = run(
-        site, COMMAND, "simulate", "--policy", "in-turn", "--means", "0.5,0", "--cost", "1e-3",
-        "--option", "times=3", "--runs", "50", "--format", "json",
-    )  # fmt: skip
-    assert evaluated.returncode == 0, evaluated.stderr
-    assert json.loads(evaluated.stdout)["pulls"]["mean"] == 6.0
     storage = f"--storage sqlite:///{tmp_path / 'shell.db'}"
-    others = run(
+    ran = run(
         site, sys.executable, "-c", SEVERAL_COMMANDS,
+        "simulate --policy in-turn --means 0.5,0 --cost 1e-3 --option times=3 --runs 50 --format json",
         f"create ads --arms A,B --cost 0.01 --sigma 1 --policy in-turn {storage}",
         f"ask ads {storage}",
         "plan --arms 2 --cost 0.01 --sigma 1 --gaps 0.5 --runs 50 --policies in-turn,decide-now --format csv",
     )  # fmt: skip
-    created, asked, planned, end = others.stdout.split("exit code 0\n")
-    assert (created, asked, end) == ("", "1\tA\n", ""), others.stderr
+    evaluated, created, asked, planned, end = ran.stdout.split("exit code 0\n")
+    assert json.loads(evaluated)["pulls"]["mean"] == 6.0
+    assert (created, asked, end) == ("", "1\tA\n", ""), ran.stderr
     assert [line.split(",")[1] for line in planned.splitlines()[1:]] == ["in-turn", "decide-now"]
 
 
