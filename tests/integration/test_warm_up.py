@@ -31,14 +31,14 @@ def test_every_shipped_policy_is_compiled_for_both_kinds_of_arms() -> None:
 
 
 def test_a_second_run_finds_what_the_first_has_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limited to one kernel, the quickest to compile: all take minutes."""
-    monkeypatch.setattr(warm_up, "USES", {"exactly": warm_up.USES["exactly"]})
-    monkeypatch.setattr(warm_up, "BANDITS", {"Bernoulli arms": warm_up.BANDITS["Bernoulli arms"]})
+    """Limited to one kernel: all take minutes."""
+    monkeypatch.setattr(warm_up, "USES", {"skipping ahead": warm_up.USES["skipping ahead"]})
+    monkeypatch.setattr(warm_up, "BANDITS", {"Gaussian arms": warm_up.BANDITS["Gaussian arms"]})
     runner = CliRunner(env={"DBCARE_CACHE": str(tmp_path / "new")})
-    first, second = (runner.invoke(app, ["warm-up", "two-arm-confidence", "--processes", "1"]) for _ in range(2))
+    first, second = (runner.invoke(app, ["warm-up", "uniform", "--processes", "1"]) for _ in range(2))
     where = re.escape(f"All are in {tmp_path / 'new'}.")
     assert re.fullmatch(rf"Compiled 1 kernel in \d+ s; 0 were already there\. {where}\n", first.stdout)
-    assert re.fullmatch(r"1 kernel for two-arm-confidence: Bernoulli arms, exactly \(\d+ s\)\n", first.stderr)
+    assert re.fullmatch(r"1 kernel for uniform: Gaussian arms, skipping ahead \(\d+ s\)\n", first.stderr)
     assert re.fullmatch(rf"Compiled 0 kernels in \d+ s; 1 was already there\. {where}\n", second.stdout)
     assert second.stderr == ""
     assert len(list((tmp_path / "new" / "__pycache__").glob("*.nbc"))) == 1  # next to the functions that kernels share
