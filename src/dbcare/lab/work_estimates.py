@@ -8,7 +8,6 @@ hand, so only their ratios matter much.
 from __future__ import annotations
 
 from dbcare.engines.best_sprt import BestSPRT
-from dbcare.engines.pooling.refinement import NEIGHBORS
 from dbcare.lab.points import Pass, Point
 from dbcare.policies.adaptive.adaptive import Adaptive
 from dbcare.policies.adaptive.policy import AdaptivePolicy
@@ -22,6 +21,7 @@ from dbcare.rewards import Gaussian
 OVERHEAD = 3e-4  # seconds of any pass
 SPRT_SEARCH = 0.03  # seconds to find the best threshold of an SPRT
 EXACT_PULL = 1.5e-6  # seconds per pull of the longest run
+BANDITS_SERVED = 8.0  # by a pooled run
 
 LONG_RUN = 0.25  # what the pulls of a long run cost, in units of the loss; few runs are worth more
 ERROR_RUN = 40.0  # about how many pulls per arm a rule makes that aims at an error, in units of (sigma/gap)^2
@@ -49,7 +49,7 @@ def estimate_seconds(work: Pass) -> float:
         return OVERHEAD + (SPRT_SEARCH if isinstance(policy, BestSPRT) else EXACT_PULL * policy.max_pulls)
     per_arm, per_pull = next((arm, pull) for kind, arm, pull in NANOSECONDS if isinstance(policy, kind))
     bandits = len({repr(point.bandit) for point in work.points})
-    groups = bandits if first.pool is None else max(1.0, bandits / NEIGHBORS)
+    groups = bandits if first.pool is None else max(1.0, bandits / BANDITS_SERVED)
     pulls = max(_guess_pulls(point) for point in work.points)  # runs at several costs share theirs
     return OVERHEAD + 1e-9 * groups * first.runs * policy.arms * (per_arm + per_pull * pulls)
 

@@ -88,9 +88,26 @@ def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: 
         per_arm = validation.whole("budget_per_arm", arguments.pop("budget_per_arm"), at_least=1)
         arguments["budget"] = per_arm * known["arms"]
     require_all(name, taken, arguments)
+    if _is_shipped(factory) and all(isinstance(value, Hashable) for value in arguments.values()):
+        return _build_once(name, factory, *((key, type(value), value) for key, value in arguments.items()))
+    return _build(name, factory, arguments)
+
+
+def _is_shipped(factory: Callable[..., Policy]) -> bool:
+    """Return whether a factory is a class of this package, whose policies never change."""
+    return isinstance(factory, type) and factory.__module__.startswith("dbcare.policies.")
+
+
+def _build(name: str, factory: Callable[..., Policy], arguments: Mapping[str, Any]) -> Policy:
     policy = factory(**arguments)
     check_policy(name, policy)
     return policy
+
+
+@lru_cache(maxsize=16)
+def _build_once(name: str, factory: Callable[..., Policy], *arguments: tuple[str, type, Any]) -> Policy:
+    """Build a policy that is likely to be asked for again: a sweep does so at every gap. True is not taken for 1."""
+    return _build(name, factory, {key: value for key, _, value in arguments})
 
 
 def check_factory(name: str, factory: Any) -> None:

@@ -7,10 +7,11 @@ sums              what that pass adds up, by bandit
 control_variates  estimates with standard errors from these sums
 pooled_runs       runs on several bandits, each with tallies of its arms; `seeds` has their random streams
 averaged_runs     runs on one bandit, averaged over labels
+decoys            bandits on which rare runs are common, as more sources of runs
 refinement        how precise estimates must be, and how many runs that takes
 evaluate_pooled   draws runs until the estimate of every bandit, or of every cost, is precise enough
 
-Three ideas reduce the variance; none of them needs to know how the policy works.
+Four ideas reduce the variance; none of them needs to know how the policy works.
 
 *Pooling.* A run that stopped with n_k pulls and sums S_k of arm k has, under bandit j, the likelihood
 prod over k of exp(theta_jk S_k - psi_jk n_k), up to a factor that is the same for all bandits: rewards come from a
@@ -31,4 +32,7 @@ any rewards; so do the second and third powers of X_k - X_l for two arms, less w
 add. Rewards without a likelihood have an exponential one in its place (`model.Tilt`). Multiplied by w_j, they are
 control variates, with w_j itself, whose mean is 1. Coefficients are fitted on the
 other half of the runs, so estimates are unbiased for a fixed number of runs, and their standard errors are honest.
+
+*Decoys.* Runs may also be made on bandits for which no estimate is wanted, if these make a rare kind of run common.
+They are a part of the mixture, and nothing else changes.
 """

@@ -247,7 +247,7 @@ def add_runs(
             logs[place] = math.exp(logs[place] - highest) * average_likelihoods(posterior[place], logs[place])
             mixture += shares[place] * logs[place]
         made = float(pulls[index])
-        for place in range(count):
+        for place in range(len(plain)):
             weight = logs[place] / mixture
             if weighted:
                 weights[index, place] = weight

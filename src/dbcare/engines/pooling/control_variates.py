@@ -124,8 +124,8 @@ def estimate(
     halves = [_use(sums, counts, own, _fit(sums, counts, other, combinations)) for own, other in (HALVES, HALVES[::-1])]
     shares = [counts[list(half)].sum() / counts.sum() for half in HALVES]
     plain = sums.plain
-    largest_regret = model.regret.max(axis=1)
-    largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(len(runs))])
+    largest_regret = model.regret[: model.targets].max(axis=1)
+    largest_losses = np.column_stack([largest_regret > 0.0, largest_regret, np.zeros(model.targets)])
     # Averaged over labels, every run says how likely it made an error: nothing is unseen.
     averaged = len(model.labelings.moves) > 1
     largest_losses *= 0.0 if averaged else np.maximum(1.0 - plain[:, PLAIN_ERROR, None], 0.0)

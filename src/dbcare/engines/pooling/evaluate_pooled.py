@@ -27,7 +27,7 @@ def evaluate_pooled(
     that `find_family` knows, unless there is only one.
     """
     refinement = Refinement(policy, bandits, risks, target)
-    source = PooledRuns(policy, bandits, seed, threads)
+    source = PooledRuns(policy, [*bandits, *refinement.decoys], seed, threads)
     while True:
         source.extend(refinement.wanted)
         if (pooled := refinement.look(source)) is not None:

@@ -79,6 +79,7 @@ class Model(NamedTuple):
     direction: Ints
     labelings: Labelings
     tilt: Tilt
+    targets: int  # bandits to estimate for, the first ones; the others only lend their runs
 
     @property
     def bandits(self) -> int:
@@ -105,14 +106,16 @@ def choose_labels(policy: Policy) -> Labels:
     return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
 
 
-def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
-    """Build the model of bandits of one family, or of a single bandit of any."""
+def build_model(bandits: Sequence[Bandit], labels: Labels, decoys: Sequence[Bandit] = ()) -> Model:
+    """Build the model of bandits of one family, or of a single bandit of any; `decoys` only lend their runs."""
+    targets = len(bandits)
+    bandits = [*bandits, *decoys]
     family = find_family(bandits)
     mean = np.array([bandit.means for bandit in bandits])
     variance = np.array([[_central_moment(arm, 2) for arm in bandit.arms] for bandit in bandits])
     third_moment = np.array([[_central_moment(arm, 3) for arm in bandit.arms] for bandit in bandits])
     # Arms are numbered from the best to the worst, under the bandit whose means differ most.
-    order = np.argsort(-mean[int(np.argmax(np.ptp(mean, axis=1)))], kind="stable")
+    order = np.argsort(-mean[int(np.argmax(np.ptp(mean[:targets], axis=1)))], kind="stable")
     if family is not None:  # arms of equal means have equal laws: one class
         _, first, class_of = np.unique(mean[:, order], axis=1, return_index=True, return_inverse=True)
         by_rank = np.argsort(first)  # the classes, from the best on
@@ -139,6 +142,7 @@ def build_model(bandits: Sequence[Bandit], labels: Labels) -> Model:
         direction=np.minimum(rank, DIRECTIONS - 1),
         labelings=make_labelings(reference, Labels.ONE if family is None else labels),
         tilt=_make_tilt(bandits, family),
+        targets=targets,
     )
 
 

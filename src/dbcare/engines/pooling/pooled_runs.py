@@ -65,16 +65,16 @@ class PooledRuns:
         return sum(int(done.pulls.sum()) for done in self.outcomes)
 
     def sum(self, model: Model) -> Sums:
-        """Return the sums over all runs; `model` must be the same each time.
+        """Return the sums over all runs; `model` must be the same each time, except that decoys may be added once.
 
         Only new runs are added, with the weights of the old: their strata count as much as the shares of runs that
         these were made for. Once the shares have changed much, all runs are weighted anew.
         """
         counts = self.counts
         shares = counts / counts.sum()
-        if len(self.parts) == 0 or np.any(shares > MAX_CHANGE * self.shares):
+        if len(self.parts) != model.bandits or np.any(shares > MAX_CHANGE * self.shares):
             self.shares = shares
-            self.parts = [SourceSums.empty(place, model.bandits) for place in range(model.bandits)]
+            self.parts = [SourceSums.empty(place, model.targets) for place in range(model.bandits)]
             self.summed = np.zeros_like(counts)
         chunks = [
             chunk
@@ -89,11 +89,11 @@ class PooledRuns:
         """Return quantiles of the pulls of a run, by bandit and level."""
         shares = self.counts / self.counts.sum()
         pulls = np.unique(np.concatenate([done.pulls for done in self.outcomes]))
-        mass = np.zeros((len(pulls), model.bandits))  # the weights of all runs with so many pulls
+        mass = np.zeros((len(pulls), model.targets))  # the weights of all runs with so many pulls
         steps = tabulate(model)
         for place, done in enumerate(self.outcomes):
             for chunk in cut_chunks(place, self.label_seeds[place], 0, done):
-                weights = np.empty((len(chunk.outcomes.pulls), model.bandits))
+                weights = np.empty((len(chunk.outcomes.pulls), model.targets))
                 sum_chunk(model, steps, shares, chunk, weights)
                 np.add.at(mass, np.searchsorted(pulls, chunk.outcomes.pulls), weights)
         below = np.cumsum(mass, axis=0)

@@ -13,22 +13,23 @@ import numpy.typing as npt
 from dbcare.bandit import Bandit
 from dbcare.engines.pooling.columns import FOLDS
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
+from dbcare.engines.pooling.decoys import DECOY_RUNS, STRIDE, make_decoys
 from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
-NEIGHBORS = 8  # bandits of a fine grid whose runs about equally serve each other
+NEIGHBORS = 16  # bandits of a fine grid whose runs serve each other, at most
 MAX_RUNS = 20_000_000  # on all bandits
 MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
+MIN_LOSS_SHARE = 0.5  # of the variance allowed; if the loss has more, decoys get more runs, too
 MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 
 # A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
-# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses. Runs in
-# epochs are cheap, and after a wrong choice they often go on for long.
+# plain ones that they replace, the more so the more a run can cost compared with what a wrong choice loses.
 MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0
 MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
 
@@ -40,17 +41,17 @@ class Target:
     runs: int | None = None
     precision: float | None = None
 
-    def exceed(self, estimates: Estimates, combination: Sequence[float]) -> Floats:
+    def exceed(self, estimates: Estimates, combination: Sequence[float], part: Sequence[float] | None = None) -> Floats:
         """Return how many times the allowed one the variance of each bandit's risk is; the target is met up to 1.
 
-        A risk is a combination of error, regret and pulls.
+        A risk is a combination of error, regret and pulls; with `part`, the variance is that of another one.
         """
         if self.runs is None:
             assert self.precision is not None
             allowed = (self.precision * (estimates.means @ np.array(combination))) ** 2
         else:
             allowed = estimates.plain_variances(combination, self.runs)
-        variances = estimates.variances(combination)
+        variances = estimates.variances(combination if part is None else part)
         return np.asarray(
             np.divide(variances, allowed, out=np.where(variances > 0.0, np.inf, 0.0), where=allowed > 0.0)
         )
@@ -73,7 +74,10 @@ class Refinement:
         self, policy: Policy, bandits: Sequence[Bandit], risks: Sequence[tuple[Loss, float]], target: Target
     ) -> None:
         self.target = target
-        self.model = build_model(bandits, choose_labels(policy))
+        labels = choose_labels(policy)
+        self.model = build_model(bandits, labels)
+        self.decoys = make_decoys(bandits, self.model)  # not part of the model until errors turn out to be imprecise
+        self.model_with_decoys = build_model(bandits, labels, self.decoys) if self.decoys else self.model
         self.combinations = [combine(loss, cost) for loss, cost in risks]
         self.least = _least_effective_runs(policy, self.model, risks, target)
         self.most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
@@ -97,20 +101,38 @@ class Refinement:
             )
             is_precise = True
         if is_precise:
-            return Pooled(estimates, runs, self.model, source)
+            return Pooled(estimates, runs[: self.model.targets], self.model, source)
         growth = np.where(excess > 1.0, np.clip(1.2 * excess, 1.5, MAX_GROWTH), 1.0)
         growth = np.maximum(growth, np.where(few > 1.0, np.clip(1.4 * few, 1.0, MAX_GROWTH), 1.0))
-        more = np.ceil(runs * growth) - runs
+        growth = self._grow_with_decoys(estimates, growth, len(runs) - len(growth))
+        runs = np.concatenate([runs, np.zeros(len(growth) - len(runs), np.int64)])
+        more = np.ceil(np.maximum(runs, DECOY_RUNS) * growth) - runs
         self.wanted = runs + np.ceil(more * min(1.0, (self.most - runs.sum()) / more.sum())).astype(np.int64)
         return None
+
+    def _grow_with_decoys(self, estimates: Estimates, growth: Floats, decoys: int) -> Floats:
+        """Add decoys, if it is time, to what the runs on each bandit grow by; `decoys` have runs already.
+
+        Where it is the loss that is not precise enough, decoys get their first runs instead of more runs on the
+        bandits themselves, and after that, more runs like these.
+        """
+        losses = [
+            self.target.exceed(estimates, combination, (*combination[:2], 0.0)) for combination in self.combinations
+        ]
+        imprecise = np.max(losses, axis=0) > MIN_LOSS_SHARE
+        if decoys:
+            wanted = np.where(imprecise, growth, 1.0)
+            return np.concatenate([growth, np.maximum.reduceat(wanted, np.arange(0, len(wanted), STRIDE))])
+        if not self.decoys or not np.any(imprecise & (growth > 1.0)):
+            return growth
+        self.model = self.model_with_decoys
+        return np.concatenate([np.where(imprecise, 1.0, growth), np.ones(len(self.decoys))])
 
 
 def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
         return MIN_EFFECTIVE_RUNS
-    if isinstance(policy, EpochPolicy):
-        return target.runs * MAX_SHARE
     largest_regret = float(model.regret.max())
     stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
     ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)

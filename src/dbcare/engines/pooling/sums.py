@@ -83,7 +83,7 @@ def sum_chunk(model: Model, steps: LabelSteps, shares: Floats, chunk: Chunk, wei
 
     `steps` are those of `tabulate(model)`. The weights of runs are p_j / sum over m of `shares`_m p_m.
     """
-    sums = SourceSums.empty(chunk.source, model.bandits)
+    sums = SourceSums.empty(chunk.source, model.targets)
     out = chunk.outcomes
     by_arm = np.empty((2, out.tallies.arms))
     moves, labels = steps.arm.shape
