@@ -90,12 +90,15 @@ def _extend(stem: Path, *parts: str) -> Path:
 
 
 class SectionWriter:
-    """Writes the sections of experiments, each as soon as all of its results are stored."""
+    """Writes the sections of experiments, each as soon as all of its results are stored.
+
+    The figure of bounds, if wanted, needs no results and is drawn at the first chance, while others are computed.
+    """
 
     def __init__(
-        self, experiments: Sequence[Experiment], passes: Sequence[Pass], store: ResultStore, folder: Path
+        self, experiments: Sequence[Experiment], passes: Sequence[Pass], store: ResultStore, folder: Path, bounds: bool
     ) -> None:
-        self.experiments, self.store, self.folder = experiments, store, folder
+        self.experiments, self.store, self.folder, self.wants_bounds = experiments, store, folder, bounds
         self.passes = {
             experiment.name: [work for work in passes if not points.isdisjoint(work.points)]
             for experiment in experiments
@@ -105,11 +108,14 @@ class SectionWriter:
 
     @property
     def sections(self) -> list[tuple[Section, list[Path]]]:
-        """The sections and their files, in the order of the experiments."""
-        return [self.written[experiment.name] for experiment in self.experiments]
+        """The sections and their files, the bounds first, in the order of the experiments."""
+        names = [*([bounds.NAME] if self.wants_bounds else []), *(experiment.name for experiment in self.experiments)]
+        return [self.written[name] for name in names]
 
     def write_finished(self) -> None:
         """Write the sections whose results are complete and that are not written yet."""
+        if self.wants_bounds and bounds.NAME not in self.written:
+            self.written[bounds.NAME] = write_bounds_section(self.folder)
         for experiment in self.experiments:
             passes = self.passes[experiment.name]
             if experiment.name not in self.written and all(work.key in self.store.records for work in passes):

@@ -20,7 +20,7 @@ from dbcare.lab.experiment import Experiment
 from dbcare.lab.points import PRESENTATION_FILES, Pass, digest_code, plan_passes
 from dbcare.lab.progress import SweepProgress
 from dbcare.lab.report import JudgedClaim, Totals, write_report
-from dbcare.lab.report_sections import SectionWriter, write_bounds_section
+from dbcare.lab.report_sections import SectionWriter
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record
 from dbcare.lab.sweep import Workers, list_missing, sweep
@@ -64,7 +64,7 @@ def reproduce(
     computed = sum(len(work.points) for work in missing)
     digest = _compute_digest(passes, experiments, title, bounds)
     manifest = _read_manifest(folder, digest)
-    writer = SectionWriter(experiments if manifest is None else (), passes, store, folder)
+    writer = SectionWriter(experiments if manifest is None else (), passes, store, folder, bounds and manifest is None)
     if manifest is None:
         (folder / MANIFEST).unlink(missing_ok=True)  # nothing is up to date until everything is written
     with SweepProgress(console, missing, names, workers) as progress:
@@ -79,7 +79,7 @@ def reproduce(
         return Reproduction(files, tuple(manifest["claims"]), tuple(manifest["of_ours"]), computed, drawn=False)
     console.print("Drawing figures and writing the report.")
     writer.write_finished()
-    sections = [*([write_bounds_section(folder)] if bounds else []), *writer.sections]
+    sections = writer.sections
     totals = _compute_totals(passes, store, computed, time.monotonic() - start)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
     files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
