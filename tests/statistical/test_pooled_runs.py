@@ -29,6 +29,7 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.engines.plain_runs import PlainRuns
+from dbcare.engines.pooling import refinement
 from dbcare.engines.pooling.averaged_runs import AveragedRuns
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
@@ -98,6 +99,22 @@ def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) 
             assert abs(one[loss].value - other[loss].value) < MOST_Z * error
     error = np.hypot(here.pulls.standard_error, there.pulls.standard_error)
     assert abs(here.pulls.mean - there.pulls.mean) < MOST_Z * error
+
+
+def test_decoys_leave_estimates_right_and_save_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of Breakeven are rare here, and the arms behind the best differ."""
+    risk = Risk.misidentification(1e-3)
+    policy = Breakeven(risk, 8, 1.0)
+    bandits = [Bandit.linear_decay(8, gap) for gap in np.geomspace(0.3, 1.5, 12)]
+    make = partial(evaluate_pooled, policy, bandits, [(risk.loss, risk.single_cost)], Target(runs=20_000), 1, 2)
+    pooled = make()
+    assert len(pooled.source.outcomes) > len(pooled.runs) == len(bandits)
+    for place in (0, 5, 11):
+        plain = evaluate(policy, bandits[place], risk, runs=20_000, engine="direct", seed=2 + place)
+        here = pooled.estimates.at(place, as_combination(risk))
+        assert abs(here.value - plain.risk) < MOST_Z * np.hypot(here.standard_error, plain.standard_error)
+    monkeypatch.setattr(refinement, "make_decoys", lambda bandits, model: [])
+    assert pooled.source.pulls < 0.9 * make().source.pulls
 
 
 REPLICATES = 100

@@ -6,7 +6,7 @@ to list, so means under any bandit are exact sums, without random numbers.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,7 @@ from dbcare.engines.pooling.columns import (
     exp_of,
 )
 from dbcare.engines.pooling.control_variates import combine, estimate
+from dbcare.engines.pooling.decoys import make_decoys
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.label_steps import tabulate
 from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
@@ -115,16 +116,39 @@ def test_relabeled_columns_have_their_exact_means(monkeypatch: pytest.MonkeyPatc
         check_means(THREE, model, [seeds[model.labelings.best]])
 
 
-def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int]) -> None:
-    """Check the means of a run's columns: 1 for the weight, 0 for martingales, those under a bandit for the others."""
+def test_columns_of_runs_on_decoys_have_their_exact_means() -> None:
+    decoy = Bandit.bernoulli([0.3, 0.5, 0.4])
+    model = build_model(THREE, Labels.ALL, [decoy])
+    check_means(THREE, model, [0], [decoy])
+    with pytest.raises(AssertionError):  # the negative control: runs on another bandit than the model's decoy
+        check_means(THREE, model, [0], [THREE[0]])
+
+
+def test_decoys_lower_the_best_arm_where_labels_are_exchanged() -> None:
+    steep = [Bandit.linear_decay(6, gap) for gap in (0.5, 1.0, 2.0)]
+    decoys = make_decoys(steep, build_model(steep, Labels.SOME))
+    assert [decoy.means[1:] for decoy in decoys] == [steep[0].means[1:], steep[2].means[1:]]
+    assert [decoy.means[0] for decoy in decoys] == pytest.approx([-0.25, -1.0])
+    alike = [Bandit.one_sparse(6, gap) for gap in (0.5, 1.0)]
+    assert make_decoys(alike, build_model(alike, Labels.SOME)) == []  # all labelings are averaged
+    assert make_decoys(steep, build_model(steep, Labels.ALL)) == []  # runs in epochs
+    assert make_decoys(steep[:1], build_model(steep[:1], Labels.SOME)) == []
+
+
+def check_means(bandits: list[Bandit], model: Model, label_seeds: list[int], decoys: Sequence[Bandit] = ()) -> None:
+    """Check the means of a run's columns: 1 for the weight, 0 for martingales, those under a bandit for the others.
+
+    Runs are made on the decoys, too.
+    """
+    sources = [*bandits, *decoys]
     histories = list(list_histories(len(bandits[0].arms), ROUNDS))
     assert sum(history.probability(bandits[0]) for history in histories) == pytest.approx(1.0, abs=1e-12)
-    shares = np.linspace(1.0, 2.0, len(bandits))
+    shares = np.linspace(1.0, 2.0, len(sources))
     shares /= shares.sum()
     means = np.zeros((len(bandits), COLUMNS))
     steps = tabulate(model)
     for history, label_seed in itertools.product(histories, label_seeds):
-        mixture = sum(share * history.probability(bandit) for share, bandit in zip(shares, bandits, strict=True))
+        mixture = sum(share * history.probability(bandit) for share, bandit in zip(shares, sources, strict=True))
         sums = sum_chunk(model, steps, shares, Chunk(0, label_seed, 0, as_outcomes(history)), NO_WEIGHTS)
         means += mixture / len(label_seeds) * sums.columns[0]
     for place, bandit in enumerate(bandits):

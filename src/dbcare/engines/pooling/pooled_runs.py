@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, su
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
 
-MAX_CHANGE = 3.0  # of a bandit's share of the runs, before all runs are weighted anew
+MAX_CHANGE = 3.0  # of a bandit's share of the runs, up or down, before all runs are weighted anew
 
 
 def round_to_folds(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -72,7 +73,7 @@ class PooledRuns:
         """
         counts = self.counts
         shares = counts / counts.sum()
-        if len(self.parts) != model.bandits or np.any(shares > MAX_CHANGE * self.shares):
+        if len(self.parts) != model.bandits or np.any(np.abs(np.log(shares / self.shares)) > math.log(MAX_CHANGE)):
             self.shares = shares
             self.parts = [SourceSums.empty(place, model.targets) for place in range(model.bandits)]
             self.summed = np.zeros_like(counts)
