@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -21,7 +20,12 @@ from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, su
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Policy
 
-MAX_CHANGE = 3.0  # of a bandit's share of the runs, up or down, before all runs are weighted anew
+MAX_RISE, MAX_FALL = 3.0, 10.0  # of a bandit's share of the runs, before all runs are weighted anew
+
+
+def _differ(shares: Floats, old: Floats) -> bool:
+    """Return whether shares of runs have changed much."""
+    return bool(np.any(shares > MAX_RISE * old) or np.any(MAX_FALL * shares < old))
 
 
 def round_to_folds(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -73,7 +77,7 @@ class PooledRuns:
         """
         counts = self.counts
         shares = counts / counts.sum()
-        if len(self.parts) != model.bandits or np.any(np.abs(np.log(shares / self.shares)) > math.log(MAX_CHANGE)):
+        if len(self.parts) != model.bandits or _differ(shares, self.shares):
             self.shares = shares
             self.parts = [SourceSums.empty(place, model.targets) for place in range(model.bandits)]
             self.summed = np.zeros_like(counts)
