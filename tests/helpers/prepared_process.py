@@ -70,15 +70,22 @@ class PreparedProcess:
         self._process.kill()
 
 
+def run_script(script: Path, *arguments: str, **variables: str) -> CompletedProcess[str]:
+    """Run a script with these variables in its environment; return what it printed."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder) / "output", Path(folder) / "errors"
+        process = PreparedProcess(script, list(arguments), output, errors, **variables)
+        try:
+            code = process.wait(MAX_SECONDS)
+            assert code is not None, f"{script.name} {arguments} did not end: {errors.read_text()}"
+        finally:
+            process.kill()
+        return CompletedProcess(arguments, code, output.read_text(), errors.read_text())
+
+
 def run_code(code: str, *arguments: str, **variables: str) -> CompletedProcess[str]:
     """Do what `python -c code arguments` does, with these variables in the environment; return what it printed."""
     with tempfile.TemporaryDirectory() as folder:
-        script, output, errors = (Path(folder) / name for name in ("script.py", "output", "errors"))
+        script = Path(folder) / "script.py"
         script.write_text(code)
-        process = PreparedProcess(script, list(arguments), output, errors, **variables)
-        try:
-            ended = process.wait(MAX_SECONDS)
-            assert ended is not None, f"The code did not end: {errors.read_text()}"
-        finally:
-            process.kill()
-        return CompletedProcess(arguments, ended, output.read_text(), errors.read_text())
+        return run_script(script, *arguments, **variables)

@@ -30,6 +30,7 @@ from dbcare import (
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling import model as model_module
+from dbcare.engines.pooling import pooled_runs
 from dbcare.engines.pooling.columns import (
     COLUMNS,
     CUBE,
@@ -47,6 +48,7 @@ from dbcare.engines.pooling.decoys import make_decoys
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.label_steps import tabulate
 from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
+from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.refinement import Target
 from dbcare.engines.pooling.sums import NO_WEIGHTS, Chunk, SourceSums, Sums, sum_chunk
 from dbcare.engines.rng import stream
@@ -184,6 +186,25 @@ def test_runs_that_are_added_later_leave_estimates_unbiased() -> None:
         assert means[place, MARTINGALES:ERROR] == pytest.approx(0.0, abs=1e-11)
         assert means[place, PULLS] == pytest.approx(pulls, abs=1e-11)
         assert abs(naive[place, WEIGHT] - 1.0) > 0.01
+
+
+def test_runs_that_have_become_few_do_not_dominate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs on one bandit grow to nearly all; the old weights of the other's would keep the variance up."""
+    bandits = [Bandit.two_arm(gap) for gap in (0.5, 1.0)]
+    policy, combination = DBCARE(RISK, 2), combine(RISK.loss, RISK.single_cost)
+    model = build_model(bandits, choose_labels(policy))
+
+    def grow(looks: list[int]) -> float:
+        source = PooledRuns(policy, bandits, 1, 1)
+        for runs in looks:
+            source.extend(np.array([64, runs]))
+            sums = source.sum(model)
+        return float(estimate(sums, source.counts, model, [combination]).variances(combination)[1])
+
+    at_once = grow([20_000])
+    assert grow([64, 20_000]) == pytest.approx(at_once, rel=0.01)
+    monkeypatch.setattr(pooled_runs, "MAX_FALL", math.inf)  # the negative control
+    assert grow([64, 20_000]) > 1.2 * at_once
 
 
 def test_the_exponential_function_is_that_of_the_standard_library() -> None:

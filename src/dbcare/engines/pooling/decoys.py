@@ -4,9 +4,9 @@ A *decoy* of a bandit has its best arm lowered to the average of the others; all
 best arm after a few pulls are rare on the bandit and common on the decoy. The likelihoods of such a run differ only in
 the few rewards of that arm, so its weight varies little (importance sampling).
 
-Errors are that rare and that different from other runs where the arms behind the best differ among each other. Where
-all labelings are averaged, every run tells how likely an error was, and decoys gain nothing. Runs in epochs often go on
-to their limit once the best arm is gone: in the paper's experiments, their decoys took more time than they saved.
+Decoys help where not all labelings are averaged; where they are, every run tells how likely an error was. Policies in
+epochs do without: once the best arm is gone, their runs often go on to the limit, and in the paper's experiments the
+decoys took more time than they saved.
 """
 
 from collections.abc import Sequence

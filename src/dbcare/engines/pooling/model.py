@@ -79,7 +79,7 @@ class Model(NamedTuple):
     direction: Ints
     labelings: Labelings
     tilt: Tilt
-    targets: int  # bandits to estimate for, the first ones; the others only lend their runs
+    targets: int  # how many bandits to estimate for: the first ones; the rest, decoys, only lend their runs
 
     @property
     def bandits(self) -> int:

@@ -24,7 +24,7 @@ MAX_RISE, MAX_FALL = 3.0, 10.0  # of a bandit's share of the runs, before all ru
 
 
 def _differ(shares: Floats, old: Floats) -> bool:
-    """Return whether shares of runs have changed much."""
+    """Return whether a share of the runs has changed so much that old weights no longer suit."""
     return bool(np.any(shares > MAX_RISE * old) or np.any(MAX_FALL * shares < old))
 
 

@@ -25,7 +25,7 @@ FIRST_RUNS = 64  # on each bandit
 NEIGHBORS = 16  # bandits of a fine grid whose runs serve each other, at most
 MAX_RUNS = 20_000_000  # on all bandits
 MAX_GROWTH = 4.0  # of a bandit's runs from one look to the next
-MIN_LOSS_SHARE = 0.5  # of the variance allowed; if the loss has more, decoys get more runs, too
+MIN_LOSS_SHARE = 0.5  # of the allowed variance; where the loss alone has more, decoys help
 MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 
 # A rare, long run must be seen to be counted. So pooled runs must be as many, by their weights, as this share of the
@@ -46,7 +46,7 @@ class Target:
     def exceed(self, estimates: Estimates, combination: Sequence[float], part: Sequence[float] | None = None) -> Floats:
         """Return how many times the allowed one the variance of each bandit's risk is; the target is met up to 1.
 
-        A risk is a combination of error, regret and pulls; with `part`, the variance is that of another one.
+        A risk is a combination of error, regret and pulls. With `part`, the variance is that of `part` instead.
         """
         if self.runs is None:
             assert self.precision is not None
@@ -113,10 +113,10 @@ class Refinement:
         return None
 
     def _grow_with_decoys(self, estimates: Estimates, growth: Floats, decoys: int) -> Floats:
-        """Add decoys, if it is time, to what the runs on each bandit grow by; `decoys` have runs already.
+        """Return what to multiply the runs on each bandit and each decoy by; `decoys` is how many have runs already.
 
-        Where it is the loss that is not precise enough, decoys get their first runs instead of more runs on the
-        bandits themselves, and after that, more runs like these.
+        The first time that losses are imprecise, decoys get their first runs, and the bandits concerned get no more.
+        After that, the runs on decoys grow like those on their bandits, where losses are still imprecise.
         """
         losses = [
             self.target.exceed(estimates, combination, (*combination[:2], 0.0)) for combination in self.combinations
