@@ -5,15 +5,15 @@ INSTALLED := .venv/.installed
 
 .PHONY: test packages lint format docs bench soak reproduce dist clean
 
-# A file's tests share fixtures and kernels, so one worker runs them all. In order, files of many short tests come last.
-# One worker more than there are processors: some tests wait for processes, disks and clocks. So the threads of numerical
-# libraries would only wait for each other. Bytecode is kept: every worker reads all tests, and pytest takes half of that
-# time to rewrite their assertions.
+# A file's tests share fixtures and kernels, so one worker runs them all. One worker more than there are processors: many
+# tests wait for processes, disks and clocks. So the threads of numerical libraries would only wait for each other.
+# Bytecode is kept: every worker reads all tests, and pytest takes half of that time to rewrite their assertions.
 WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test: $(INSTALLED) packages
 	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
 	@command -v chromium >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \
-	  PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	  PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) \
+	    --dist loadfile --no-loadscope-reorder $$($(BIN)/python tests/helpers/file_order.py)
 
 # Real parts for the tests: a browser for the dashboard, a proxy in front of the service, and clocks that jump. They are
 # installed where we may; else their tests are skipped, and say so.

@@ -102,7 +102,7 @@ def run_blocks_to_stops(cell: BlockCell, studies: int, seed: int) -> Iterator[Bl
     _compiled(cell.pooled)(seed, *deviations, truth, tables, np.empty(policy.state_size), states, squares, chosen)
     settings = Settings(tuple(f"arm {number}" for number in range(cell.arms)), cell.cost, policy="breakeven-rounds")
     for study in range(studies):
-        counts, means = (states[study, section(tables, which) :][: cell.arms] for which in (COUNT, MEAN))
+        counts, means = (states[study, section(tables.cost, which) :][: cell.arms] for which in (COUNT, MEAN))
         compared = policy.comparisons(states[study])
         assert compared is not None
         rewards = [

@@ -152,7 +152,7 @@ def run_to_stops(cell: StopCell, studies: int, seed: int) -> Stops:
     )
 
     def take(which: int) -> Floats:
-        first = section(tables, which)
+        first = section(tables.cost, which)
         return states[:, first : first + cell.arms]
 
     repeated = np.maximum(np.maximum(zeros, ones), np.minimum(take(COUNT), 1.0))

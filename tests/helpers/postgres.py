@@ -64,10 +64,16 @@ class Server:
         with self.log.open("ab") as log:
             command = [str(POSTGRES_BIN_PATH / "postgres"), "-D", str(self.data), "-k", self.socket, "-h", ""]
             self.process = subprocess.Popen(command, stdout=log, stderr=log, user=self.user, cwd="/")
-        state = self.data / "postmaster.pid"
-        while not (state.exists() and state.read_text().split()[::7] == [str(self.process.pid), "ready"]):
+        while self._read_state()[::7] != [str(self.process.pid), "ready"]:
             assert self.process.poll() is None, self.log.read_text()[-2000:]
             time.sleep(0.005)
+
+    def _read_state(self) -> list[str]:
+        """Return the words of the file in which a server keeps its state; one that starts removes an old file."""
+        try:
+            return (self.data / "postmaster.pid").read_text().split()
+        except FileNotFoundError:
+            return []
 
     def kill(self) -> None:
         """Kill the server and all its children at once, as if the machine had lost power."""

@@ -340,7 +340,7 @@ def test_pending_pulls_count_as_made() -> None:
     assert run.ask() == 2  # two pulls of each arm are made; another of the leader helps against both rivals
     breakeven_state.send(run.state, policy.tables, 2)
     assert run.ask() == 1  # now the strongest rival
-    loss = breakeven_state.section(policy.tables, breakeven_state.LOSS)
+    loss = breakeven_state.section(policy.tables.cost, breakeven_state.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
 
 

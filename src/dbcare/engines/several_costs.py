@@ -130,8 +130,8 @@ def costs_loop(drawing: PullDrawing) -> Callable[..., None]:
                     recommended[row, place] = recommend(deciding, tables)
                     pulls[row, place] = made
                     for each in range(arm_pulls.shape[2]):
-                        arm_pulls[row, place, each] = state[section(tables, COUNT) + each]
-                        arm_sums[row, place, each] = state[section(tables, SUM) + each]
+                        arm_pulls[row, place, each] = state[section(tables.cost, COUNT) + each]
+                        arm_sums[row, place, each] = state[section(tables.cost, SUM) + each]
                     row += 1
 
     return simulate_costs

@@ -94,7 +94,7 @@ class BreakevenPolicy(Policy):
     def expected_losses(self, state: State) -> list[float] | None:
         if not self.knows_losses(state):
             return None
-        first = section(self.tables, LOSS)
+        first = section(self.tables.cost, LOSS)
         losses = [float(state[first + arm]) for arm in range(self.arms)]
         return None if max(losses) >= UNLIMITED else losses
 
@@ -117,7 +117,7 @@ class BreakevenPolicy(Policy):
         if not self.knows_losses(state):
             return "the rewards do not vary yet, so their spread is unknown"
         rival = int(state[RIVAL])
-        loss = state[section(self.tables, LOSS) + rival]
+        loss = state[section(self.tables.cost, LOSS) + rival]
         spent = self.risk.money(state[SPENT], wording.currency)
         return (
             f"against its strongest rival alone, {wording.arm(rival)}, it is expected to lose "

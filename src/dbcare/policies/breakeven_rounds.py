@@ -214,7 +214,7 @@ class BreakevenRounds(BreakevenPolicy):
         if not self.knows_losses(state):
             return None
         leader, pooled = int(state[LEADER]), float(state[DEVIATION]) ** 2
-        shared, difference = section(self.tables, SHARED), section(self.tables, DIFFERENCE)
+        shared, difference = section(self.tables.cost, SHARED), section(self.tables.cost, DIFFERENCE)
         blocks = [int(state[shared + arm]) for arm in range(self.arms)]
         blocks[leader] = max(blocks)
         return Comparisons(
@@ -240,7 +240,7 @@ class BreakevenRounds(BreakevenPolicy):
 
     def _balance(self, state: State, wording: Wording) -> str:
         rival = int(state[RIVAL])
-        blocks = int(state[section(self.tables, SHARED) + rival])
+        blocks = int(state[section(self.tables.cost, SHARED) + rival])
         if has_started(state, self.tables) and blocks < self.blocks_before_stop:  # arms may have missed blocks
             return f"it shares only {blocks} blocks with {wording.arm(rival)}, too few to compare them"
         return super()._balance(state, wording)

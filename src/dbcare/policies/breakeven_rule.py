@@ -63,8 +63,8 @@ class Lead(NamedTuple):
 
 def init(state: State, tables: BreakevenTables, tie: int) -> None:
     """Start a run; all variances are as stated."""
-    start(state, tables, tie)
-    variance = section(tables, VARIANCE)
+    start(state, tables.cost, tables.guess, tie)
+    variance = section(tables.cost, VARIANCE)
     for arm in range(len(tables.cost)):
         state[variance + arm] = tables.stated[arm]
     if is_known(tables):
@@ -76,7 +76,7 @@ def ask(state: State, tables: BreakevenTables) -> int:
     if state[STOPPED]:
         return STOP
     if state[SEEN] < len(tables.cost):
-        return least_pulled(state, tables)
+        return least_pulled(state, tables.cost)
     return choose(state, tables)
 
 
@@ -86,10 +86,10 @@ def choose(state: State, tables: BreakevenTables) -> int:
     While the spread is unknown, the first of the arms with the fewest pulls.
     """
     if state[DEVIATION] == 0.0:
-        return least_pulled(state, tables)
+        return least_pulled(state, tables.cost)
     arms = len(tables.cost)
-    made, price, variance = section(tables, MADE), section(tables, PRICE), section(tables, VARIANCE)
-    loss, priority = section(tables, LOSS), section(tables, PRIORITY)
+    made, price, variance = section(tables.cost, MADE), section(tables.cost, PRICE), section(tables.cost, VARIANCE)
+    loss, priority = section(tables.cost, LOSS), section(tables.cost, PRIORITY)
     leader = int(state[LEADER])
     lead, lead_variance = state[made + leader], state[variance + leader]
     removed = 0.0
@@ -119,23 +119,23 @@ def tell(state: State, tables: BreakevenTables, arm: int, reward: float) -> None
 
 def observe(state: State, tables: BreakevenTables, arm: int, reward: float) -> float:
     """Count a reward and update the losses; return the largest, that of RIVAL, infinite until all arms are seen."""
-    before = state[section(tables, MEAN) + arm]
-    state[section(tables, SQUARES) + arm] += count_reward(state, tables, arm, reward)
+    before = state[section(tables.cost, MEAN) + arm]
+    state[section(tables.cost, SQUARES) + arm] += count_reward(state, tables.cost, arm, reward)
     if state[SEEN] < len(tables.cost):
         return math.inf
     scale_unknown = state[DEVIATION] == 0.0
-    if follow_leader(state, tables, arm, before) or scale_unknown:
+    if follow_leader(state, tables.cost, arm, before) or scale_unknown:
         weigh(state, tables)
-        return largest_loss(state, tables)
+        return largest_loss(state, tables.cost)
     weigh_rival(state, tables, arm)
     return follow_rival(state, tables, arm)
 
 
 def follow_rival(state: State, tables: BreakevenTables, arm: int) -> float:
     """Return the largest loss, and set RIVAL to its arm, where only the loss of `arm` has changed."""
-    loss, rival = section(tables, LOSS), int(state[RIVAL])
+    loss, rival = section(tables.cost, LOSS), int(state[RIVAL])
     if arm == rival:
-        return largest_loss(state, tables)
+        return largest_loss(state, tables.cost)
     own, largest = float(state[loss + arm]), float(state[loss + rival])
     if own > largest or (own == largest and arm < rival):
         state[RIVAL] = arm
@@ -147,7 +147,7 @@ def decide(state: State, tables: BreakevenTables) -> None:
     """Stop, as the largest loss is no more than the spend, unless that holds only for old losses or it is too early."""
     if not is_known(tables):
         weigh(state, tables)
-        if largest_loss(state, tables) > state[SPENT]:
+        if largest_loss(state, tables.cost) > state[SPENT]:
             return
     if state[PULLS] >= tables.not_before:
         state[STOPPED] = 1
@@ -155,7 +155,7 @@ def decide(state: State, tables: BreakevenTables) -> None:
 
 def weigh(state: State, tables: BreakevenTables) -> None:
     """Update all losses and variances."""
-    loss, leader = section(tables, LOSS), int(state[LEADER])
+    loss, leader = section(tables.cost, LOSS), int(state[LEADER])
     if is_known(tables):
         lead = find_lead(state, tables, known_variance(state, tables, leader))
         for arm in range(len(tables.cost)):
@@ -167,7 +167,7 @@ def weigh(state: State, tables: BreakevenTables) -> None:
         if pool.value > 0.0:
             weigh_learned(state, tables, pool, lead)
         else:
-            state[section(tables, VARIANCE) + leader] = lead.variance.value
+            state[section(tables.cost, VARIANCE) + leader] = lead.variance.value
             for arm in range(len(tables.cost)):
                 state[loss + arm] = tables.largest_loss
     state[loss + leader] = 0.0
@@ -175,7 +175,7 @@ def weigh(state: State, tables: BreakevenTables) -> None:
 
 def weigh_learned(state: State, tables: BreakevenTables, pool: Variance, lead: Lead) -> None:
     """Update all losses and variances where the spread is learned; the caller sets the leader's own loss."""
-    arms, loss = index(len(tables.cost)), section(tables, LOSS)
+    arms, loss = index(len(tables.cost)), section(tables.cost, LOSS)
     for arm in range(arms):
         state[loss + arm] = compare(state, tables, arm, pool, lead)
     for arm in range(arms):
@@ -189,7 +189,7 @@ def weigh_learned(state: State, tables: BreakevenTables, pool: Variance, lead: L
 
 def weigh_rival(state: State, tables: BreakevenTables, arm: int) -> None:
     """Update the loss and the variance of an arm that does not lead; the leader's variance stays as it is."""
-    loss, variance, leader = section(tables, LOSS), section(tables, VARIANCE), int(state[LEADER])
+    loss, variance, leader = section(tables.cost, LOSS), section(tables.cost, VARIANCE), int(state[LEADER])
     if is_known(tables):
         lead = find_lead(state, tables, known_variance(state, tables, leader))
         state[loss + arm] = known_loss(state, tables, arm, lead)
@@ -211,18 +211,18 @@ def weigh_rival(state: State, tables: BreakevenTables, arm: int) -> None:
 def find_lead(state: State, tables: BreakevenTables, variance: Variance) -> Lead:
     """Return what all comparisons with the leader share."""
     leader = int(state[LEADER])
-    return Lead(state[section(tables, MEAN) + leader], state[section(tables, COUNT) + leader], variance)
+    return Lead(state[section(tables.cost, MEAN) + leader], state[section(tables.cost, COUNT) + leader], variance)
 
 
 def known_variance(state: State, tables: BreakevenTables, arm: int) -> Variance:
     """Return an arm's stated variance, taken as certain."""
-    return Variance(state[section(tables, VARIANCE) + arm], tables.sigma_pulls, True)
+    return Variance(state[section(tables.cost, VARIANCE) + arm], tables.sigma_pulls, True)
 
 
 def compare(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
     """Update an arm's variance, and return the square of its t."""
     own = arm_variance(state, tables, arm, pool)
-    state[section(tables, VARIANCE) + arm] = own.value
+    state[section(tables.cost, VARIANCE) + arm] = own.value
     root = information(state, tables, arm, own.value, lead.pulls, lead.variance.value)
     t = gap_behind(state, tables, arm, lead) * root * tables.precision
     return t * t
@@ -231,15 +231,15 @@ def compare(state: State, tables: BreakevenTables, arm: int, pool: Variance, lea
 def find_freedom(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> int:
     """Return the degrees of freedom of an arm's t, whose variance `compare` has updated."""
     own = stored_variance(state, tables, arm, pool)
-    return combined_freedom(own, state[section(tables, COUNT) + arm], lead.variance, lead.pulls, pool)
+    return combined_freedom(own, state[section(tables.cost, COUNT) + arm], lead.variance, lead.pulls, pool)
 
 
 def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance, lead: Lead) -> float:
     """Return an arm's Student-t loss, whose z is in its LOSS."""
-    z, freedom = state[section(tables, LOSS) + arm], find_freedom(state, tables, arm, pool, lead)
+    z, freedom = state[section(tables.cost, LOSS) + arm], find_freedom(state, tables, arm, pool, lead)
     loss = student_loss_at(tables.series, tables.ratios, z, freedom)
     if not tables.counts_errors:
-        variance = state[section(tables, VARIANCE) + arm]
+        variance = state[section(tables.cost, VARIANCE) + arm]
         loss *= tables.sigma / information(state, tables, arm, variance, lead.pulls, lead.variance.value)
     return float(min(loss, tables.largest_loss))
 
@@ -247,13 +247,13 @@ def learned_loss(state: State, tables: BreakevenTables, arm: int, pool: Variance
 def bounded_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return an arm's loss, at most the Gaussian one at the largest possible variance: no variance is larger."""
     least = information(state, tables, arm, tables.largest_variance, lead.pulls, tables.largest_variance)
-    loss = state[section(tables, LOSS) + arm]
+    loss = state[section(tables.cost, LOSS) + arm]
     return float(min(loss, gaussian_loss_at(state, tables, arm, lead, least)))
 
 
 def known_loss(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return an arm's Gaussian loss at the stated variances."""
-    root = information(state, tables, arm, state[section(tables, VARIANCE) + arm], lead.pulls, lead.variance.value)
+    root = information(state, tables, arm, state[section(tables.cost, VARIANCE) + arm], lead.pulls, lead.variance.value)
     return gaussian_loss_at(state, tables, arm, lead, root)
 
 
@@ -266,14 +266,14 @@ def gaussian_loss_at(state: State, tables: BreakevenTables, arm: int, lead: Lead
 
 def gap_behind(state: State, tables: BreakevenTables, arm: int, lead: Lead) -> float:
     """Return how far an arm's mean is behind the leader's."""
-    return float(lead.mean - state[section(tables, MEAN) + arm])
+    return float(lead.mean - state[section(tables.cost, MEAN) + arm])
 
 
 def information(
     state: State, tables: BreakevenTables, arm: int, variance: float, lead: float, lead_variance: float
 ) -> float:
     """Return (v_k/n_k + v_L/n_L)^(-1/2): `sigma` divided by it is the standard error of the gap."""
-    pulls = state[section(tables, COUNT) + arm]
+    pulls = state[section(tables.cost, COUNT) + arm]
     return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
 
 

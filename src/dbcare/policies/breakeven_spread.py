@@ -72,7 +72,7 @@ def sampled_variance(state: State, tables: BreakevenTables) -> Variance:
 
     Before rewards vary, it is the largest variance that is believed, if there is one.
     """
-    squares, freedom = squares_of_rewards(state, tables)
+    squares, freedom = squares_of_rewards(state, tables.cost)
     if freedom == 0:
         largest = 0.0 if tables.largest_variance == math.inf else tables.largest_variance
         return Variance(largest, float(LEAST_FREEDOM), True)
@@ -85,9 +85,9 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
     It does if its sum of squares is more than a standard deviation above what the pool's variance v lets one expect:
     SS_k > v (n_k - 1 + sqrt(2 (n_k - 1))). A single reward shows nothing; the stated variance is used if it is larger.
     """
-    pulls, stated = state[section(tables, COUNT) + arm], tables.stated[arm]
+    pulls, stated = state[section(tables.cost, COUNT) + arm], tables.stated[arm]
     freedom = max(pulls - 1.0, 1.0)  # a single reward has no squares, and so shows no variance of its own
-    squares = state[section(tables, SQUARES) + arm] * tables.precision * tables.precision
+    squares = state[section(tables.cost, SQUARES) + arm] * tables.precision * tables.precision
     own = min(squares / freedom, tables.largest_variance)
     if squares > pool.value * (freedom + math.sqrt(2.0 * freedom)) and own > pool.value:
         return Variance(own, freedom, False)
@@ -98,10 +98,10 @@ def arm_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance
 
 def stored_variance(state: State, tables: BreakevenTables, arm: int, pool: Variance) -> Variance:
     """Return what `arm_variance` returned for the same pool, from the arm's VARIANCE: one of its own is larger."""
-    value = state[section(tables, VARIANCE) + arm]
+    value = state[section(tables.cost, VARIANCE) + arm]
     if value == pool.value:
         return pool
-    pulls = state[section(tables, COUNT) + arm]
+    pulls = state[section(tables.cost, COUNT) + arm]
     return Variance(value, pulls - 1.0 if pulls > 1.0 else tables.sigma_pulls, False)
 
 

@@ -1,13 +1,20 @@
 """The state of a Breakeven run, and what every version of the rule does with it.
 
 The notation is that of `policies.breakeven`. A state is a header, then sections of one number per arm. Ties between
-means or scores go to the arm with the higher PRIORITY, a random order drawn at the start of a run. The tables have the
-arms' costs in `cost`, and `guess`.
+means or scores go to the arm with the higher PRIORITY, a random order drawn at the start of a run.
+
+The functions take the arms' costs rather than a policy's tables, whose types differ: so they are compiled once for all
+policies.
 """
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from dbcare.policies.rule import State, index, next_tie
+
+Costs = npt.NDArray[np.float64]  # of a pull, by arm
 
 PULLS = 0
 SPENT = 1
@@ -33,29 +40,29 @@ def state_size(arms: int, sections: int) -> int:
     return HEADER + sections * arms
 
 
-def section(tables: Any, which: int) -> int:
+def section(cost: Costs, which: int) -> int:
     """Return the index at which a section starts."""
-    return HEADER + which * index(len(tables.cost))
+    return HEADER + which * index(len(cost))
 
 
-def start(state: State, tables: Any, tie: int) -> None:
-    """Start a run without pulls, with a random order of the arms."""
+def start(state: State, cost: Costs, guess: bool, tie: int) -> None:
+    """Start a run without pulls, with a random order of the arms; with `guess`, there will be none."""
     for place in range(len(state)):
         state[place] = 0.0
-    priority = section(tables, PRIORITY)
+    priority = section(cost, PRIORITY)
     drawn = float(tie)
-    for arm in range(len(tables.cost)):
+    for arm in range(len(cost)):
         drawn = next_tie(drawn)
         state[priority + arm] = drawn
-    if tables.guess:
+    if guess:
         state[STOPPED] = 1
 
 
-def least_pulled(state: State, tables: Any) -> int:
+def least_pulled(state: State, cost: Costs) -> int:
     """Return the first arm with the fewest pulls made."""
-    made = section(tables, MADE)
+    made = section(cost, MADE)
     chosen = 0
-    for arm in range(1, len(tables.cost)):
+    for arm in range(1, len(cost)):
         if state[made + arm] < state[made + chosen]:
             chosen = arm
     return chosen
@@ -63,29 +70,29 @@ def least_pulled(state: State, tables: Any) -> int:
 
 def send(state: State, tables: Any, arm: int) -> None:
     """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived; for live studies."""
-    made = section(tables, MADE)
-    set_made(state, tables, arm, state[made + arm] + 1)
+    made = state[section(tables.cost, MADE) + arm]
+    set_made(state, tables.cost, arm, made + 1)
 
 
-def set_made(state: State, tables: Any, arm: int, pulls: int) -> None:
+def set_made(state: State, cost: Costs, arm: int, pulls: int) -> None:
     """Set the number of pulls made of an arm."""
-    state[section(tables, MADE) + arm] = pulls
-    state[section(tables, PRICE) + arm] = 1.0 / (pulls * tables.cost[arm])
+    state[section(cost, MADE) + arm] = pulls
+    state[section(cost, PRICE) + arm] = 1.0 / (pulls * cost[arm])
 
 
-def count_reward(state: State, tables: Any, arm: int, reward: float) -> float:
+def count_reward(state: State, cost: Costs, arm: int, reward: float) -> float:
     """Count a reward of an arm; return by how much it adds to the sum of squares within arms."""
-    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    count, total, mean = section(cost, COUNT), section(cost, SUM), section(cost, MEAN)
     pulls = state[count + arm] + 1
     before = state[mean + arm]
     state[count + arm] = pulls
-    if pulls > state[section(tables, MADE) + arm]:
-        set_made(state, tables, arm, pulls)
+    if pulls > state[section(cost, MADE) + arm]:
+        set_made(state, cost, arm, pulls)
     state[total + arm] += reward
     after = state[total + arm] / pulls
     state[mean + arm] = after
     state[PULLS] += 1
-    state[SPENT] += tables.cost[arm]
+    state[SPENT] += cost[arm]
     if pulls == 1:
         state[SEEN] += 1
         return 0.0
@@ -94,66 +101,66 @@ def count_reward(state: State, tables: Any, arm: int, reward: float) -> float:
     return float(added)
 
 
-def squares_of_rewards(state: State, tables: Any) -> tuple[float, int]:
+def squares_of_rewards(state: State, cost: Costs) -> tuple[float, int]:
     """Return a sum of squared deviations of the rewards and its degrees of freedom; 0 of them until rewards vary.
 
     Deviations are those from each arm's own mean, with N - K degrees of freedom, or from the mean of all rewards, with
     N - 1. The latter sum is too large if means differ, but works when many arms have been pulled only once. The one
     with the smaller predictive variance, SS/(nu - 2), is used.
     """
-    count, total, mean = section(tables, COUNT), section(tables, SUM), section(tables, MEAN)
+    count, total, mean = section(cost, COUNT), section(cost, SUM), section(cost, MEAN)
     rewards = 0.0
-    for arm in range(len(tables.cost)):
+    for arm in range(len(cost)):
         rewards += state[total + arm]
     middle = rewards / state[PULLS]
     between = 0.0
     size = 0.0
-    for arm in range(len(tables.cost)):
+    for arm in range(len(cost)):
         apart = state[mean + arm] - middle
         between += state[count + arm] * apart * apart
         size += state[count + arm] * state[mean + arm] * state[mean + arm]
     rounding = ROUNDING * ROUNDING * size
     freedom = int(state[PULLS]) - 1
     squares = state[WITHIN] + between
-    inside = freedom + 1 - len(tables.cost)
+    inside = freedom + 1 - len(cost)
     if inside >= LEAST_FREEDOM and rounding < state[WITHIN] and state[WITHIN] * (freedom - 2) < squares * (inside - 2):
         freedom = inside
         squares = state[WITHIN]
     return (0.0, 0) if freedom < LEAST_FREEDOM or squares <= rounding else (float(squares), freedom)
 
 
-def follow_leader(state: State, tables: Any, arm: int, before: float) -> bool:
+def follow_leader(state: State, cost: Costs, arm: int, before: float) -> bool:
     """Find the leader after a reward of `arm`, whose mean was `before`; return whether all comparisons change.
 
     They do if the arm leads or led, or if it is the last one to be seen; a reward of any other arm changes its own.
     """
-    mean, leader = section(tables, MEAN), int(state[LEADER])
-    first = state[section(tables, COUNT) + arm] == 1
+    mean, leader = section(cost, MEAN), int(state[LEADER])
+    first = state[section(cost, COUNT) + arm] == 1
     if first or (arm == leader and state[mean + arm] < before):
         leading = 0
-        for other in range(1, len(tables.cost)):
-            if is_ahead(state, tables, other, leading):
+        for other in range(1, len(cost)):
+            if is_ahead(state, cost, other, leading):
                 leading = other
         state[LEADER] = leading
-    elif arm != leader and is_ahead(state, tables, arm, leader):
+    elif arm != leader and is_ahead(state, cost, arm, leader):
         state[LEADER] = arm
     return bool(first or arm == leader or state[LEADER] != leader)
 
 
-def is_ahead(state: State, tables: Any, one: int, other: int) -> bool:
+def is_ahead(state: State, cost: Costs, one: int, other: int) -> bool:
     """Return whether one arm's mean is larger, with ties broken by PRIORITY."""
-    mean, priority = section(tables, MEAN), section(tables, PRIORITY)
+    mean, priority = section(cost, MEAN), section(cost, PRIORITY)
     difference = state[mean + one] - state[mean + other]
     return bool(difference > 0.0 or (difference == 0.0 and state[priority + one] > state[priority + other]))
 
 
-def recommend(state: State, tables: Any) -> int:
+def largest_mean(state: State, cost: Costs) -> int:
     """Return the arm with the largest mean; arms without a reward are considered only if no arm has one."""
-    count, priority = section(tables, COUNT), section(tables, PRIORITY)
+    count, priority = section(cost, COUNT), section(cost, PRIORITY)
     best = 0
-    for arm in range(1, len(tables.cost)):
+    for arm in range(1, len(cost)):
         if state[count + arm] > 0 and state[count + best] > 0:
-            ahead = is_ahead(state, tables, arm, best)
+            ahead = is_ahead(state, cost, arm, best)
         elif state[count + arm] == state[count + best]:
             ahead = state[priority + arm] > state[priority + best]
         else:
@@ -163,11 +170,16 @@ def recommend(state: State, tables: Any) -> int:
     return best
 
 
-def largest_loss(state: State, tables: Any) -> float:
+def recommend(state: State, tables: Any) -> int:
+    """Return the arm to choose: the one with the largest mean."""
+    return largest_mean(state, tables.cost)
+
+
+def largest_loss(state: State, cost: Costs) -> float:
     """Return the largest loss, and set RIVAL to its arm; the leader's own loss is 0."""
-    loss, leader = section(tables, LOSS), int(state[LEADER])
+    loss, leader = section(cost, LOSS), int(state[LEADER])
     rival = 1 if leader == 0 else 0
-    for arm in range(rival + 1, len(tables.cost)):
+    for arm in range(rival + 1, len(cost)):
         if state[loss + arm] > state[loss + rival] and arm != leader:
             rival = arm
     state[RIVAL] = rival

@@ -39,7 +39,7 @@ SECTIONS = PRIORITY + 1  # those of `policies.breakeven_state` up to this one
 
 def init(state: State, tables: GuardedTables, tie: int) -> None:
     """Start a run; without a stated sigma, losses use the rewards' standard deviation from the start."""
-    start(state, tables, tie)
+    start(state, tables.cost, tables.guess, tie)
     if tables.sigma == 0.0:
         state[DOUBTED] = 1
 
@@ -50,9 +50,9 @@ def ask(state: State, tables: GuardedTables) -> int:
         return STOP
     arms = len(tables.cost)
     if state[SEEN] < arms:
-        return least_pulled(state, tables)
-    made, price = section(tables, MADE), section(tables, PRICE)
-    loss, priority = section(tables, LOSS), section(tables, PRIORITY)
+        return least_pulled(state, tables.cost)
+    made, price = section(tables.cost, MADE), section(tables.cost, PRICE)
+    loss, priority = section(tables.cost, LOSS), section(tables.cost, PRIORITY)
     leader = int(state[LEADER])
     lead = state[made + leader]
     removed = 0.0
@@ -74,14 +74,14 @@ def ask(state: State, tables: GuardedTables) -> int:
 
 def tell(state: State, tables: GuardedTables, arm: int, reward: float) -> None:
     """Count a reward, update the losses, and stop if they break even."""
-    before = state[section(tables, MEAN) + arm]
-    count_reward(state, tables, arm, reward)
+    before = state[section(tables.cost, MEAN) + arm]
+    count_reward(state, tables.cost, arm, reward)
     if state[SEEN] < len(tables.cost):
         return
     scale_unknown = state[DOUBTED] and state[DEVIATION] == 0.0
-    all_change = follow_leader(state, tables, arm, before) or scale_unknown
+    all_change = follow_leader(state, tables.cost, arm, before) or scale_unknown
     weigh(state, tables, 0 if all_change else arm, len(tables.cost) if all_change else arm + 1)
-    if largest_loss(state, tables) <= state[SPENT]:
+    if largest_loss(state, tables.cost) <= state[SPENT]:
         decide(state, tables)
 
 
@@ -89,13 +89,18 @@ def decide(state: State, tables: GuardedTables) -> None:
     """Stop if the largest loss is no more than the spend for the latest standard deviation of the rewards too."""
     state[DOUBTED] = 1
     weigh(state, tables, 0, len(tables.cost))
-    if largest_loss(state, tables) <= state[SPENT] and state[PULLS] > LEAST_FREEDOM:
+    if largest_loss(state, tables.cost) <= state[SPENT] and state[PULLS] > LEAST_FREEDOM:
         state[STOPPED] = 1
 
 
 def weigh(state: State, tables: GuardedTables, first: int, stop: int) -> None:
     """Update the losses of the arms from `first` up to but not including `stop`; the leader's own loss is 0."""
-    count, mean, loss, leader = section(tables, COUNT), section(tables, MEAN), section(tables, LOSS), int(state[LEADER])
+    count, mean, loss, leader = (
+        section(tables.cost, COUNT),
+        section(tables.cost, MEAN),
+        section(tables.cost, LOSS),
+        int(state[LEADER]),
+    )
     sample = sample_of(state, tables)
     best, lead = state[mean + leader], state[count + leader]
     for arm in range(first, stop):
@@ -109,7 +114,7 @@ def weigh(state: State, tables: GuardedTables, first: int, stop: int) -> None:
 
 def sample_of(state: State, tables: GuardedTables) -> Sample:
     """Return the standard deviation of the rewards so far, if it is needed."""
-    squares, freedom = squares_of_rewards(state, tables) if state[DOUBTED] else (0.0, 0)
+    squares, freedom = squares_of_rewards(state, tables.cost) if state[DOUBTED] else (0.0, 0)
     if freedom == 0:
         return Sample(0.0, 0, 0.0)
     peak = 0.0 if tables.counts_errors else density_at_0(freedom)

@@ -49,14 +49,14 @@ def state_size(arms: int, pool: int) -> int:
 
 def init(state: State, tables: RoundsTables, tie: int) -> None:
     """Start a run without rewards."""
-    start(state, tables, tie)
-    for place in range(section(tables, SECTIONS), len(state)):
+    start(state, tables.cost, tables.guess, tie)
+    for place in range(section(tables.cost, SECTIONS), len(state)):
         state[place] = UNSEEN
 
 
 def place_of(tables: RoundsTables, arm: int, block: int) -> int:
     """Return the index of an arm's reward in a block."""
-    return section(tables, SECTIONS) + block * len(tables.cost) + arm
+    return section(tables.cost, SECTIONS) + block * len(tables.cost) + arm
 
 
 def is_answered(state: State, tables: RoundsTables, arm: int, block: int) -> bool:
@@ -76,7 +76,7 @@ def ask(state: State, tables: RoundsTables) -> int:
 
 def least_advanced(state: State, tables: RoundsTables) -> int:
     """Return the first arm with the fewest blocks behind it."""
-    following = section(tables, NEXT)
+    following = section(tables.cost, NEXT)
     chosen = 0
     for arm in range(1, len(tables.cost)):
         if state[following + arm] < state[following + chosen]:
@@ -91,8 +91,8 @@ def best_pull(state: State, tables: RoundsTables) -> int:
     cost of its own pull and of those with which the rivals that are level with it follow. Only open rivals matter; all
     do if none is open, as while a run may not stop yet.
     """
-    following, shared, loss = section(tables, NEXT), section(tables, SHARED), section(tables, LOSS)
-    priority, leader = section(tables, PRIORITY), int(state[LEADER])
+    following, shared, loss = section(tables.cost, NEXT), section(tables.cost, SHARED), section(tables.cost, LOSS)
+    priority, leader = section(tables.cost, PRIORITY), int(state[LEADER])
     all_matter = not is_open(state, tables, int(state[RIVAL]))
     lead = state[following + leader]
     leads_some = False
@@ -123,14 +123,14 @@ def best_pull(state: State, tables: RoundsTables) -> int:
 
 def block(state: State, tables: RoundsTables, arm: int) -> int:
     """Return the arm's next block, or STOP if it has been pulled in all of them."""
-    following = int(state[section(tables, NEXT) + arm])
+    following = int(state[section(tables.cost, NEXT) + arm])
     return following if following < tables.pool else STOP
 
 
 def pass_block(state: State, tables: RoundsTables, arm: int, block: int, reward: float) -> None:
     """Note an arm's reward in a block, or that it has none, and find its next block."""
     state[place_of(tables, arm, block)] = reward
-    following = section(tables, NEXT) + arm
+    following = section(tables.cost, NEXT) + arm
     while state[following] < tables.pool and state[place_of(tables, arm, int(state[following]))] != UNSEEN:
         state[following] += 1
 
@@ -175,7 +175,7 @@ def miss(state: State, tables: RoundsTables, arm: int, block: int, cost: float) 
 def send_block(state: State, tables: RoundsTables, arm: int, block: int) -> None:
     """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived."""
     pass_block(state, tables, arm, block, MISSED)
-    shared, following, leader = section(tables, SHARED), section(tables, NEXT), int(state[LEADER])
+    shared, following, leader = section(tables.cost, SHARED), section(tables.cost, NEXT), int(state[LEADER])
     for other in range(len(tables.cost)):
         if (arm == leader) != (other == leader) and state[following + other] > block:
             state[shared + (other if arm == leader else arm)] += 1
@@ -188,7 +188,7 @@ def tell(state: State, tables: RoundsTables, arm: int, reward: float) -> None:
 
 def start_comparing(state: State, tables: RoundsTables) -> None:
     """Start to compare arms once all are through with their first blocks."""
-    state[ROUND] = min(tables.first_blocks, state[section(tables, NEXT) + least_advanced(state, tables)])
+    state[ROUND] = min(tables.first_blocks, state[section(tables.cost, NEXT) + least_advanced(state, tables)])
     if has_started(state, tables):
         state[LEADER] = first_leader(state, tables)
         read_column(state, tables)
@@ -218,8 +218,12 @@ def decide(state: State, tables: RoundsTables) -> None:
 
 def read_column(state: State, tables: RoundsTables) -> None:
     """Compare the leader with all others on the blocks that both answered (Welford 1962)."""
-    arms, leader, first = len(tables.cost), int(state[LEADER]), section(tables, SECTIONS)
-    shared, difference, squares = section(tables, SHARED), section(tables, DIFFERENCE), section(tables, SQUARES)
+    arms, leader, first = len(tables.cost), int(state[LEADER]), section(tables.cost, SECTIONS)
+    shared, difference, squares = (
+        section(tables.cost, SHARED),
+        section(tables.cost, DIFFERENCE),
+        section(tables.cost, SQUARES),
+    )
     end = first + int(state[REACH]) * arms
     for arm in range(arms):
         blocks = 0

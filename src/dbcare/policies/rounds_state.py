@@ -66,37 +66,37 @@ def has_started(state: State, tables: RoundsTables) -> bool:
 
 def count_answer(state: State, tables: RoundsTables, arm: int, reward: float, cost: float) -> None:
     """Count a reward of an arm and what it cost."""
-    count, total = section(tables, COUNT), section(tables, SUM)
+    count, total = section(tables.cost, COUNT), section(tables.cost, SUM)
     state[PULLS] += 1
     state[SPENT] += cost
     state[SIZE] += reward * reward
     state[count + arm] += 1
     state[total + arm] += reward
-    state[section(tables, MEAN) + arm] = state[total + arm] / state[count + arm]
-    state[section(tables, PAID) + arm] += cost
+    state[section(tables.cost, MEAN) + arm] = state[total + arm] / state[count + arm]
+    state[section(tables.cost, PAID) + arm] += cost
 
 
 def count_miss(state: State, tables: RoundsTables, arm: int, cost: float) -> None:
     """Count a pull of an arm that gave no reward, and what it cost anyway."""
-    state[section(tables, MISSES) + arm] += 1
+    state[section(tables.cost, MISSES) + arm] += 1
     state[SPENT] += cost
-    state[section(tables, PAID) + arm] += cost
+    state[section(tables.cost, PAID) + arm] += cost
 
 
 def price_of(state: State, tables: RoundsTables, arm: int) -> float:
     """Return what a reward of an arm costs on average, its misses included, or the stated cost before any."""
-    pulls = state[section(tables, COUNT) + arm]
+    pulls = state[section(tables.cost, COUNT) + arm]
     if pulls == 0:
         return float(tables.cost[arm])
-    return float(max(state[section(tables, PAID) + arm] / pulls, LEAST_PRICE * tables.cost[arm]))
+    return float(max(state[section(tables.cost, PAID) + arm] / pulls, LEAST_PRICE * tables.cost[arm]))
 
 
 def first_leader(state: State, tables: RoundsTables) -> int:
     """Return the arm with the largest mean, with ties broken by PRIORITY."""
-    count = section(tables, COUNT)
+    count = section(tables.cost, COUNT)
     leading = 0
     for arm in range(1, len(tables.cost)):
-        if state[count + arm] > 0 and (state[count + leading] == 0 or is_ahead(state, tables, arm, leading)):
+        if state[count + arm] > 0 and (state[count + leading] == 0 or is_ahead(state, tables.cost, arm, leading)):
             leading = arm
     return leading
 
@@ -108,7 +108,7 @@ def recommend(state: State, tables: RoundsTables) -> int:
 
 def find_better(state: State, tables: RoundsTables) -> int:
     """Return the arm that is ahead of the leader by the most standard errors, or the leader if none is ahead."""
-    shared, difference, leader = section(tables, SHARED), section(tables, DIFFERENCE), int(state[LEADER])
+    shared, difference, leader = section(tables.cost, SHARED), section(tables.cost, DIFFERENCE), int(state[LEADER])
     better = leader
     most = 0.0
     for arm in range(len(tables.cost)):
@@ -122,7 +122,11 @@ def find_better(state: State, tables: RoundsTables) -> int:
 
 def compare(state: State, tables: RoundsTables, arm: int, difference: float) -> None:
     """Add a block to the comparison of an arm with the leader, whose reward in it is larger by `difference`."""
-    shared, total, squares = section(tables, SHARED), section(tables, DIFFERENCE), section(tables, SQUARES)
+    shared, total, squares = (
+        section(tables.cost, SHARED),
+        section(tables.cost, DIFFERENCE),
+        section(tables.cost, SQUARES),
+    )
     add_difference(state, shared + arm, total + arm, squares + arm, difference)
 
 
@@ -138,7 +142,7 @@ def add_difference(state: State, shared: int, total: int, squares: int, differen
 
 def weigh(state: State, tables: RoundsTables) -> None:
     """Update all losses, and RIVAL, from the leader's column."""
-    shared, squares, loss = section(tables, SHARED), section(tables, SQUARES), section(tables, LOSS)
+    shared, squares, loss = section(tables.cost, SHARED), section(tables.cost, SQUARES), section(tables.cost, LOSS)
     leader = int(state[LEADER])
     freedom = 0.0
     within = 0.0
@@ -155,14 +159,14 @@ def weigh(state: State, tables: RoundsTables) -> None:
         state[loss + arm] = 0.0
         if arm != leader:
             state[loss + arm] = loss_to(state, tables, arm, pooled, freedom)
-    largest_loss(state, tables)
+    largest_loss(state, tables.cost)
 
 
 def loss_to(state: State, tables: RoundsTables, arm: int, pooled: float, freedom: float) -> float:
     """Return what choosing the leader is expected to lose to an arm; nothing to one that hardly ever gives a reward."""
-    blocks = state[section(tables, SHARED) + arm]
+    blocks = state[section(tables.cost, SHARED) + arm]
     if blocks < tables.first_blocks:
-        misses = section(tables, MISSES)
+        misses = section(tables.cost, MISSES)
         missed = state[misses + arm] + state[misses + int(state[LEADER])]
         return 0.0 if missed >= MISSES_PER_FIRST_BLOCK * tables.first_blocks else float(tables.largest_loss)
     if pooled == 0.0:
@@ -171,20 +175,20 @@ def loss_to(state: State, tables: RoundsTables, arm: int, pooled: float, freedom
     error = math.sqrt(variance_of(state, tables, arm, pooled) * max(0.0, 1.0 / blocks - tables.share_seen))
     if error == 0.0:
         return 0.0
-    t = max(0.0, state[section(tables, DIFFERENCE) + arm]) / (blocks * error)
+    t = max(0.0, state[section(tables.cost, DIFFERENCE) + arm]) / (blocks * error)
     scaled = student_loss(tables.series, tables.ratios, t, max(LEAST, int(min(own_freedom, freedom))))
     return float(min(scaled if tables.counts_errors else scaled * error, tables.largest_loss))
 
 
 def variance_of(state: State, tables: RoundsTables, arm: int, pooled: float) -> float:
     """Return the variance of a difference between the leader and an arm: the pooled one, or a larger one of its own."""
-    freedom = max(0.0, state[section(tables, SHARED) + arm] - 1.0) + tables.weight
-    return float(max(pooled, (state[section(tables, SQUARES) + arm] + tables.weight * pooled) / freedom))
+    freedom = max(0.0, state[section(tables.cost, SHARED) + arm] - 1.0) + tables.weight
+    return float(max(pooled, (state[section(tables.cost, SQUARES) + arm] + tables.weight * pooled) / freedom))
 
 
 def is_open(state: State, tables: RoundsTables, arm: int) -> bool:
     """Return whether an arm may still be worth more than what has been spent."""
-    return bool(state[section(tables, LOSS) + arm] > tables.patience * state[SPENT])
+    return bool(state[section(tables.cost, LOSS) + arm] > tables.patience * state[SPENT])
 
 
 def stop_if_even(state: State, tables: RoundsTables) -> None:

@@ -36,8 +36,8 @@ def state_size(arms: int) -> int:
 
 def init(state: State, tables: RoundsTables, tie: int) -> None:
     """Start a run whose first round has all arms."""
-    start(state, tables, tie)
-    status = section(tables, STATUS)
+    start(state, tables.cost, tables.guess, tie)
+    status = section(tables.cost, STATUS)
     for arm in range(len(tables.cost)):
         state[status + arm] = WANTED
 
@@ -46,7 +46,7 @@ def ask(state: State, tables: RoundsTables) -> int:
     """Return the next arm of the round."""
     if state[STOPPED]:
         return STOP
-    arms, status = len(tables.cost), section(tables, STATUS)
+    arms, status = len(tables.cost), section(tables.cost, STATUS)
     for turn in range(arms):
         arm = (int(state[ROUND]) + turn) % arms
         if state[status + arm] == WANTED:
@@ -56,7 +56,7 @@ def ask(state: State, tables: RoundsTables) -> int:
 
 def upcoming(state: State, tables: RoundsTables) -> list[int]:
     """Return the arms still to be pulled in this round, in order."""
-    arms, status = len(tables.cost), section(tables, STATUS)
+    arms, status = len(tables.cost), section(tables.cost, STATUS)
     order = [(int(state[ROUND]) + turn) % arms for turn in range(arms)]
     return [] if state[STOPPED] else [arm for arm in order if state[status + arm] == WANTED]
 
@@ -69,14 +69,14 @@ def block(state: State, tables: RoundsTables, arm: int) -> int:
 def tell_block(state: State, tables: RoundsTables, arm: int, block: int, reward: float, cost: float) -> None:
     """Count a reward in the round; nothing is decided before its end."""
     count_answer(state, tables, arm, reward, cost)
-    state[section(tables, STATUS) + arm] = TOLD
-    state[section(tables, REWARD) + arm] = reward
+    state[section(tables.cost, STATUS) + arm] = TOLD
+    state[section(tables.cost, REWARD) + arm] = reward
 
 
 def miss(state: State, tables: RoundsTables, arm: int, block: int, cost: float) -> None:
     """Let the round do without an arm."""
     count_miss(state, tables, arm, cost)
-    state[section(tables, STATUS) + arm] = MISSED
+    state[section(tables.cost, STATUS) + arm] = MISSED
 
 
 def tell(state: State, tables: RoundsTables, arm: int, reward: float) -> None:
@@ -89,7 +89,7 @@ def tell(state: State, tables: RoundsTables, arm: int, reward: float) -> None:
 def end_round(state: State, tables: RoundsTables) -> None:
     """Compare all arms of the round with each other, and decide about the next."""
     compare_pairs(state, tables)
-    arms, status = len(tables.cost), section(tables, STATUS)
+    arms, status = len(tables.cost), section(tables.cost, STATUS)
     state[ROUND] += 1
     if has_started(state, tables):
         find_leader(state, tables)
@@ -102,8 +102,8 @@ def end_round(state: State, tables: RoundsTables) -> None:
 
 def compare_pairs(state: State, tables: RoundsTables) -> None:
     """Add the round to the comparison of each two arms that answered in it."""
-    arms, status, reward = len(tables.cost), section(tables, STATUS), section(tables, REWARD)
-    shared = section(tables, SECTIONS)
+    arms, status, reward = len(tables.cost), section(tables.cost, STATUS), section(tables.cost, REWARD)
+    shared = section(tables.cost, SECTIONS)
     pairs = arms * (arms - 1) // 2
     pair = shared
     for one in range(arms - 1):
@@ -132,9 +132,13 @@ def find_leader(state: State, tables: RoundsTables) -> None:
 
 def read_column(state: State, tables: RoundsTables) -> None:
     """Copy the leader's comparisons to its column."""
-    arms, leader, first = len(tables.cost), int(state[LEADER]), section(tables, SECTIONS)
+    arms, leader, first = len(tables.cost), int(state[LEADER]), section(tables.cost, SECTIONS)
     pairs = arms * (arms - 1) // 2
-    shared, difference, squares = section(tables, SHARED), section(tables, DIFFERENCE), section(tables, SQUARES)
+    shared, difference, squares = (
+        section(tables.cost, SHARED),
+        section(tables.cost, DIFFERENCE),
+        section(tables.cost, SQUARES),
+    )
     for arm in range(arms):
         if arm == leader:
             state[shared + arm] = state[difference + arm] = state[squares + arm] = 0.0

@@ -207,7 +207,7 @@ class FoldRace(FitPlan):
         name = labels[chosen]
         if is_open(state, tables, rival):
             return f"{name} and every candidate that may be better have been fitted on all {len(self.order)} folds."
-        loss = float(state[section(tables, LOSS) + rival])
+        loss = float(state[section(tables.cost, LOSS) + rival])
         # A tie may have been won by the rival.
         other = labels[self.active[rival if self.active[rival] != chosen else int(state[LEADER])]]
         return (

@@ -29,7 +29,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop after a round if the leader's lower bound is above the upper bounds of all others."""
     if not ends_round(state, tables):
         return
-    count, mean, leader = section(tables, COUNT), section(tables, MEAN), int(state[LEADER])
+    count, mean, leader = section(tables.cost, COUNT), section(tables.cost, MEAN), int(state[LEADER])
     square = square_radius(state, tables, tables.stopping)
     lower = state[mean + leader] - math.sqrt(square / state[count + leader])
     for arm in range(len(tables.cost)):
@@ -40,7 +40,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
 
 def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk | None) -> str:
     """Explain in one clause how the bounds compare."""
-    count, mean, leader = section(tables, COUNT), section(tables, MEAN), int(state[LEADER])
+    count, mean, leader = section(tables.cost, COUNT), section(tables.cost, MEAN), int(state[LEADER])
     square = square_radius(state, tables, tables.stopping)
     radius = [math.sqrt(square / state[count + arm]) for arm in range(len(tables.cost))]
     upper = {arm: state[mean + arm] + radius[arm] for arm in range(len(radius)) if arm != leader}

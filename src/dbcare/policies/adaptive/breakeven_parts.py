@@ -23,7 +23,7 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 
 def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop once the largest expected loss is no more than the spend."""
-    if state[section(tables, LOSS) + int(state[RIVAL])] <= state[SPENT]:
+    if state[section(tables.cost, LOSS) + int(state[RIVAL])] <= state[SPENT]:
         decide_by_loss(state, tables.losses)
 
 
@@ -32,7 +32,7 @@ def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk 
     assert risk is not None
     if state[DEVIATION] == 0.0:
         return "the rewards do not vary yet, so their spread is unknown"
-    loss = risk.money(state[section(tables, LOSS) + int(state[RIVAL])], wording.currency)
+    loss = risk.money(state[section(tables.cost, LOSS) + int(state[RIVAL])], wording.currency)
     return (
         f"against {wording.arm(int(state[RIVAL]))}, {wording.arm(int(state[LEADER]))} is expected to lose {loss}, and "
         f"{risk.money(state[SPENT], wording.currency)} has been spent"

@@ -41,7 +41,7 @@ class BoundaryNumbers(NamedTuple):
 
 def second_mean(state: State, tables: AdaptiveTables) -> float:
     """Return the largest mean of an arm other than the leader."""
-    mean, leader = section(tables, MEAN), int(state[LEADER])
+    mean, leader = section(tables.cost, MEAN), int(state[LEADER])
     second = -math.inf
     for arm in range(len(tables.cost)):
         if arm != leader:
@@ -53,14 +53,14 @@ def depth(
     state: State, tables: AdaptiveTables, numbers: BoundaryNumbers, arm: int, pulls: float, second: float
 ) -> float:
     """Return how far inside the boundary the difference of an arm to the best other one is; negative outside."""
-    mean, leader = section(tables, MEAN), int(state[LEADER])
+    mean, leader = section(tables.cost, MEAN), int(state[LEADER])
     difference = state[mean + leader] - (second if arm == leader else state[mean + arm])
     return float(numbers.unit[arm] * boundary(numbers.variance[arm] / pulls) - difference)
 
 
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm that is deepest inside its boundary."""
-    made, second = section(tables, MADE), second_mean(state, tables)
+    made, second = section(tables.cost, MADE), second_mean(state, tables)
     chosen = -1
     deepest = 0.0
     for arm in range(len(tables.cost)):
@@ -73,7 +73,7 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 
 def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop once no arm is inside its boundary."""
-    count, second = section(tables, COUNT), second_mean(state, tables)
+    count, second = section(tables.cost, COUNT), second_mean(state, tables)
     for arm in range(len(tables.cost)):
         if depth(state, tables, tables.stopping, arm, state[count + arm], second) > 0.0:
             return
@@ -82,7 +82,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
 
 def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk | None) -> str:
     """Explain in one clause which arm is deepest inside its boundary."""
-    count, second = section(tables, COUNT), second_mean(state, tables)
+    count, second = section(tables.cost, COUNT), second_mean(state, tables)
     inside = [depth(state, tables, tables.stopping, arm, state[count + arm], second) for arm in range(len(tables.cost))]
     deepest = max(range(len(inside)), key=lambda arm: inside[arm])
     if inside[deepest] <= 0.0:

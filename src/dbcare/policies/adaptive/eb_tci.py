@@ -19,17 +19,19 @@ LEADER_SHARE = 0.5
 def note(state: State, tables: AdaptiveTables, arm: int) -> None:
     """Count that the leader led, and whether it was pulled."""
     leader = int(state[LEADER])
-    state[section(tables, LED) + leader] += 1
+    state[section(tables.cost, LED) + leader] += 1
     if arm == leader:
-        state[section(tables, LED_PULLS) + leader] += 1
+        state[section(tables.cost, LED_PULLS) + leader] += 1
 
 
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the leader if it has at most half of the pulls since it led, or else its challenger."""
     leader = int(state[LEADER])
-    if state[section(tables, LED_PULLS) + leader] <= LEADER_SHARE * (state[section(tables, LED) + leader] + 1):
+    if state[section(tables.cost, LED_PULLS) + leader] <= LEADER_SHARE * (
+        state[section(tables.cost, LED) + leader] + 1
+    ):
         return leader
-    made, mean = section(tables, MADE), section(tables, MEAN)
+    made, mean = section(tables.cost, MADE), section(tables.cost, MEAN)
     top, pulls = state[mean + leader], state[made + leader]
     chosen = -1
     cheapest = 0.0

@@ -69,13 +69,13 @@ def gain_per_pull(numbers: GainNumbers, difference: float, pulls: float, more: f
 
 def difference_of(state: State, tables: AdaptiveTables, arm: int, second: float) -> float:
     """Return how far an arm's mean is from the best other one."""
-    mean, leader = section(tables, MEAN), int(state[LEADER])
+    mean, leader = section(tables.cost, MEAN), int(state[LEADER])
     return float(state[mean + leader] - (second if arm == leader else state[mean + arm]))
 
 
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the largest expected gain per cost."""
-    made, second = section(tables, MADE), second_mean(state, tables)
+    made, second = section(tables.cost, MADE), second_mean(state, tables)
     chosen = -1
     largest = 0.0
     for arm in range(len(tables.cost)):
@@ -89,7 +89,7 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 
 def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop once no number of pulls of any arm is expected to gain more than it costs."""
-    count, second = section(tables, COUNT), second_mean(state, tables)
+    count, second = section(tables.cost, COUNT), second_mean(state, tables)
     for arm in range(len(tables.cost)):
         difference = difference_of(state, tables, arm, second)
         if gain_rate(tables.stopping, arm, difference, state[count + arm]) > 1.0:
@@ -99,7 +99,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
 
 def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk | None) -> str:
     """Explain in one clause which arm gains the most."""
-    count, second = section(tables, COUNT), second_mean(state, tables)
+    count, second = section(tables.cost, COUNT), second_mean(state, tables)
     gains = [
         gain_rate(tables.stopping, arm, difference_of(state, tables, arm, second), state[count + arm])
         for arm in range(len(tables.cost))

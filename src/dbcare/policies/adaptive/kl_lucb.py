@@ -30,7 +30,7 @@ def beta(state: State, tables: AdaptiveTables, numbers: KLNumbers) -> float:
 
 def challenger(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the highest upper bound, other than the leader; bounds of others are not solved for."""
-    made, mean, leader = section(tables, MADE), section(tables, MEAN), int(state[LEADER])
+    made, mean, leader = section(tables.cost, MADE), section(tables.cost, MEAN), int(state[LEADER])
     level = beta(state, tables, tables.sampling)
     chosen = -1
     highest = 0.0
@@ -50,7 +50,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop after a round if the leader's lower bound is above the upper bounds of all others."""
     if not ends_round(state, tables):
         return
-    count, mean, leader = section(tables, COUNT), section(tables, MEAN), int(state[LEADER])
+    count, mean, leader = section(tables.cost, COUNT), section(tables.cost, MEAN), int(state[LEADER])
     level = beta(state, tables, tables.stopping)
     lower = lower_bound(state[mean + leader], level / state[count + leader])
     for arm in range(len(tables.cost)):
@@ -63,7 +63,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
 
 def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk | None) -> str:
     """Explain in one clause how the bounds compare."""
-    count, mean, leader = section(tables, COUNT), section(tables, MEAN), int(state[LEADER])
+    count, mean, leader = section(tables.cost, COUNT), section(tables.cost, MEAN), int(state[LEADER])
     level = beta(state, tables, tables.stopping)
     upper = {
         arm: upper_bound(state[mean + arm], level / state[count + arm])

@@ -53,7 +53,7 @@ def likelihood_ratio(family: RewardFamily, mean: float, pulls: float, other: flo
 
 def smallest_ratio(state: State, tables: AdaptiveTables) -> tuple[float, int]:
     """Return the smallest likelihood ratio of the leader to another arm, and that arm."""
-    count, mean, leader = section(tables, COUNT), section(tables, MEAN), int(state[LEADER])
+    count, mean, leader = section(tables.cost, COUNT), section(tables.cost, MEAN), int(state[LEADER])
     family = tables.stopping.family
     top, pulls = state[mean + leader], state[count + leader]
     rival = -1

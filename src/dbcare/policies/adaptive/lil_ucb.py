@@ -43,22 +43,22 @@ def radius(lil: LilNumbers, pulls: float) -> float:
 
 def prepare(state: State, tables: AdaptiveTables) -> None:
     """Compute the radii of arms that were pulled, as logarithms of all arms would take most of a pull's time."""
-    made, known = section(tables, MADE), section(tables, KNOWN)
+    made, known = section(tables.cost, MADE), section(tables.cost, KNOWN)
     for arm in range(len(tables.cost)):
         if state[known + arm] != state[made + arm]:
             state[known + arm] = state[made + arm]
-            state[section(tables, RADIUS) + arm] = radius(tables.sampling, state[made + arm])
+            state[section(tables.cost, RADIUS) + arm] = radius(tables.sampling, state[made + arm])
 
 
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the highest upper bound."""
-    made, mean, known = section(tables, MADE), section(tables, MEAN), section(tables, KNOWN)
+    made, mean, known = section(tables.cost, MADE), section(tables.cost, MEAN), section(tables.cost, KNOWN)
     chosen = -1
     highest = 0.0
     for arm in range(len(tables.cost)):
         pulls = state[made + arm]
         is_known = state[known + arm] == pulls  # not while rewards are pending
-        width = state[section(tables, RADIUS) + arm] if is_known else radius(tables.sampling, pulls)
+        width = state[section(tables.cost, RADIUS) + arm] if is_known else radius(tables.sampling, pulls)
         upper = state[mean + arm] + width
         if chosen < 0 or upper > highest or (upper == highest and wins_tie(state, tables, arm, chosen)):
             chosen = arm
@@ -68,18 +68,18 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 
 def recommend(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the most pulls; among several, the one with the largest mean."""
-    count = section(tables, COUNT)
+    count = section(tables.cost, COUNT)
     best = 0
     for arm in range(1, len(tables.cost)):
         more = state[count + arm] - state[count + best]
-        if more > 0 or (more == 0 and is_ahead(state, tables, arm, best)):
+        if more > 0 or (more == 0 and is_ahead(state, tables.cost, arm, best)):
             best = arm
     return best
 
 
 def decide(state: State, tables: AdaptiveTables) -> None:
     """Stop once an arm has 1 more than lambda times as many pulls as all others together."""
-    most = state[section(tables, COUNT) + recommend(state, tables)]
+    most = state[section(tables.cost, COUNT) + recommend(state, tables)]
     if most >= 1.0 + tables.stopping.factor * (state[PULLS] - most):
         state[STOPPED] = 1
 
@@ -87,7 +87,7 @@ def decide(state: State, tables: AdaptiveTables) -> None:
 def describe(state: State, tables: AdaptiveTables, wording: Wording, risk: Risk | None) -> str:
     """Explain in one clause how the pulls are shared."""
     arm = recommend(state, tables)
-    most = int(state[section(tables, COUNT) + arm])
+    most = int(state[section(tables.cost, COUNT) + arm])
     needed = math.ceil(1.0 + tables.stopping.factor * (state[PULLS] - most))
     return f"{wording.arm(arm)} has {wording.count(most)} of {int(state[PULLS])}, and {needed} would be enough"
 

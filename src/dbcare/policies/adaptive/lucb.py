@@ -15,7 +15,7 @@ from dbcare.policies.rule import State
 
 def challenger(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with the highest upper bound, other than the leader."""
-    made, mean, leader = section(tables, MADE), section(tables, MEAN), int(state[LEADER])
+    made, mean, leader = section(tables.cost, MADE), section(tables.cost, MEAN), int(state[LEADER])
     square = square_radius(state, tables, tables.sampling)
     chosen = -1
     highest = 0.0

@@ -23,8 +23,8 @@ def no_numbers(problem: AdaptiveProblem) -> tuple[()]:
 
 def prepare(state: State, tables: AdaptiveTables) -> None:
     """Compute the shares: N_k = (s_k/d_k)^2 and N_b = s_b sqrt(sum (N_k/s_k)^2), divided by their sum."""
-    count, mean, squares = section(tables, COUNT), section(tables, MEAN), section(tables, SQUARES)
-    share, leader = section(tables, SHARE), int(state[LEADER])
+    count, mean, squares = section(tables.cost, COUNT), section(tables.cost, MEAN), section(tables.cost, SQUARES)
+    share, leader = section(tables.cost, SHARE), int(state[LEADER])
     total = 0.0
     root = 0.0
     for arm in range(len(tables.cost)):
@@ -45,7 +45,7 @@ def prepare(state: State, tables: AdaptiveTables) -> None:
 
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm that is farthest behind its share of all pulls, the next one included."""
-    made, share = section(tables, MADE), section(tables, SHARE)
+    made, share = section(tables.cost, MADE), section(tables.cost, SHARE)
     total = 1.0
     for arm in range(len(tables.cost)):
         total += state[made + arm]

@@ -20,11 +20,11 @@ def sample_pairs(
     """Return the part that pulls the leader and its challenger in turn."""
 
     def choose(state: State, tables: AdaptiveTables) -> int:
-        then = int(state[section(tables, THEN)])
+        then = int(state[section(tables.cost, THEN)])
         return then - 1 if then > 0 else int(state[LEADER])
 
     def note(state: State, tables: AdaptiveTables, arm: int) -> None:
-        then = section(tables, THEN)
+        then = section(tables.cost, THEN)
         if state[then] > 0:
             if arm == state[then] - 1:
                 state[then] = 0

@@ -130,20 +130,25 @@ def ends_round(state: State, tables: AdaptiveTables) -> bool:
 
 def wins_tie(state: State, tables: AdaptiveTables, one: int, other: int) -> bool:
     """Return whether one arm comes before another in the random order of a run."""
-    priority = section(tables, PRIORITY)
+    priority = section(tables.cost, PRIORITY)
     return bool(state[priority + one] > state[priority + other])
 
 
 def count_plainly(state: State, tables: AdaptiveTables, arm: int, reward: float) -> None:
     """Count a reward and find the leader."""
-    before = state[section(tables, MEAN) + arm]
-    state[section(tables, SQUARES) + arm] += count_reward(state, tables, arm, reward)
-    follow_leader(state, tables, arm, before)
+    before = state[section(tables.cost, MEAN) + arm]
+    state[section(tables.cost, SQUARES) + arm] += count_reward(state, tables.cost, arm, reward)
+    follow_leader(state, tables.cost, arm, before)
 
 
 def count_and_weigh(state: State, tables: AdaptiveTables, arm: int, reward: float) -> None:
     """Count a reward, find the leader, and update Breakeven's losses."""
     observe(state, tables.losses, arm, reward)
+
+
+def start_plainly(state: State, tables: AdaptiveTables, tie: int) -> None:
+    """Start a run without losses."""
+    start(state, tables.cost, tables.guess, tie)
 
 
 def start_weighing(state: State, tables: AdaptiveTables, tie: int) -> None:
@@ -157,7 +162,7 @@ def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[
     choose, note, prepare, decide = sampling.choose, sampling.note, sampling.prepare, stopping.decide
     weighs_losses = sampling.weighs_losses or stopping.weighs_losses
     count = count_and_weigh if weighs_losses else count_plainly
-    begin = start_weighing if weighs_losses else start
+    begin = start_weighing if weighs_losses else start_plainly
 
     def init(state: State, tables: AdaptiveTables, tie: int) -> None:
         begin(state, tables, tie)
@@ -167,7 +172,7 @@ def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[
             return STOP
         if is_ready(state, tables):
             return choose(state, tables)
-        return least_pulled(state, tables)
+        return least_pulled(state, tables.cost)
 
     def tell(state: State, tables: AdaptiveTables, arm: int, reward: float) -> None:
         if is_ready(state, tables):

@@ -19,8 +19,8 @@ def prepare(state: State, tables: AdaptiveTables) -> None:
     """Compute the optimal proportions for the means."""
     fill_proportions(
         state,
-        section(tables, MEAN),
-        section(tables, SHARE),
+        section(tables.cost, MEAN),
+        section(tables.cost, SHARE),
         len(tables.cost),
         int(state[LEADER]),
         tables.sampling.is_bernoulli,
@@ -30,11 +30,11 @@ def prepare(state: State, tables: AdaptiveTables) -> None:
 def choose(state: State, tables: AdaptiveTables) -> int:
     """Return the arm with too few pulls in any case, or else the one that is farthest behind its share."""
     arms = len(tables.cost)
-    made, share = section(tables, MADE), section(tables, SHARE)
+    made, share = section(tables.cost, MADE), section(tables.cost, SHARE)
     total = 0.0
     for arm in range(arms):
         total += state[made + arm]
-    fewest = least_pulled(state, tables)
+    fewest = least_pulled(state, tables.cost)
     if state[made + fewest] < math.sqrt(total) - 0.5 * arms:
         return fewest
     chosen = 0

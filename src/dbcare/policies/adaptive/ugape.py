@@ -22,7 +22,7 @@ from dbcare.policies.rule import State
 def choose_by_index(state: State, tables: AdaptiveTables, square: float) -> int:
     """Return J or u, whichever has fewer pulls, where an arm with n pulls has a radius of sqrt(square/n)."""
     arms = len(tables.cost)
-    made, mean = section(tables, MADE), section(tables, MEAN)
+    made, mean = section(tables.cost, MADE), section(tables.cost, MEAN)
     first, second = -1, -1  # the arms with the highest upper bounds
     highest = next_highest = 0.0
     for arm in range(arms):
@@ -101,7 +101,7 @@ class GapNumbers(NamedTuple):
 
 def choose_within(state: State, tables: AdaptiveTables) -> int:
     """Return the arm to pull for a given budget; the complexity is estimated from the means so far."""
-    made, mean, leader = section(tables, MADE), section(tables, MEAN), int(state[LEADER])
+    made, mean, leader = section(tables.cost, MADE), section(tables.cost, MEAN), int(state[LEADER])
     complexity = 0.0
     nearest = math.inf
     for arm in range(len(tables.cost)):
