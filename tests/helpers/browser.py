@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-EXECUTABLES = ("chromium", "chromium-browser", "google-chrome")
+EXECUTABLES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox",  # Chromium's sandbox does not run as root
     "--disable-gpu",
@@ -35,7 +35,7 @@ def launch_chromium() -> Iterator[Browser]:
     if executable is None:
         if os.environ.get(SKIP_VARIABLE):
             pytest.skip(f"{SKIP_VARIABLE} is set")
-        pytest.fail("Chromium is not installed: apt-get install chromium")
+        pytest.fail("Chromium is not installed: apt-get install chromium-headless-shell")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
         yield browser

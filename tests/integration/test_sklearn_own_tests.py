@@ -9,6 +9,9 @@ from helpers.fork_server import ForkServer
 
 import dbcare
 
+# They take 20 s of work; test_sklearn_equality.py and test_sklearn_checks.py compare ours with theirs in every run.
+pytestmark = pytest.mark.soak
+
 TESTS = Path(__file__).parents[1]
 SOURCE = Path(dbcare.__file__).parents[1]
 PLUGIN = "helpers.searches_of_scikit_learn"
@@ -21,15 +24,6 @@ EXCEPTIONS = {
     ),
 }
 
-# Two thirds of the time; test_sklearn_equality.py compares the same with theirs: the number of features, tuples as
-# values, weights, results by type, two metrics.
-SLOW = (
-    "test_n_features_in",
-    "test_search_with_2d_array",
-    "test_search_cv_sample_weight_equivalence",
-    "test_cv_results_dtype_issue_29074",
-    "test_random_search_cv_results_multimetric",
-)
 WITH_OURS = "-p", PLUGIN, "test_replacement.py", "--pyargs", "sklearn.model_selection.tests.test_search"
 
 CHECK_OF_REPLACEMENT = """
@@ -84,16 +78,9 @@ def check_outcomes(outcomes: dict[str, str], exceptions: set[str]) -> None:
 
 def test_their_tests_pass_with_ours(tmp_path: Path, fork_server: ForkServer) -> None:
     """All pass, as they do with theirs, but for those that need libraries that are not installed."""
-    outcomes = run_tests(fork_server, tmp_path, *WITH_OURS, "-k", f"not ({' or '.join(SLOW)})")
+    outcomes = run_tests(fork_server, tmp_path, *WITH_OURS)
     check_outcomes(outcomes, set(EXCEPTIONS))
-    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 134
-
-
-@pytest.mark.soak
-def test_their_slow_tests_pass_with_ours(tmp_path: Path, fork_server: ForkServer) -> None:
-    outcomes = run_tests(fork_server, tmp_path, *WITH_OURS, "-k", " or ".join(("whose_searches", *SLOW)))
-    check_outcomes(outcomes, set())
-    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 6
+    assert sum(outcome == "passed" for outcome in outcomes.values()) >= 139
 
 
 def test_without_the_plugin_they_test_their_own(tmp_path: Path, fork_server: ForkServer) -> None:

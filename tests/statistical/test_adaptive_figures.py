@@ -52,9 +52,11 @@ def compare_with(delta: float, errors: int, runs: int) -> tuple[bool, bool]:
 @pytest.mark.parametrize(
     ("policy", "bandit", "published", "runs"),
     [
-        (TrackAndStop(4, 0.1, family="bernoulli", rate="heuristic"), FIRST, 4052, 120),
+        pytest.param(
+            TrackAndStop(4, 0.1, family="bernoulli", rate="heuristic"), FIRST, 4052, 120, marks=pytest.mark.soak
+        ),
         (TrackAndStop(5, 0.1, family="bernoulli", rate="heuristic"), SECOND, 1406, 120),
-        (KLLUCB(4, 0.1, "heuristic"), FIRST, 8437, 200),
+        pytest.param(KLLUCB(4, 0.1, "heuristic"), FIRST, 8437, 200, marks=pytest.mark.soak),
         (KLLUCB(5, 0.1, "heuristic"), SECOND, 2716, 200),
     ],
 )
