@@ -16,6 +16,7 @@ from dbcare import Bandit, Breakeven, BreakevenRacing, Racing, Risk, SequentialH
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, Point, plan_passes
 from dbcare.lab.progress import SweepProgress
+from dbcare.lab.reproduce import _keep_together
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import Workers, list_missing, make_local_workers
@@ -54,6 +55,23 @@ def test_the_longest_passes_start_first(missing: list[Pass]) -> None:
 def test_the_order_does_not_depend_on_how_passes_are_listed(missing: list[Pass], tmp_path: Path) -> None:
     store = ResultStore(tmp_path / "results.jsonl")
     assert list_missing(missing[::-1], store) == missing
+
+
+def test_every_experiment_starts_with_different_kernels(missing: list[Pass]) -> None:
+    """Two experiments that need the same kernels: every pass of one comes before those of the other."""
+    names = {work.key: "one" if place % 2 else "other" for place, work in enumerate(missing)}
+    ordered = _keep_together(missing, names)
+    assert sorted(work.key for work in ordered) == sorted(names)
+    groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda work: names[work.key])]
+    assert len(groups) == 2
+    for group in groups:
+        kinds = len({name_kernel(work) for work in group})
+        assert kinds > 3
+        assert len({name_kernel(work) for work in group[:kinds]}) == kinds
+    # Negative control: without that, the second experiment would start with the kernels of its longest passes alone.
+    second = [work for work in missing if names[work.key] == names[groups[1][0].key]]
+    kinds = len({name_kernel(work) for work in second})
+    assert len({name_kernel(work) for work in second[:kinds]}) < kinds
 
 
 def test_estimates_grow_with_the_work() -> None:

@@ -23,7 +23,7 @@ from dbcare.lab.report import JudgedClaim, Totals, write_report
 from dbcare.lab.report_sections import SectionWriter
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record
-from dbcare.lab.sweep import Workers, list_missing, sweep
+from dbcare.lab.sweep import Workers, lead_with_kernels, list_missing, sweep
 
 RESULTS = "results.jsonl"
 REPORT = "report.html"
@@ -99,9 +99,11 @@ def _keep_together(missing: Sequence[Pass], names: Mapping[str, str]) -> list[Pa
     """Order passes by experiment, so that one can be drawn while others are computed.
 
     The experiment with the longest pass comes first: short passes at the end let all workers finish at the same time.
+    Within an experiment, workers again start with different kernels.
     """
-    order = list(dict.fromkeys(names[work.key] for work in missing))
-    return sorted(missing, key=lambda work: order.index(names[work.key]))
+    order = dict.fromkeys(names[work.key] for work in missing)
+    groups = ([work for work in missing if names[work.key] == name] for name in order)
+    return [work for group in groups for work in lead_with_kernels(group)]
 
 
 def _count_holding(claims: Sequence[JudgedClaim]) -> tuple[int, int]:

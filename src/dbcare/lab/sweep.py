@@ -54,13 +54,17 @@ def collect_results(passes: Iterable[Pass], store: ResultStore) -> dict[Point, R
 def list_missing(passes: Iterable[Pass], store: ResultStore) -> list[Pass]:
     """List the passes that are not stored, the longest first, so that all workers finish at about the same time.
 
-    The longest pass of each kind comes before all others, so that workers compile different kernels at the same time.
+    The longest pass of each kind comes before all others.
     """
     missing = [work for work in passes if work.key not in store.records]
-    ordered = sorted(missing, key=lambda work: (-estimate_seconds(work), work.key))
-    first = {name_kernel(work): work for work in reversed(ordered)}
-    leading = {work.key for work in first.values()}
-    return sorted(ordered, key=lambda work: work.key not in leading)
+    return lead_with_kernels(sorted(missing, key=lambda work: (-estimate_seconds(work), work.key)))
+
+
+def lead_with_kernels(passes: Sequence[Pass]) -> list[Pass]:
+    """Move the first pass of each kind to the front, so that workers compile different kernels at the same time."""
+    first = {name_kernel(work): work.key for work in reversed(passes)}
+    leading = set(first.values())
+    return sorted(passes, key=lambda work: work.key not in leading)
 
 
 @dataclass(frozen=True)
