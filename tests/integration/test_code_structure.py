@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from helpers.file_order import LONGEST, TESTS, order_files
 
 import dbcare
 from dbcare.live.options import StudyOptions
@@ -193,3 +194,10 @@ def test_no_stub_raises_for_a_description() -> None:
         if isinstance(node, ast.Raise) and "NotImplementedError" in ast.unparse(node)
     }
     assert {module for module in raising if not module.startswith("testing/")} == set()
+
+
+def test_every_test_file_is_run_once() -> None:
+    """`make test` names all files, in an order of its own."""
+    files = order_files()
+    assert sorted(files) == sorted(TESTS.rglob("test_*.py"))
+    assert [path.stem for path in files[: len(LONGEST)]] == list(LONGEST)

@@ -154,7 +154,7 @@ def is_ahead(state: State, cost: Costs, one: int, other: int) -> bool:
     return bool(difference > 0.0 or (difference == 0.0 and state[priority + one] > state[priority + other]))
 
 
-def largest_mean(state: State, cost: Costs) -> int:
+def arm_with_largest_mean(state: State, cost: Costs) -> int:
     """Return the arm with the largest mean; arms without a reward are considered only if no arm has one."""
     count, priority = section(cost, COUNT), section(cost, PRIORITY)
     best = 0
@@ -172,7 +172,7 @@ def largest_mean(state: State, cost: Costs) -> int:
 
 def recommend(state: State, tables: Any) -> int:
     """Return the arm to choose: the one with the largest mean."""
-    return largest_mean(state, tables.cost)
+    return arm_with_largest_mean(state, tables.cost)
 
 
 def largest_loss(state: State, cost: Costs) -> float:
