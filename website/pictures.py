@@ -108,7 +108,8 @@ def picture_checkout(browser: Browser, folder: Path) -> None:
 
 if __name__ == "__main__":
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as temporary:
-        chromium = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        executable = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+        chromium = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         picture_headlines(chromium, Path(temporary))
         picture_checkout(chromium, Path(temporary))
         chromium.close()
