@@ -1,15 +1,15 @@
-# Everything starts from a bare Python 3.11 or later; the first command makes .venv and fills it. The system's interpreter is
-# preferred: distributions build theirs with profile-guided optimization, and with one that is not, say pyenv's, the tests
-# take a seventh more work.
+# Everything starts from a bare Python 3.11 or later; the first command makes .venv and fills it. The system's interpreter
+# is preferred: distributions build theirs with profile-guided optimization. With a build that lacks it, such as pyenv's
+# default, the tests need about a seventh more CPU time.
 PYTHON ?= $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo /usr/bin/)python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .PHONY: test packages lint format docs bench soak reproduce dist clean
 
-# A file's tests share fixtures and kernels, so one worker runs them all. One worker more than there are processors: many
-# tests wait for processes, disks and clocks. So the threads of numerical libraries would only wait for each other.
-# Bytecode is kept: every worker reads all tests, and pytest takes half of that time to rewrite their assertions.
+# A file's tests share fixtures and kernels, so one worker runs them all. There is one worker more than there are
+# processors, as many tests wait for processes, disks and clocks; numerical libraries get one thread each, as more would
+# only compete. Bytecode is kept: every worker reads all tests, and half of that time goes to rewriting assertions.
 WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 test: $(INSTALLED) packages
 	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
@@ -18,8 +18,8 @@ test: $(INSTALLED) packages
 	    --dist loadfile --no-loadscope-reorder $$($(BIN)/python tests/helpers/file_order.py)
 
 # Real parts for the tests: a browser for the dashboard, a proxy in front of the service, and clocks that jump. They are
-# installed where we may; else their tests are skipped, and say so. Chromium's headless shell renders the same as Chromium
-# itself, with half the work.
+# installed where we may; else their tests are skipped, and say so. Chromium's headless shell is the same browser without
+# a window, and takes less CPU time.
 BROWSERS := chromium-headless-shell chromium chromium-browser google-chrome
 PACKAGES := chromium-headless-shell nginx-light openssl libfaketime
 packages:

@@ -1,8 +1,8 @@
 """Print all test files in the order in which `make test` runs them.
 
-Tests in `integration` mostly wait, for processes, disks, browsers and clocks; all others compute. Workers that take
-files in turn should do both at any time, so the two kinds are spread evenly. The longest files come first, so that no
-worker is left alone with one at the end.
+Tests in `integration` mostly wait for processes, disks, browsers and clocks; all others compute. The two kinds are
+spread evenly, so that at any time some workers wait while others compute. The longest files come first, so that no
+worker is still busy with one of them at the end.
 """
 
 import sys

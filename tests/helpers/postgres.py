@@ -69,7 +69,7 @@ class Server:
             time.sleep(0.005)
 
     def _read_state(self) -> list[str]:
-        """Return the words of the file in which a server keeps its state; one that starts removes an old file."""
+        """Return the words of the server's state file; none while it is missing, as when a new server replaces it."""
         try:
             return (self.data / "postmaster.pid").read_text().split()
         except FileNotFoundError:

@@ -99,7 +99,7 @@ def _keep_together(missing: Sequence[Pass], names: Mapping[str, str]) -> list[Pa
     """Order passes by experiment, so that one can be drawn while others are computed.
 
     The experiment with the longest pass comes first: short passes at the end let all workers finish at the same time.
-    Within an experiment, workers again start with different kernels.
+    Within each experiment, the first passes need different kernels.
     """
     order = dict.fromkeys(names[work.key] for work in missing)
     groups = ([work for work in missing if names[work.key] == name] for name in order)

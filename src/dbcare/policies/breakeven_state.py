@@ -3,8 +3,8 @@
 The notation is that of `policies.breakeven`. A state is a header, then sections of one number per arm. Ties between
 means or scores go to the arm with the higher PRIORITY, a random order drawn at the start of a run.
 
-The functions take the arms' costs rather than a policy's tables, whose types differ: so they are compiled once for all
-policies.
+Most functions take the arms' costs rather than a policy's tables. The types of tables differ between policies, so
+functions that take them are compiled again for each policy; these are compiled once.
 """
 
 from typing import Any
