@@ -3,6 +3,7 @@
 Such a process shares nothing with ours: no connection, thread or file was open where it was forked.
 """
 
+import gc
 import multiprocessing
 import os
 import runpy
@@ -20,6 +21,7 @@ def _become_script(
     script: str, arguments: list[str], output: str, errors: str, environment: dict[str, str], cpus: set[int]
 ) -> None:
     """Do what `python script arguments` does."""
+    gc.freeze()  # so that it does not copy what it never uses
     os.sched_setaffinity(0, cpus)
     os.environ.clear()
     os.environ.update(environment)
