@@ -1,4 +1,4 @@
-"""Settings of all tests."""
+"""A pytest plugin that spares the tests most of Python's garbage collection."""
 
 import gc
 
@@ -12,7 +12,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """From now on collect what tests leave behind, more rarely than usual, and never look through all modules again."""
+    """Collect what tests leave behind, less often than by default, and never look at what was there before them."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
