@@ -86,7 +86,10 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.mark.parametrize("name", paper.NAMES)
 def test_numbers_are_those_from_before(quick: tuple[Path, str], name: str) -> None:
-    """Row by row; a relative difference of 1e-9 is allowed, as processors differ in the last bits."""
+    """Row by row; a relative difference of 1e-7 is allowed.
+
+    Processors differ in the last bits, and control variates cancel leading digits: 1e-8 has been seen.
+    """
     tables = []
     for folder in (quick[0], GOLDEN):
         with (folder / f"{name}.csv").open(newline="") as file:
@@ -96,7 +99,7 @@ def test_numbers_are_those_from_before(quick: tuple[Path, str], name: str) -> No
         assert row[:3] == expected[:3]
         for cell, before in zip(row[3:], expected[3:], strict=True):
             if cell != before:
-                assert float(cell) == pytest.approx(float(before), rel=1e-9)
+                assert float(cell) == pytest.approx(float(before), rel=1e-7)
 
 
 def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
