@@ -28,7 +28,7 @@ def eliminate(tables: EliminationTables, arms: int, runs: int, draw: Draw) -> tu
         epoch += 1
         sums += draw(active)
         made += survivors
-        threshold = sums.max(axis=1) - tables.boundary[epoch]
+        threshold = sums.max(axis=1) - tables.boundary[tables.row[survivors] + epoch]
         dropped = sums < threshold[:, None]
         if dropped.any():
             sums[dropped] = -np.inf

@@ -9,7 +9,7 @@ from dbcare.lab.points import Pass
 from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 TRUSTED_SECONDS = 10.0  # the estimates weigh as much as this long of measured passes
-MAX_LOADING_SECONDS = 5.0  # to compile a typical kernel; a first pass may also wait while others compile
+MAX_LOADING_SECONDS = 2.5  # to compile a typical kernel; the first ones also compile what others share
 NEVER_DONE = 0.95  # a pass that takes longer than estimated counts as this share until it finishes
 
 
@@ -65,8 +65,8 @@ class WorkClock:
         work = max((sum(running) + sum(waiting)) / self.workers, longest) * slowness
         new = {self.kernels[key] for key in (*self.running, *self.waiting)} - set(self.first)
         loading = [max(0.0, took - slowness * estimate) for took, estimate in self.first.values()]
-        # Kernels are compiled one at a time. The median ignores passes whose estimates were far off.
-        return work + len(new) * min(median(loading) if loading else 0.0, MAX_LOADING_SECONDS)
+        # The median ignores passes whose estimates were far off.
+        return work + len(new) * min(median(loading) if loading else 0.0, MAX_LOADING_SECONDS) / self.workers
 
     def _list_left(self, now: float) -> list[float]:
         """List what is left of the passes in progress, in estimated seconds."""

@@ -31,12 +31,12 @@ SMALLEST_GAP = 1e-9  # gaps below it count as this
 # skip most of their pulls. All others draw each of them, after a look at all arms.
 NANOSECONDS: tuple[tuple[type[Policy], float, float], ...] = (
     (SchedulePolicy, 60.0, 0.0),
-    (ConfidencePolicy, 4_000.0, 0.0),
-    (EpochPolicy, 900.0, 0.0),
+    (ConfidencePolicy, 2_800.0, 0.0),
+    (EpochPolicy, 800.0, 0.0),
     (TrackAndStop, 500.0, 60.0),
     (Adaptive, 500.0, 40.0),
     (AdaptivePolicy, 500.0, 8.0),
-    (Policy, 500.0, 1.4),
+    (Policy, 500.0, 0.7),
 )
 
 
