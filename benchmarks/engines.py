@@ -156,6 +156,8 @@ def two_threads_over_one() -> dict[str, float]:
 
 
 MEMORY = """
+from pathlib import Path
+
 from dbcare import Bandit, DBCARE, Risk, evaluate
 
 def megabytes(field):
