@@ -207,3 +207,19 @@ def test_every_reachable_number_of_survivors_counts() -> None:
     assert is_concave(tables, 2)
     assert is_concave(tables, 3)
     assert not is_concave(tables, 4)
+
+
+@pytest.mark.parametrize("bent", [None, *range(9)])
+def test_rows_of_different_lengths_do_not_mix(bent: int | None) -> None:
+    """Short and long rows in turn, each far from the next; a bend in any of them is found, unless it is too short."""
+    lengths = [5, 1, 0, 8, 2, 3, 1, 17, 4]
+    rows = [1e3 * (-1.0) ** place + np.sqrt(np.arange(length + 1.0)) for place, length in enumerate(lengths)]
+    if bent is not None:
+        rows[bent][-1] += 1.0
+    tables = EliminationTables(
+        boundary=np.concatenate(rows),
+        row=np.array([0, 0, *np.cumsum([0, *(len(row) for row in rows[:-1])])]),
+        last_epoch=np.array([0, 0, *lengths]),
+        max_pulls=10**9,
+    )
+    assert is_concave(tables, len(lengths) + 1) == (bent is None or lengths[bent] < 3)

@@ -65,17 +65,16 @@ def is_concave(tables: EliminationTables, arms: int) -> bool:
     lengths = np.zeros_like(starts)
     np.maximum.at(lengths, shared, tables.last_epoch[2 : arms + 1])  # several numbers of survivors may share a row
     lengths -= (lengths > 0) & (tables.boundary[starts + lengths] == 0.0)
-    # All rows in one line, each with its number and the places in it.
-    number = np.repeat(np.arange(len(starts)), lengths)
-    place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    line = tables.boundary[starts[number] + 1 + place]
-    while len(line) > 2:
-        within = number[2:] == number[:-2]
+    ends = starts + 1 + lengths
+    line = np.concatenate([tables.boundary[start + 1 : end] for start, end in zip(starts, ends, strict=True)])
+    while lengths.max() > 2:
+        firsts = np.cumsum(lengths) - lengths  # places in the line at which rows begin
         bends_down = np.diff(line, 2) <= 8.0 * np.finfo(np.float64).eps * np.abs(line[2:])
-        if not np.all(bends_down[within]):
+        across = np.concatenate([firsts[1:] - 2, firsts[1:] - 1])  # differences between two rows mean nothing
+        bends_down[across[(across >= 0) & (across < len(bends_down))]] = True
+        if not np.all(bends_down):
             return False
-        if not np.any(within):
-            break
-        even = place % 2 == 0
-        line, number, place = line[even], number[even], place[even] // 2
+        kept = (lengths + 1) // 2
+        line = line[2 * np.arange(kept.sum()) + np.repeat(firsts - 2 * (np.cumsum(kept) - kept), kept)]
+        lengths = kept
     return True
