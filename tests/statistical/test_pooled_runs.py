@@ -29,7 +29,7 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.engines.plain_runs import PlainRuns
-from dbcare.engines.pooling import refinement
+from dbcare.engines.pooling import control_variates, refinement
 from dbcare.engines.pooling.averaged_runs import AveragedRuns
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
@@ -115,6 +115,33 @@ def test_decoys_leave_estimates_right_and_save_runs(monkeypatch: pytest.MonkeyPa
         assert abs(here.value - plain.risk) < MOST_Z * np.hypot(here.standard_error, plain.standard_error)
     monkeypatch.setattr(refinement, "make_decoys", lambda bandits, model: [])
     assert pooled.source.pulls < 0.9 * make().source.pulls
+
+
+def test_controls_do_no_harm_where_rare_runs_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Racing among eight arms rarely drops the best one early; those left, nearly alike, then race to the cap.
+
+    Coefficients fitted on runs of which none did that would make the variance larger than without controls. No chance
+    is involved: the runs are the same for all three.
+    """
+    risk = Risk.misidentification(1e-3)
+    policy, combination = Racing(8, 0.1), as_combination(risk)
+    bandits = [Bandit.linear_decay(8, gap) for gap in np.geomspace(0.15, 0.6, 16)]
+    model = build_model(bandits, choose_labels(policy))
+
+    def average_variances(sources: list[PooledRuns]) -> Floats:
+        estimates = [estimate(source.sum(model), source.counts, model, [combination]) for source in sources]
+        return np.asarray(np.mean([each.variances(combination) for each in estimates], axis=0))
+
+    sources = [PooledRuns(policy, bandits, seed, 2) for seed in range(8)]
+    for source in sources:
+        source.extend(np.full(len(bandits), 2_000))
+    controlled = average_variances(sources)
+    monkeypatch.setattr(control_variates, "NEIGHBORS", 0)  # the negative control
+    alone = average_variances(sources)
+    monkeypatch.setattr(control_variates, "CHOICES", ([],))
+    uncontrolled = average_variances(sources)
+    assert np.mean(np.log(controlled / uncontrolled)) < 0.0 < np.mean(np.log(alone / uncontrolled))
+    assert (controlled / uncontrolled).max() < 1.2 < (alone / uncontrolled).max()
 
 
 REPLICATES = 100

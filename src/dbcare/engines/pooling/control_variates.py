@@ -2,8 +2,9 @@
 
 Runs on one bandit are a stratum, so only deviations from the stratum's mean count. The four folds form two halves, and
 each half uses coefficients fitted on the other. Whether these use the martingales, or the weight alone, is decided in
-the half that they are fitted on, fold against fold: a half that has never seen a rare, long run cannot judge a fit by
-it, and one that judged its own fit would hide such a run.
+the half that they are fitted on, fold against fold: a half that judged its own fit would hide a rare, long run. In such
+a run martingales are huge, and coefficients that suit all other runs do harm. As a half may never have seen one on a
+bandit, neighboring bandits have a say: some of them have.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ RESPONSES = slice(ERROR, COLUMNS)
 CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, TILTED)), list(range(WEIGHT, ERROR)))
 ROUNDING = 1e-8  # a standard error below this fraction of its estimate is rounding
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
+NEIGHBORS = 6  # bandits on either side that help to choose a bandit's controls
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,18 @@ def _fit(
     best = np.full(len(both), np.inf)
     slopes = np.zeros((len(both), ERROR, 3))
     for controls in CHOICES:
-        left = sum(
-            _share_left(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in range(len(folds))
-        )
+        shares = [_share_left(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in (0, 1)]
+        left = _average_neighbors(shares[0] + shares[1])
         better = left < best
         best = np.where(better, left, best)
         slopes[better] = _solve(both[better], controls)
     return slopes
+
+
+def _average_neighbors(numbers: Floats) -> Floats:
+    """Return each bandit's mean over itself and its neighbors; beyond either end, the bandit there counts again."""
+    width = 2 * NEIGHBORS + 1
+    return np.convolve(np.pad(numbers, NEIGHBORS, mode="edge"), np.full(width, 1.0 / width), mode="valid")
 
 
 def _share_left(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[float]]) -> Floats:
