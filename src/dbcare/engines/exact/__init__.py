@@ -91,7 +91,7 @@ def two_arm_curve(
     """
     gaussian = validation.one_of("family", family, FAMILIES) == "gaussian"
     validation.positive("sigma", sigma)
-    _require(_policy_obstacle(policy))
+    _require(_policy_obstacle(policy), otherwise="pass a `shape` to `evaluate_grid`, which then simulates")
     if isinstance(policy, EliminationPolicy):
         if gaussian:
             return two_arm_gaussian(policy.tables, gaps, sigma, levels=levels)
@@ -138,9 +138,9 @@ def _pulls_each(policy: Policy) -> int:
     return policy.max_pulls // 2
 
 
-def _require(obstacle: str | None) -> None:
+def _require(obstacle: str | None, otherwise: str = "use the direct engine") -> None:
     if obstacle is not None:
-        raise EngineError(f"{obstacle}; use the direct engine.")
+        raise EngineError(f"{obstacle}; {otherwise}.")
 
 
 def _obstacle(policy: Policy, bandit: Bandit) -> str | None:
