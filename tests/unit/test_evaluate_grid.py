@@ -38,5 +38,5 @@ def test_the_oracle_is_passed_as_a_function_of_the_gap() -> None:
 def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(InvalidValueError, match="gaussian, bernoulli"):
         evaluate_grid(DBCARE(RISK, 2), GAPS, family="cauchy")
-    with pytest.raises(EngineError, match="needs two arms.*; pass a `shape`"):
+    with pytest.raises(EngineError, match=r"needs two arms.*; pass a `shape`"):
         evaluate_grid(DBCARE(RISK, 3), GAPS)

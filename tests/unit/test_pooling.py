@@ -338,6 +338,17 @@ def test_the_target_is_met_at_every_gap() -> None:
     assert np.all(by_precision.standard_error(risk) <= 0.01 * by_precision.risk(risk))
 
 
+def test_rules_whose_rare_runs_cost_most_make_more_runs() -> None:
+    """A run of racing may cost ten times an error; with a lower cap, the negative control, half of one."""
+    bandits = [Bandit.linear_decay(6, gap) for gap in (0.5, 1.0, 2.0)]
+    risk = Risk.misidentification(1e-4)
+    for cap, are_many in ((100_000, True), (5_000, False)):
+        pooled = evaluate_pooled(
+            Racing(6, 0.1, max_pulls=cap), bandits, [(risk.loss, risk.single_cost)], Target(runs=400), 1, 1
+        )
+        assert bool(np.all(pooled.estimates.effective_runs >= 2 * 400)) == are_many
+
+
 def test_one_type_of_result_serves_both_engines() -> None:
     risk = Risk.misidentification(1e-2)
     exact = evaluate_grid(DBCARE(risk, 2), [0.5, 1.0], shape="two-arm")

@@ -21,6 +21,7 @@ from dbcare.errors import PrecisionWarning
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
 
+PULLS = 2  # their place among the estimates of error, regret and pulls
 FIRST_RUNS = 64  # on each bandit
 NEIGHBORS = 16  # bandits of a fine grid whose runs serve each other, at most
 MAX_RUNS = 20_000_000  # on all bandits
@@ -33,6 +34,12 @@ MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 # epochs are cheap, and after a wrong choice they often go on for long: with a sixteenth of the runs, BreakevenRacing's
 # risk in the drug trial came out 3 to 6% too low.
 MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0
+# That is not enough if the longest run costs more than two errors and usual runs are far shorter, as with racing: gaps
+# that have seen no long run would stop, the others would go on, and standard errors come out a fifth too small. With
+# up to eight times as many runs, few gaps have to go on.
+MIN_LONGEST_COST = 2.0
+USUAL_SHARE = 0.1  # of the pulls of the longest run; usual runs below it are far shorter
+MAX_RARITY = 8.0
 MIN_EFFECTIVE_RUNS = 1_000.0  # where a precision is asked for
 
 
@@ -81,7 +88,12 @@ class Refinement:
         self.decoys = make_decoys(bandits, self.model)  # not part of the model until errors turn out to be imprecise
         self.model_with_decoys = build_model(bandits, labels, self.decoys) if self.decoys else self.model
         self.combinations = [combine(loss, cost) for loss, cost in risks]
-        self.least = _least_effective_runs(policy, self.model, risks, target)
+        longest_cost = _longest_cost(policy, self.model, risks)
+        self.least = _least_effective_runs(policy, longest_cost, target)
+        # Averaged over labels, every run tells how likely it was to go wrong, and to become long.
+        averaged = len(self.model.labelings.moves) > 1
+        has_rare_runs = isinstance(policy, EpochPolicy) and longest_cost > MIN_LONGEST_COST and not averaged
+        self.usual_pulls = USUAL_SHARE * policy.max_pulls if has_rare_runs else 0.0
         self.most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
         # Runs on neighbors count, too. With exchanged labels, every one of these must occur several times.
         first = max(self.least, 2 * FOLDS * len(self.model.labelings.partners)) / min(len(bandits), NEIGHBORS)
@@ -92,7 +104,8 @@ class Refinement:
         runs = source.counts
         estimates = estimate(source.sum(self.model), runs, self.model, self.combinations)
         excess = np.max([self.target.exceed(estimates, combination) for combination in self.combinations], axis=0)
-        few = self.least / estimates.effective_runs
+        pulls = np.maximum(estimates.means[:, PULLS], 1.0)  # a guess makes none
+        few = self.least * np.clip(self.usual_pulls / pulls, 1.0, MAX_RARITY) / estimates.effective_runs
         is_precise = bool(np.all(excess <= 1.0) and np.all(few <= 1.0))
         if not is_precise and runs.sum() >= self.most:
             warnings.warn(
@@ -131,13 +144,16 @@ class Refinement:
         return np.concatenate([np.where(imprecise, 1.0, growth), np.ones(len(self.decoys))])
 
 
-def _least_effective_runs(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]], target: Target) -> float:
+def _longest_cost(policy: Policy, model: Model, risks: Sequence[tuple[Loss, float]]) -> float:
+    """Return what the longest run costs, in units of the largest loss."""
+    stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: float(model.regret.max())}
+    return max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
+
+
+def _least_effective_runs(policy: Policy, longest_cost: float, target: Target) -> float:
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
         return MIN_EFFECTIVE_RUNS
     if isinstance(policy, EpochPolicy):
         return target.runs * MAX_SHARE
-    largest_regret = float(model.regret.max())
-    stakes = {Loss.MISIDENTIFICATION: 1.0, Loss.SIMPLE_REGRET: largest_regret}
-    ratio = max((cost * policy.max_pulls / stakes[loss] for loss, cost in risks if stakes[loss] > 0.0), default=1.0)
-    return target.runs * min(max(1.0, ratio) * MIN_SHARE, MAX_SHARE)
+    return target.runs * min(max(1.0, longest_cost) * MIN_SHARE, MAX_SHARE)
