@@ -136,7 +136,7 @@ def test_controls_do_no_harm_where_rare_runs_are_long(monkeypatch: pytest.Monkey
     for source in sources:
         source.extend(np.full(len(bandits), 2_000))
     controlled = average_variances(sources)
-    monkeypatch.setattr(control_variates, "NEIGHBORS", 0)  # the negative control
+    monkeypatch.setattr(control_variates, "ADVISERS", 0)  # the negative control
     alone = average_variances(sources)
     monkeypatch.setattr(control_variates, "CHOICES", ([],))
     uncontrolled = average_variances(sources)

@@ -202,7 +202,7 @@ def _pool(
         gaps=grid,
         error=estimates.means[:, 0],
         regret=estimates.means[:, 1],
-        mean_pulls=estimates.means[:, 2],
+        mean_pulls=estimates.mean_pulls,
         deviation_pulls=np.sqrt(np.maximum(estimates.plain_covariance[:, 2, 2], 0.0)),
         capped=estimates.capped,
         levels=levels,

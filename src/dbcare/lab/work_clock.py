@@ -65,7 +65,7 @@ class WorkClock:
         work = max((sum(running) + sum(waiting)) / self.workers, longest) * slowness
         new = {self.kernels[key] for key in (*self.running, *self.waiting)} - set(self.first)
         loading = [max(0.0, took - slowness * estimate) for took, estimate in self.first.values()]
-        # The median ignores passes whose estimates were far off.
+        # Workers compile at the same time. The median ignores passes whose estimates were far off.
         return work + len(new) * min(median(loading) if loading else 0.0, MAX_LOADING_SECONDS) / self.workers
 
     def _list_left(self, now: float) -> list[float]:

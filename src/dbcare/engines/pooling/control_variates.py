@@ -46,7 +46,7 @@ RESPONSES = slice(ERROR, COLUMNS)
 CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, TILTED)), list(range(WEIGHT, ERROR)))
 ROUNDING = 1e-8  # a standard error below this fraction of its estimate is rounding
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
-NEIGHBORS = 6  # bandits on either side that help to choose a bandit's controls
+ADVISERS = 6  # neighboring bandits on either side that help to choose a bandit's controls
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ class Estimates:
     unseen: Floats
     capped: Floats
     effective_runs: Floats
+
+    @property
+    def mean_pulls(self) -> Floats:
+        """Mean pulls of a run under each bandit."""
+        return np.asarray(self.means[:, 2])
 
     def variances(self, combination: Sequence[float]) -> Floats:
         """Return the variances of a linear combination of error, regret and pulls; 0 where they are rounding."""
@@ -160,8 +165,8 @@ def _fit(
 
 def _average_neighbors(numbers: Floats) -> Floats:
     """Return each bandit's mean over itself and its neighbors; beyond either end, the bandit there counts again."""
-    width = 2 * NEIGHBORS + 1
-    return np.convolve(np.pad(numbers, NEIGHBORS, mode="edge"), np.full(width, 1.0 / width), mode="valid")
+    width = 2 * ADVISERS + 1
+    return np.convolve(np.pad(numbers, ADVISERS, mode="edge"), np.full(width, 1.0 / width), mode="valid")
 
 
 def _share_left(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[float]]) -> Floats:

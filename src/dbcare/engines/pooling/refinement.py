@@ -21,7 +21,6 @@ from dbcare.errors import PrecisionWarning
 from dbcare.policies.policy import EpochPolicy, Policy
 from dbcare.risk import Loss
 
-PULLS = 2  # their place among the estimates of error, regret and pulls
 FIRST_RUNS = 64  # on each bandit
 NEIGHBORS = 16  # bandits of a fine grid whose runs serve each other, at most
 MAX_RUNS = 20_000_000  # on all bandits
@@ -35,7 +34,7 @@ MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 # risk in the drug trial came out 3 to 6% too low.
 MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0
 # That is not enough if the longest run costs more than two errors and usual runs are far shorter, as with racing: gaps
-# that have seen no long run would stop, the others would go on, and standard errors come out a fifth too small. With
+# that have seen no long run would stop, the others would go on, and standard errors come out a sixth too small. With
 # up to eight times as many runs, few gaps have to go on.
 MIN_LONGEST_COST = 2.0
 USUAL_SHARE = 0.1  # of the pulls of the longest run; usual runs below it are far shorter
@@ -104,7 +103,7 @@ class Refinement:
         runs = source.counts
         estimates = estimate(source.sum(self.model), runs, self.model, self.combinations)
         excess = np.max([self.target.exceed(estimates, combination) for combination in self.combinations], axis=0)
-        pulls = np.maximum(estimates.means[:, PULLS], 1.0)  # a guess makes none
+        pulls = np.maximum(estimates.mean_pulls, 1.0)  # a guess makes none
         few = self.least * np.clip(self.usual_pulls / pulls, 1.0, MAX_RARITY) / estimates.effective_runs
         is_precise = bool(np.all(excess <= 1.0) and np.all(few <= 1.0))
         if not is_precise and runs.sum() >= self.most:
