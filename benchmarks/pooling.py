@@ -70,6 +70,7 @@ def report(bars: Bars, name: str, bar: float) -> None:
 
 
 def report_honesty(bars: Bars, policy: Policy, risk: Risk) -> None:
+    """Report by what factor standard errors are too small in the worst five neighboring gaps."""
     bandits = [Bandit.linear_decay(policy.arms, gap) for gap in np.geomspace(0.05, 3.0, 40)]
     combination = combine(risk.loss, risk.single_cost)
     passes = [

@@ -1,4 +1,4 @@
-"""A pytest plugin that spares the tests most of Python's garbage collection."""
+"""A pytest plugin that avoids most of Python's garbage collection during tests."""
 
 import gc
 
@@ -6,13 +6,13 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """Pause garbage collection while tests are read: that makes a million objects, and hardly any garbage."""
+    """Pause garbage collection while tests are collected, which creates a million objects and hardly any garbage."""
     gc.disable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Collect what tests leave behind, less often than by default, and never look at what was there before them."""
+    """Resume it, less often than by default, and exempt everything that exists by now."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()

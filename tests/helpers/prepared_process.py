@@ -21,7 +21,7 @@ def _become_script(
     script: str, arguments: list[str], output: str, errors: str, environment: dict[str, str], cpus: set[int]
 ) -> None:
     """Do what `python script arguments` does."""
-    gc.freeze()  # so that it does not copy what it never uses
+    gc.freeze()  # else garbage collection would touch, and so copy, memory shared with the parent
     os.sched_setaffinity(0, cpus)
     os.environ.clear()
     os.environ.update(environment)

@@ -211,7 +211,7 @@ def test_every_reachable_number_of_survivors_counts() -> None:
 
 @pytest.mark.parametrize("bent", [None, *range(9)])
 def test_rows_of_different_lengths_do_not_mix(bent: int | None) -> None:
-    """Short and long rows in turn, each far from the next; a bend in any of them is found, unless it is too short."""
+    """Rows are far from each other; a bend is found in every row that is long enough to have one."""
     lengths = [5, 1, 0, 8, 2, 3, 1, 17, 4]
     rows = [1e3 * (-1.0) ** place + np.sqrt(np.arange(length + 1.0)) for place, length in enumerate(lengths)]
     if bent is not None:

@@ -91,7 +91,7 @@ def two_arm_curve(
     """
     gaussian = validation.one_of("family", family, FAMILIES) == "gaussian"
     validation.positive("sigma", sigma)
-    _require(_policy_obstacle(policy), otherwise="pass a `shape` to `evaluate_grid`, which then simulates")
+    _require(_policy_obstacle(policy), otherwise="pass a `shape` to `evaluate_grid` to simulate instead")
     if isinstance(policy, EliminationPolicy):
         if gaussian:
             return two_arm_gaussian(policy.tables, gaps, sigma, levels=levels)

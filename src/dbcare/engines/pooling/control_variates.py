@@ -2,9 +2,9 @@
 
 Runs on one bandit are a stratum, so only deviations from the stratum's mean count. The four folds form two halves, and
 each half uses coefficients fitted on the other. Whether these use the martingales, or the weight alone, is decided in
-the half that they are fitted on, fold against fold: a half that judged its own fit would hide a rare, long run. In such
-a run martingales are huge, and coefficients that suit all other runs do harm. As a half may never have seen one on a
-bandit, neighboring bandits have a say: some of them have.
+the half that they are fitted on, fold against fold: a half that judged its own fit would hide a rare, long run.
+Martingales are huge in such a run, so coefficients fitted to ordinary runs would do harm there. As a half may contain
+no such run on a given bandit, the choice is averaged over neighboring bandits, some of which have one.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _fit(
 
 
 def _average_neighbors(numbers: Floats) -> Floats:
-    """Return each bandit's mean over itself and its neighbors; beyond either end, the bandit there counts again."""
+    """Average each bandit's number with its neighbors'; beyond the ends, the first and the last one are repeated."""
     width = 2 * ADVISERS + 1
     return np.convolve(np.pad(numbers, ADVISERS, mode="edge"), np.full(width, 1.0 / width), mode="valid")
 

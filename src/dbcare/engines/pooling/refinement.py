@@ -33,9 +33,9 @@ MAX_TALLIES = 100_000_000  # of all runs and arms: 1.6 GB
 # epochs are cheap, and after a wrong choice they often go on for long: with a sixteenth of the runs, BreakevenRacing's
 # risk in the drug trial came out 3 to 6% too low.
 MIN_SHARE, MAX_SHARE = 1.0 / 16.0, 1.0 / 4.0
-# That is not enough if the longest run costs more than two errors and usual runs are far shorter, as with racing: gaps
-# that have seen no long run would stop, the others would go on, and standard errors come out a sixth too small. With
-# up to eight times as many runs, few gaps have to go on.
+# That is not enough if the longest run costs more than two errors and usual runs are far shorter, as with racing:
+# bandits that happened to see no long run would stop early while the others continued, and standard errors came out a
+# sixth too small. With up to eight times as many runs, few bandits need to continue.
 MIN_LONGEST_COST = 2.0
 USUAL_SHARE = 0.1  # of the pulls of the longest run; usual runs below it are far shorter
 MAX_RARITY = 8.0
