@@ -117,11 +117,12 @@ def test_decoys_leave_estimates_right_and_save_runs(monkeypatch: pytest.MonkeyPa
     assert pooled.source.pulls < 0.9 * make().source.pulls
 
 
-def test_controls_do_no_harm_where_rare_runs_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbors_help_to_avoid_controls_that_do_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Racing among eight arms rarely drops the best one early; those left, nearly alike, then race to the cap.
 
-    Coefficients fitted on runs of which none did that would make the variance larger than without controls. No chance
-    is involved: the runs are the same for all three.
+    Coefficients fitted to runs of which none did that can make the variance larger than without controls. All three
+    variances are of the same runs, with fixed seeds. The help is not perfect: in 20 groups of eight seeds, the mean of
+    logarithms was below 0 in 18, and the largest ratio below 1.2 in 12; without neighbors, in 6 and in 1.
     """
     risk = Risk.misidentification(1e-3)
     policy, combination = Racing(8, 0.1), as_combination(risk)

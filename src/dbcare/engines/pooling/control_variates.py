@@ -4,7 +4,7 @@ Runs on one bandit are a stratum, so only deviations from the stratum's mean cou
 each half uses coefficients fitted on the other. Whether these use the martingales, or the weight alone, is decided in
 the half that they are fitted on, fold against fold: a half that judged its own fit would hide a rare, long run.
 Martingales are huge in such a run, so coefficients fitted to ordinary runs would do harm there. As a half may contain
-no such run on a given bandit, the choice is averaged over neighboring bandits, some of which have one.
+no such run on a given bandit, the choice is averaged over neighboring bandits, some of which may have one.
 """
 
 from __future__ import annotations
