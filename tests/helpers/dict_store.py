@@ -65,7 +65,7 @@ class DictStore(Store):
         return other
 
     def create(
-        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing = Standing()
     ) -> None:
         document: dict[str, Any] = {
             "identity": secrets.randbits(62),
@@ -74,7 +74,7 @@ class DictStore(Store):
             "settings": settings,
             "events": [],
             "summary": None,
-            "standing": None if standing is None else asdict(standing),
+            "standing": asdict(standing),
         }
         with self._lock:
             if name in self._documents:
@@ -84,8 +84,7 @@ class DictStore(Store):
     def record(self, name: str) -> StudyRecord:
         document = self._read(name)
         known = {field: document[field] for field in ("identity", "settings", "created", "created_by")}
-        standing = document["standing"]
-        return StudyRecord(name, **known, standing=None if standing is None else Standing(**standing))
+        return StudyRecord(name, **known, standing=Standing(**document["standing"]))
 
     def names(self) -> list[str]:
         return list(self._documents)

@@ -11,7 +11,6 @@ import dbcare
 from dbcare.errors import DbcareError
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import find_in
 
 SETTINGS = {"cost": 1e-9, "sigma": 1.0, "max_ahead": 50}
 
@@ -42,7 +41,7 @@ def damage(content: bytes, chance: random.Random) -> bytes:
 def list_uses(store: SqlStore) -> Iterator[Callable[[], object]]:
     """Return everything that reads the study, or writes to it."""
     yield store.names
-    yield lambda: find_in(store)
+    yield store.find
     for use in ("status", "recommendation", "pending", "history", "explain", "check", "ask"):
         yield lambda use=use: getattr(StoredStudy(store, "s"), use)()  # type: ignore[misc]  # binds the value
     yield lambda: list(StoredStudy(store, "s").trials())

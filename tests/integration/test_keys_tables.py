@@ -1,4 +1,4 @@
-"""The tables of keys and webhooks: created once by many servers at once, upgraded in place, and then left alone."""
+"""The tables of keys and webhooks: created once by many servers, and then left alone."""
 
 import sqlite3
 import threading
@@ -79,25 +79,4 @@ def test_tables_that_exist_are_only_looked_at(create_database: Callable[[], str]
     with hold_write_lock(store), ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: Keys(SqlRecords(store)).find(text)).result(timeout=20) is not None
         assert pool.submit(lambda: SqlDeliveries(store).list_delivered("http://host")).result(timeout=20) == set()
-    store.close()
-
-
-def test_a_key_table_without_expiry_is_upgraded_by_many_servers_at_once(create_database: Callable[[], str]) -> None:
-    store = SqlStore(create_database())
-    _, text = Keys(SqlRecords(store)).create("old", "admin")
-    with store.transaction(write=True) as connection:
-        connection.exec_driver_sql("ALTER TABLE dbcare_keys DROP COLUMN expires")
-    ready = threading.Barrier(OPENERS)
-
-    def start(_number: int) -> str | None:
-        opened = SqlStore(store.url.render_as_string(hide_password=False))
-        ready.wait(timeout=60)
-        key = Keys(SqlRecords(opened)).find(text)
-        opened.close()
-        return None if key is None else key.name
-
-    with ThreadPoolExecutor(OPENERS) as pool:
-        assert list(pool.map(start, range(OPENERS))) == ["old"] * OPENERS
-    key, new = Keys(SqlRecords(store)).create("new", "viewer", "1d")
-    assert Keys(SqlRecords(store)).find(new) == key
     store.close()

@@ -19,6 +19,7 @@ from dbcare import Study
 from dbcare.errors import StorageError, StudyNotFoundError
 from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
+from dbcare.live.stores.sql.tables import LAYOUT
 
 OTHER_USER = 65534  # nobody
 MOUNT = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]
@@ -171,7 +172,7 @@ except StorageError as failure:
         open_store(f"sqlite:///{path}").close()
 
 
-def test_a_newer_version_is_left_unchanged(study: Study, path: Path) -> None:
+def test_another_layout_is_left_unchanged(study: Study, path: Path) -> None:
     open_store(f"sqlite:///{path}?timeout=0.5").close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE dbcare SET version = 7")
@@ -180,18 +181,19 @@ def test_a_newer_version_is_left_unchanged(study: Study, path: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
     before = hash_file(path)
     with pytest.raises(
-        StorageError, match=r"live\.db has version 7 of the tables, and this dbcare reads versions 1 to 3"
+        StorageError,
+        match=rf"live\.db has layout 7 of the tables, but this dbcare reads layout {LAYOUT} only; open it with",
     ):
         SqlStore(f"sqlite:///{path}")
     assert hash_file(path) == before
 
 
-def test_a_newer_version_in_postgresql(postgres: Server) -> None:
+def test_another_layout_in_postgresql(postgres: Server) -> None:
     address = postgres.create_database()
     SqlStore(address).close()
     with closing(SqlStore(address)) as store, store.engines.get(write=True).begin() as connection:
         connection.exec_driver_sql("UPDATE dbcare SET version = 7")
-    with pytest.raises(StorageError, match="has version 7 of the tables"):
+    with pytest.raises(StorageError, match="has layout 7 of the tables"):
         SqlStore(address)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
-from dbcare.live.events import Event, EventKind
+from dbcare.live.events import EventKind
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
@@ -41,7 +41,6 @@ def test_standings_follow_from_the_events(storage: str) -> None:
     for record in records[::7] + records[-1:]:
         study, standing = dbcare.load_study(record.name, storage), record.standing
         status, choice = study.status(), study.recommendation()
-        assert standing is not None
         assert (standing.state, standing.asked, standing.counted) == (status.state, status.asked, status.counted)
         assert (standing.spent, standing.expected_loss) == (status.spent, status.expected_loss)
         assert (standing.recommended or None, standing.verdict) == (choice.arm, choice.verdict)
@@ -51,7 +50,6 @@ def test_standings_follow_from_the_events(storage: str) -> None:
         ]
         drawn = [tuple(map(float, point.split())) for point in standing.curve.split(",") if point]
         assert [point[0] for point in drawn] == pytest.approx([spent for spent, _ in history], rel=1e-3)
-    assert records[-1].standing is not None
     assert records[-1].standing.state == "stopped"
 
 
@@ -143,28 +141,3 @@ def test_activities_survive_a_summary(tmp_path: Path) -> None:
         activities = StoredStudy(store, "s").status().activities
         assert activities == study.status().activities
         assert [activity.what for activity in activities] == ["paused", "resumed"] * 25
-
-
-def test_a_database_of_before_standings(tmp_path: Path) -> None:
-    """Version 1 of the tables is brought up to date when it is opened; standings are added when they are wanted."""
-    address = f"sqlite:///{tmp_path / 'old.db'}"
-    with closing(SqlStore(address)) as store:
-        study = dbcare.create_study("s", ["A", "B"], cost=1e-9, sigma=1.0, storage=store)
-        study.add([("A", 0.5), ("B", 0.25)])
-        with store.transaction(write=True) as connection:
-            for statement in (
-                "DROP TABLE standings",
-                "ALTER TABLE studies DROP COLUMN created_by",
-                "ALTER TABLE events DROP COLUMN block",
-                "ALTER TABLE events DROP COLUMN price",
-                "UPDATE dbcare SET version = 1",
-            ):
-                connection.exec_driver_sql(statement)
-    with closing(SqlStore(address, create=False)) as store:
-        assert store.record("s").standing is None
-        (record,) = dbcare.find_studies("", store)
-        assert record.standing is not None
-        assert record.standing.counted == 2
-        assert store.record("s").standing == record.standing  # and stored
-        with store.session("s", write=True) as session:
-            session.append([Event(EventKind.PAUSED, 1.0)])

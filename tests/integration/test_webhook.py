@@ -30,7 +30,6 @@ from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server import post, webhook
 from dbcare.server.deliveries import FIRST_USE, Deliveries, MemoryDeliveries, SqlDeliveries, StudyStop
 from dbcare.server.post import PostError
-from dbcare.server.stopped_studies import list_stopped
 from dbcare.server.webhook import Webhook, make_webhook
 
 SECRET = "0123456789abcdef" * 4
@@ -399,18 +398,3 @@ def test_deliveries_are_remembered_by_url(deliveries: Deliveries) -> None:
     assert deliveries.list_delivered("http://b") == set()
     deliveries.begin("http://b", [])
     assert deliveries.list_delivered("http://b") == {FIRST_USE}
-
-
-def test_studies_from_before_standings_are_listed(tmp_path: Path) -> None:
-    """The golden database was written before; what has stopped in it is found from its events."""
-    golden = Path(__file__).parents[1] / "golden" / "study_database" / "studies.db"
-    path = tmp_path / "studies.db"
-    path.write_bytes(golden.read_bytes())
-    address = f"sqlite:///{path}"
-    stopped = list_stopped(open_store(address))
-    studies = [dbcare.load_study(name, address) for name in dbcare.list_studies(address)]
-    expected = [study for study in studies if study.should_stop()]
-    assert 0 < len(expected) < len(studies)
-    assert [(each.name, each.recommended, each.asked) for each in stopped] == [
-        (study.name, study.recommendation().arm, study.status().asked) for study in expected
-    ]

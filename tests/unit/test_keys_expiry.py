@@ -1,9 +1,7 @@
 """Keys that expire: refused from that moment on, with the sessions they opened, in memory and in a database."""
 
-import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -17,12 +15,6 @@ from dbcare.server.access.records import AccessRecords, MemoryRecords, SqlRecord
 from dbcare.server.access.sessions import Sessions
 
 DAY = 86_400.0
-BEFORE_EXPIRY = """
-CREATE TABLE dbcare_keys (
-    id VARCHAR(16) NOT NULL, name VARCHAR NOT NULL, role VARCHAR(10) NOT NULL, salt VARCHAR(32) NOT NULL,
-    hash VARCHAR(64) NOT NULL, created DOUBLE NOT NULL, revoked DOUBLE, PRIMARY KEY (id)
-)
-"""
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -87,26 +79,3 @@ def test_an_expiry_must_be_a_duration(records: AccessRecords, expires: Lease) ->
     with pytest.raises(InvalidValueError, match=r"^`expires` must be"):
         Keys(records).create("shop", "worker", expires)
     assert records.list_keys() == []
-
-
-def test_keys_from_before_expiry_are_upgraded_in_place(tmp_path: Path) -> None:
-    """The database has the new column then, and the old key still opens the service."""
-    path = tmp_path / "keys.db"
-    store = SqlStore(f"sqlite:///{path}")
-    _, text = Keys(SqlRecords(store)).create("old", "admin")
-    with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT id, name, role, salt, hash, created, revoked FROM dbcare_keys").fetchall()
-        connection.execute("DROP TABLE dbcare_sessions")
-        connection.execute("DROP TABLE dbcare_keys")
-        connection.execute(BEFORE_EXPIRY)
-        connection.executemany("INSERT INTO dbcare_keys VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        connection.commit()
-    keys = Keys(SqlRecords(store))
-    old = keys.find(text)
-    assert old is not None
-    assert (old.name, old.expires) == ("old", None)
-    new, _ = keys.create("new", "viewer", "1d")
-    assert [key.expires for key in keys.list_all()] == [None, new.expires]
-    with closing(sqlite3.connect(path)) as connection:
-        assert [row[1] for row in connection.execute("PRAGMA table_info(dbcare_keys)")][-1] == "expires"
-    store.close()

@@ -182,24 +182,6 @@ def test_a_summary_that_cannot_be_read_is_ignored() -> None:
         assert again.ask() is not None
 
 
-def test_a_summary_from_before_there_were_counts_is_replayed() -> None:
-    """Failures that cost are then known all the same."""
-    store = MemoryStore()
-    store.create("s", Settings(arms=NAMES, cost=1e-9, sigma=1.0).to_dict(), 0.0)
-    study = StoredStudy(store, "s")
-    study.ask(2)
-    study.tell(1, failed=True)
-    study.tell(2, failed=True, charged=False)
-    study.add((name, 0.5) for name in NAMES * EVENTS_PER_SUMMARY)
-    with store.session("s", write=True) as session:
-        position, plain = session.summary() or (0, {})
-        assert plain.pop("counts")[0]["failed"] == 1
-        session.save_summary(position, plain)
-    again = StoredStudy(store, "s")
-    assert (again.status().failed, again.status().spent) == (1, study.status().spent)
-    assert again.check() == position
-
-
 def test_workers_that_ask_for_one_unit_at_once_get_one_trial(tmp_path: Path) -> None:
     """Each has opened the study for itself, so only the database keeps them apart."""
     address = f"sqlite:///{tmp_path / 's.db'}"

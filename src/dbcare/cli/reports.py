@@ -146,9 +146,6 @@ def studies(
         found = dbcare.find_studies(search, storage)
         rows, cells = [], []
         for record in found:
-            if record.standing is None:
-                typer.echo(f"Note: study {record.name!r} uses a policy that is not installed here.", err=True)
-                continue
             row = {"study": record.name, **asdict(record.standing)}
             row |= {"created": record.created, "created_by": record.created_by}
             spent = Money(record.standing.spent, record.currency)

@@ -28,7 +28,7 @@ def summarize(ledger: Ledger) -> dict[str, Any]:
         "retired": sorted(ledger.retired),
         "withdrawn": {str(arm): reason for arm, reason in ledger.withdrawn.items()},
         "decision": ledger.decision.to_dict(),
-        "open": {str(number): _summarize_trial(trial) for number, trial in ledger.open.items()},
+        "open": {str(number): asdict(trial) for number, trial in ledger.open.items()},
         "tallies": [statistics.to_dict() for statistics in ledger.statistics],
         "tails": [asdict(statistics.tail) for statistics in ledger.statistics],
         "varieties": [asdict(statistics.variety) for statistics in ledger.statistics],
@@ -41,14 +41,8 @@ def summarize(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _summarize_trial(trial: OpenTrial) -> dict[str, Any]:
-    """Return a trial as summaries have it, without what it does not have and older summaries do not know."""
-    absent = {"block": None, "price": None, "wasted": 0.0}
-    return {name: value for name, value in asdict(trial).items() if name not in absent or value != absent[name]}
-
-
 def restore(settings: Settings, plain: dict[str, Any]) -> Ledger:
-    """Return the ledger that `summarize` described; a summary from before lacks something, and raises KeyError."""
+    """Return the ledger that `summarize` described."""
     ledger = Ledger(settings, frozenset(plain["retired"]))
     ledger.decision.restore(plain["decision"])
     ledger.open = {

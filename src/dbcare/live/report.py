@@ -11,10 +11,10 @@ from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.standing import Standing
+from dbcare.live.standing import UNDECIDED, Standing
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.verdicts import UNDECIDED, name_verdict, write_sentences
+from dbcare.live.verdicts import name_verdict, write_sentences
 
 
 def explain_state(ledger: Ledger) -> str:

@@ -23,7 +23,7 @@ from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, GUARDED_POLICY, POLICIES
+from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES
 from dbcare.policies.rule import BlockRule
 from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss, Risk
@@ -294,28 +294,20 @@ class Settings:
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> Settings:
-        """Return the settings that `to_dict` described, by this version or an earlier one."""
+        """Return the settings that `to_dict` described."""
         values: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()
         }
-        if "sigma_pulls" not in plain:
-            if values.get("policy", DEFAULT_POLICY) == DEFAULT_POLICY:
-                values["policy"] = GUARDED_POLICY
-        elif plain["sigma_pulls"] == "inf":
+        if values.get("sigma_pulls") == "inf":
             values["sigma_pulls"] = math.inf
         return cls(**values)
 
     def differences(self, other: Settings) -> list[str]:
-        """List what differs, each as "cost: 1 given, 2 stored".
-
-        For a study that was stored with the guarded rule, the default policy still means that rule.
-        """
-        keeps_rule = self.policy == DEFAULT_POLICY and other.policy == GUARDED_POLICY
+        """List what differs, each as "cost: 1 given, 2 stored"."""
         return [
             f"{entry.name}: {show(getattr(self, entry.name))} given, {show(getattr(other, entry.name))} stored"
             for entry in fields(self)
             if entry.compare and getattr(self, entry.name) != getattr(other, entry.name)
-            if not (keeps_rule and entry.name == "policy")
         ]
 
 

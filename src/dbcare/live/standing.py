@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UNDECIDED = "undecided"  # the verdict while a study runs
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -38,12 +40,12 @@ class Standing:
     ['running']
     """
 
-    state: str
-    asked: int
-    counted: int
-    spent: float
-    expected_loss: float | None
-    recommended: str
-    verdict: str
+    state: str = "running"
+    asked: int = 0
+    counted: int = 0
+    spent: float = 0.0
+    expected_loss: float | None = None
+    recommended: str = ""
+    verdict: str = UNDECIDED
     reason: str = ""
     curve: str = ""

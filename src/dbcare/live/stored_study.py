@@ -20,11 +20,9 @@ from dbcare.live.report import (
     list_history,
     list_pending,
     make_recommendation,
-    make_standing,
     make_status,
 )
 from dbcare.live.settings import Settings
-from dbcare.live.standing import Standing
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.group_commit import GroupCommit
@@ -156,16 +154,6 @@ class StoredStudy(Study):
             raise InvalidValueError(
                 f"`observations` must have each arm at most once in a block but got {arm!r} again in {name!r}."
             )
-
-    def store_standing(self) -> Standing:
-        """Store how the study stands, for a database that was written before standings were."""
-
-        def store(transaction: Transaction) -> Standing:
-            standing = make_standing(transaction.ledger)
-            transaction.session.save_standing(standing)
-            return standing
-
-        return self._write(store)
 
     def should_stop(self) -> bool:
         with self._ledger.read() as transaction:

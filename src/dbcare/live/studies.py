@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from dbcare import validation
 from dbcare.errors import (
     InvalidValueError,
-    StorageError,
     StudyExistsError,
     StudyMismatchError,
-    StudyNotFoundError,
-    UnknownPolicyError,
 )
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import StudyOptions
@@ -287,7 +283,7 @@ def find_studies(
     Returns
     -------
     list of StudyRecord
-        The studies. One whose policy is not installed here may have no standing.
+        The studies.
 
     Raises
     ------
@@ -310,22 +306,7 @@ def find_studies(
     if after is not None:
         check_name(after)
     validation.flag("by_state", by_state)
-    return find_in(open_store(storage), search, after=after, limit=limit, by_state=by_state)
-
-
-def find_in(
-    store: Store, search: str = "", *, after: str | None = None, limit: int | None = None, by_state: bool = False
-) -> list[StudyRecord]:
-    """Find studies as `find_studies` does, in an open store; standings that were never stored are added."""
-    records = store.find(search, after=after, limit=limit, by_state=by_state)
-    return [record if record.standing is not None else _add_standing(store, record) for record in records]
-
-
-def _add_standing(store: Store, record: StudyRecord) -> StudyRecord:
-    try:
-        return replace(record, standing=StoredStudy(store, record.name).store_standing())
-    except (StudyNotFoundError, UnknownPolicyError, StorageError):  # deleted since, unusable here, or damaged
-        return record
+    return open_store(storage).find(search, after=after, limit=limit, by_state=by_state)
 
 
 def check_name(name: object) -> str:

@@ -17,7 +17,6 @@ from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
 from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Transaction, find_retired, iterate_events
-from dbcare.policies.run import unpack_state
 
 DAMAGE = (ArithmeticError, AttributeError, InvalidValueError, LookupError, TypeError, ValueError)  # of what is stored
 LOG = logging.getLogger("dbcare")
@@ -140,7 +139,7 @@ class SyncedLedger:
                 if self._follow(session):
                     return
             except DAMAGE:
-                pass  # written by another version, or damaged: it only saves time
+                pass  # damaged; it only saves time
         prepared = PreparedLedger(Ledger(self.settings, find_retired(session)))
         last: Event | None = None
         for place, last in iterate_events(session, 0):
@@ -201,17 +200,16 @@ class SyncedLedger:
 
 def list_differences(ledger: Ledger, stored: dict[str, Any]) -> list[str]:
     """List the parts of a summary that a replay contradicts."""
-    plain, summary = _without_texts(summarize(ledger)), _without_texts(stored)
+    plain, summary = _without_sentences(summarize(ledger)), _without_sentences(stored)
     del plain["losses"]  # their last digits depend on the machine
     plain["retired"] = sorted(ledger.withdrawn)  # by the events, not by the summary itself
-    return [key for key in plain if key in summary and plain[key] != summary[key]]  # older ones have fewer keys
+    return [key for key, value in plain.items() if key not in summary or value != summary[key]]
 
 
-def _without_texts(plain: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary without what another version may store differently: its sentences, and how it packs states."""
+def _without_sentences(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a summary without the sentences of its events, which may be worded differently by another version."""
     run = (plain.get("decision") or {}).get("run")
     if not run:
         return plain
     events = [{**event, "text": ""} for event in run["events"]]
-    same = {**run, "events": events, "state": unpack_state(run["state"])}
-    return {**plain, "decision": {**plain["decision"], "run": same}}
+    return {**plain, "decision": {**plain["decision"], "run": {**run, "events": events}}}

@@ -1,7 +1,7 @@
 """Breakeven: stop once the expected loss of stopping is no more than what has been spent."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -97,11 +97,6 @@ class Breakeven(BreakevenPolicy):
             not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
         )
         self.risk.costs(self.arms)
-
-    def __repr__(self) -> str:
-        # Runs that were stored before there was `not_before` are found by a text without it.
-        shown = [field.name for field in fields(self) if field.name != "not_before" or self.not_before]
-        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     @property
     def state_size(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbcare.live.stores.base import Store
-from dbcare.live.studies import find_in
 
 STOPPED = "stopped"
 
@@ -26,19 +25,19 @@ class StoppedStudy:
 
 
 def list_stopped(store: Store) -> list[StoppedStudy]:
-    """List the studies that have stopped, oldest first, without those that are unusable here."""
+    """List the studies that have stopped, oldest first."""
     return [
         StoppedStudy(
             name=record.name,
             identity=record.identity,
-            asked=standing.asked,
-            counted=standing.counted,
-            spent=standing.spent,
+            asked=record.standing.asked,
+            counted=record.standing.counted,
+            spent=record.standing.spent,
             unit=record.currency,
-            recommended=standing.recommended,
-            verdict=standing.verdict,
-            reason=standing.reason,
+            recommended=record.standing.recommended,
+            verdict=record.standing.verdict,
+            reason=record.standing.reason,
         )
-        for record in find_in(store)
-        if (standing := record.standing) is not None and standing.state == STOPPED
+        for record in store.find()
+        if record.standing.state == STOPPED
     ]

@@ -83,8 +83,8 @@ class StudyRecord:
         When, in seconds since 1970.
     created_by : str or None
         Name of the key it was created with.
-    standing : Standing or None
-        How it stands; None if that was never stored.
+    standing : Standing
+        How it stands.
 
     Examples
     --------
@@ -98,8 +98,8 @@ class StudyRecord:
     identity: int
     settings: dict[str, Any]
     created: float
-    created_by: str | None = None
-    standing: Standing | None = None
+    created_by: str | None
+    standing: Standing
 
     @property
     def currency(self) -> str | None:
@@ -136,11 +136,11 @@ class Store(ABC):
 
     @abstractmethod
     def create(
-        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing = Standing()
     ) -> None:
         """Create a study without events; StudyExistsError if the name is taken.
 
-        `at` is when, in seconds since 1970, and `by` who, if that is known; `standing` is that of the new study.
+        `at` is when, in seconds since 1970; `standing` is that of the new study, and `by` the key it is created with.
         """
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Store(ABC):
         records = [record for name in names if (record := self._find(name)) is not None]
         if by_state:
             records.reverse()
-            records.sort(key=lambda record: state_rank(record.standing))
+            records.sort(key=lambda record: STATES.index(record.standing.state))
         if after is not None:
             self.record(after)
             found = [record.name for record in records]
@@ -208,8 +208,3 @@ class Store(ABC):
 
 
 STATES = ("running", "paused", "stopped")
-
-
-def state_rank(standing: Standing | None) -> int:
-    """Return the place of a study's state in a list by state; one whose standing is unknown comes first."""
-    return 0 if standing is None else STATES.index(standing.state)

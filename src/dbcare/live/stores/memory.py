@@ -99,7 +99,7 @@ class MemoryStore(Store):
             study.lock = threading.RLock()
 
     def create(
-        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing = Standing()
     ) -> None:
         with self._lock:
             if name in self._studies:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
-from sqlalchemy.schema import CreateColumn
 
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.stores.sql.tables import lock_creation
@@ -19,7 +18,7 @@ keys = sa.Table(
     sa.Column("hash", sa.String(64), nullable=False),
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("revoked", sa.Double),
-    sa.Column("expires", sa.Double),  # databases from before have no such column
+    sa.Column("expires", sa.Double),
 )
 sessions = sa.Table(
     "dbcare_sessions",
@@ -32,24 +31,10 @@ sessions = sa.Table(
 
 
 def ensure(store: SqlStore, tables: sa.MetaData) -> None:
-    """Create the tables, and columns that an older version did not have; write nothing if all exist."""
+    """Create the tables; write nothing if all exist."""
     with store.transaction(write=False) as connection:
-        if not _missing_columns(connection, tables):
+        if set(tables.tables) <= set(sa.inspect(connection).get_table_names()):
             return
     with store.transaction(write=True) as connection:
         lock_creation(connection)
         tables.create_all(connection)
-        for column in _missing_columns(connection, tables):
-            definition = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}")
-
-
-def _missing_columns(connection: sa.Connection, tables: sa.MetaData) -> list[sa.Column[object]]:
-    """Return the columns that the database does not have, including all of a table that it does not have."""
-    inspector = sa.inspect(connection)
-    existing = set(inspector.get_table_names())
-    missing: list[sa.Column[object]] = []
-    for table in tables.sorted_tables:
-        names = {column["name"] for column in inspector.get_columns(table.name)} if table.name in existing else set()
-        missing += [column for column in table.columns if column.name not in names]
-    return missing

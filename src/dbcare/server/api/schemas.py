@@ -10,7 +10,6 @@ from dbcare.live import stored_study
 from dbcare.live.ask import AskOutcome
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
 from dbcare.live.recommendation import Recommendation
-from dbcare.live.standing import Standing
 from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
 from dbcare.live.trial import MAX_REASON_LENGTH
@@ -48,8 +47,9 @@ class Listed(BaseModel):
     created_by: str | None  # name of the key
 
     @classmethod
-    def from_record(cls, record: StudyRecord, standing: Standing) -> Listed:
+    def from_record(cls, record: StudyRecord) -> Listed:
         """Summarize a study."""
+        standing = record.standing
         return cls(
             name=record.name,
             state=standing.state,  # type: ignore[arg-type]  # one of these three

@@ -9,7 +9,6 @@ from fastapi.responses import HTMLResponse
 
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.studies import find_in
 from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
@@ -33,11 +32,9 @@ class StudyRow:
     sparkline: Sparkline | None
 
 
-def make_row(record: StudyRecord) -> StudyRow | None:
-    """Make the row of a study; None if it cannot be used here."""
+def make_row(record: StudyRecord) -> StudyRow:
+    """Make the row of a study."""
     standing, currency = record.standing, record.currency
-    if standing is None:
-        return None
     loss = None if standing.expected_loss is None else Money(standing.expected_loss, currency)
     return StudyRow(record.name, standing, Money(standing.spent, currency), loss, draw_sparkline(standing.curve))
 
@@ -51,13 +48,13 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
         visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))], q: Text = "", after: Text | None = None
     ) -> HTMLResponse:
         search = q.strip()
-        found = find_in(studies.store, search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)
+        found = studies.store.find(search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)
         shown, has_more = found[:STUDIES_PER_PAGE], len(found) > STUDIES_PER_PAGE
         following = {"after": shown[-1].name, **({"q": search} if search else {})} if has_more else None
         return pages.render(
             "studies.html",
             visitor,
-            rows=[row for record in shown if (row := make_row(record)) is not None],
+            rows=[make_row(record) for record in shown],
             search=search,
             is_first=after is None,
             total=studies.store.count(search),

@@ -26,7 +26,7 @@ from dbcare.live.stores.sql.tables import standings, studies
 RECORD = sa.select(
     studies.c.name, studies.c.identity, studies.c.settings, studies.c.created, studies.c.created_by,
     *(standings.columns[name] for name in STANDING_FIELDS),
-).select_from(studies.outerjoin(standings))  # fmt: skip
+).select_from(studies.join(standings))  # fmt: skip
 
 
 class SqlStore(Store):
@@ -49,7 +49,7 @@ class SqlStore(Store):
             if create:
                 self.create_database()
             else:
-                self._open()
+                self._require_tables()
         except BaseException:
             self.close()
             raise
@@ -63,31 +63,27 @@ class SqlStore(Store):
         """Create the file and the tables unless they exist; a database of another application is not changed."""
         with self._translate_errors():
             is_new_file = self.engines.create_file()
-        if not self._is_ready():
+        if not self._has_tables():
             with self.transaction(write=True) as connection:
                 self.is_new = tables.create(connection, self.address) or is_new_file
 
-    def _open(self) -> None:
-        """Bring the tables up to date, which must exist."""
-        if not self._is_ready():
-            with self.transaction(write=True) as connection:
-                if not tables.upgrade(connection, self.address):
-                    raise StorageError(f"{self.address} has no studies; create one, or correct the address.")
+    def _require_tables(self) -> None:
+        if not self._has_tables():
+            raise StorageError(f"{self.address} has no studies; create one, or correct the address.")
 
-    def _is_ready(self) -> bool:
+    def _has_tables(self) -> bool:
         with self.transaction(write=False) as connection:
-            return tables.find_version(connection, self.address) == tables.VERSION
+            return tables.exist(connection, self.address)
 
     def create(
-        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing | None = None
+        self, name: str, settings: dict[str, Any], at: float, by: str | None = None, standing: Standing = Standing()
     ) -> None:
         row = {"name": name, "settings": json.dumps(settings), "created": at, "created_by": by}
         try:
             with self.transaction(write=True) as connection:
                 inserted = connection.execute(sa.insert(studies).values(**row, identity=secrets.randbits(62)))
-                if standing is not None:
-                    study = inserted.inserted_primary_key[0]  # type: ignore[index]  # it has one
-                    connection.execute(sa.insert(standings).values(study=study, **asdict(standing)))
+                study = inserted.inserted_primary_key[0]  # type: ignore[index]  # it has one
+                connection.execute(sa.insert(standings).values(study=study, **asdict(standing)))
         except IntegrityError:
             raise StudyExistsError(f"Study {name!r} already exists.") from None
 
@@ -106,14 +102,14 @@ class SqlStore(Store):
         self, search: str = "", *, after: str | None = None, limit: int | None = None, by_state: bool = False
     ) -> list[StudyRecord]:
         ranks = {state: rank for rank, state in enumerate(STATES)}
-        rank = sa.case(ranks, value=standings.c.state, else_=0) if by_state else sa.literal(0)
+        rank = sa.case(ranks, value=standings.c.state) if by_state else sa.literal(0)
         order = -studies.c.id if by_state else studies.c.id
         query = RECORD.order_by(rank, order).limit(limit)
         if search:
             query = query.where(_contains(search))
         with self.transaction(write=False) as connection:
             if after is not None:
-                place = sa.select(rank, order).select_from(studies.outerjoin(standings)).where(studies.c.name == after)
+                place = sa.select(rank, order).select_from(studies.join(standings)).where(studies.c.name == after)
                 found = connection.execute(place).first()
                 if found is None:
                     raise _not_found(after)
@@ -127,11 +123,11 @@ class SqlStore(Store):
             return int(connection.execute(query.where(_contains(search)) if search else query).scalar_one())
 
     def _make_record(self, row: sa.Row[Any]) -> StudyRecord:
-        name, identity, settings, created, created_by, *standing = tuple(row)
-        stored = None if standing[0] is None else Standing(*standing)
-        if stored is not None and stored.state not in STATES:
-            raise corruption_error(self.url, ValueError(f"a study's state is {stored.state!r}"))
-        return StudyRecord(name, int(identity), parse_json(self.url, settings), created, created_by, stored)
+        name, identity, settings, created, created_by, *fields = tuple(row)
+        standing = Standing(*fields)
+        if standing.state not in STATES:
+            raise corruption_error(self.url, ValueError(f"a study's state is {standing.state!r}"))
+        return StudyRecord(name, int(identity), parse_json(self.url, settings), created, created_by, standing)
 
     def delete(self, name: str) -> None:
         with self.transaction(write=True) as connection:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-VERSION = 3
+LAYOUT = 4  # raised by every change of what is stored; there is no upgrade until the first release
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 HAS_NOTE = sa.text("note IS NOT NULL")
@@ -75,11 +73,8 @@ standings = sa.Table(
 )
 
 
-def find_version(connection: sa.Connection, shown: str) -> int | None:
-    """Return the version of the tables, None if there are none; raise if they are newer, or not ours.
-
-    Changes nothing.
-    """
+def exist(connection: sa.Connection, shown: str) -> bool:
+    """Return whether the database has the tables; raise if it has tables of another layout, or of somebody else."""
     names = set(sa.inspect(connection).get_table_names())
     if about.name not in names:
         if foreign := sorted(names & set(TABLES.tables)):
@@ -87,14 +82,14 @@ def find_version(connection: sa.Connection, shown: str) -> int | None:
                 f"{shown} already has tables named {', '.join(foreign)} that dbcare did not create; "
                 "use another database."
             )
-        return None
-    version = connection.execute(sa.select(about.c.version)).scalar()
-    if version is None or version not in range(1, VERSION + 1):
+        return False
+    found = connection.execute(sa.select(about.c.version)).scalar()
+    if found != LAYOUT:
         raise StorageError(
-            f"{shown} has version {version} of the tables, and this dbcare reads versions 1 to {VERSION}; "
-            "open it with the dbcare that created it."
+            f"{shown} has layout {found} of the tables, but this dbcare reads layout {LAYOUT} only; "
+            "open it with the dbcare that created it, or use another database."
         )
-    return int(version)
+    return True
 
 
 def lock_creation(connection: sa.Connection) -> None:
@@ -105,32 +100,12 @@ def lock_creation(connection: sa.Connection) -> None:
 
 def create(connection: sa.Connection, shown: str) -> bool:
     """Create the tables, all or none, unless they exist; return whether they were created."""
-    if upgrade(connection, shown):
+    lock_creation(connection)
+    if exist(connection, shown):
         return False
     if connection.dialect.name == "postgresql":  # above, it would load that dialect for every user of SQLite
         (with_notes,) = (index for index in events.indexes if index.name == "events_with_notes")
         with_notes.dialect_options["postgresql"]["where"] = HAS_NOTE
     TABLES.create_all(connection)
-    connection.execute(sa.insert(about).values(version=VERSION))
+    connection.execute(sa.insert(about).values(version=LAYOUT))
     return True
-
-
-def upgrade(connection: sa.Connection, shown: str) -> bool:
-    """Bring tables of an earlier version up to date; return False if there are none."""
-    lock_creation(connection)
-    version = find_version(connection, shown)
-    if version is None:
-        return False
-    if version < VERSION:
-        if version == 1:  # did not record who created a study, and how studies stand
-            _add_column(connection, studies.c.created_by)
-            standings.create(connection)
-        _add_column(connection, events.c.block)
-        _add_column(connection, events.c.price)
-        connection.execute(sa.update(about).values(version=VERSION))
-    return True
-
-
-def _add_column(connection: sa.Connection, column: sa.Column[Any]) -> None:
-    kind = column.type.compile(connection.dialect)
-    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}")
