@@ -40,7 +40,7 @@ def main() -> None:
     inputs, labels = load_digits(return_X_y=True)
     splits = np.random.default_rng(1)
     prices = [price for _, price in MODELS.values()]
-    study = dbcare.create_study("digits", list(MODELS), price=prices, value=VALUE, sigma=SIGMA, unit="cents")
+    study = dbcare.create_study("digits", list(MODELS), price=prices, value=VALUE, sigma=SIGMA, currency="cents")
     while (trial := study.ask()) is not None:
         model = clone(MODELS[trial.arm][0])
         train, test, train_labels, test_labels = train_test_split(

@@ -10,6 +10,9 @@ from typing import Any
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 
+DEFAULT_CURRENCY = "USD"
+NEGLIGIBLE = 1e-9  # of money: what rounding leaves of nothing
+
 
 @dataclass(frozen=True)
 class Money:
@@ -42,22 +45,28 @@ class Money:
 
     def __str__(self) -> str:
         if self.currency is None:
-            return f"{self.amount:.3g}"
+            return self._three_digits()
         return f"{self._number()} {self.currency}".rstrip()
 
     def _number(self) -> str:
         size = abs(self.amount)
         if size < 0.9995:
-            return f"{self.amount:.3g}"
+            return self._three_digits() if size >= NEGLIGIBLE else "0"
         return f"{self.amount:,.0f}" if size >= 999.995 else f"{self.amount:,.2f}"
+
+    def _three_digits(self) -> str:
+        rounded = float(f"{self.amount:.3g}")
+        return f"{rounded:,.0f}" if 1000.0 <= abs(rounded) < math.inf else f"{rounded:g}"
 
     def rough(self) -> str:
         """Return the amount with three digits, for an estimate: "150 USD", "12,300 USD"."""
-        if self.currency is None or not math.isfinite(self.amount):
+        if self.currency is None:
             return str(self)
-        rounded = float(f"{self.amount:.3g}")
-        number = f"{rounded:,.0f}" if abs(rounded) >= 1000.0 else f"{rounded:g}"
-        return f"{number} {self.currency}".rstrip()
+        return f"{self._three_digits()} {self.currency}".rstrip()
+
+    def stated(self) -> str:
+        """Return the amount with all its digits, for one that somebody stated: "0.4 USD", "109,500,000 USD"."""
+        return f"{self.amount:,.10g} {self.currency or ''}".rstrip()
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)

@@ -156,9 +156,8 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
 @pytest.fixture(scope="module")
 def study_path(server: Server) -> str:
     """Create a running study with HTML in its names, pending trials and a retired arm; return its path."""
-    study = create_study(
-        HTML_NAME, [HTML_ARM, "B", "C", "D"], price=1, value=9_000, sigma=1, storage=server.storage, unit="<b>EUR</b>"
-    )
+    arms, euros = [HTML_ARM, "B", "C", "D"], "<b>EUR</b>"
+    study = create_study(HTML_NAME, arms, price=1, value=9_000, sigma=1, storage=server.storage, currency=euros)
     generator = random.Random(2)
     study.add(
         (arm, generator.gauss(mean, 3.0)) for _ in range(40) for arm, mean in ((HTML_ARM, 1.0), ("B", 0.5), ("C", 0))

@@ -60,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     storage = f"sqlite:///{tmp_path_factory.mktemp('pages') / 'studies.db'}"
     records = Keys(open_records(open_store(storage, create=True)))
     keys = {role: records.create(f"a {role}", role)[1] for role in ROLES}
-    create_study("ads", ["A", "B", "C"], price=0.4, value=20_000, binary=True, storage=storage, unit="EUR")
+    create_study("ads", ["A", "B", "C"], price=0.4, value=20_000, binary=True, storage=storage, currency="EUR")
     create_study(HTML_NAME, [HTML_ARM, "B"], price=1, value=9, sigma=1, storage=storage).add(
         [(HTML_ARM, 1.0), ("B", 0)]
     )
@@ -360,7 +360,7 @@ def test_the_form_creates_a_study(server: Server) -> None:
         "max_ahead": "9",
         "timeout_reward": "0",
         "direction": "minimize",
-        "unit": "EUR",
+        "currency": "EUR",
         "seed": "7",
     }
     response = browser.post("/new", data={"csrf": find_token(browser), **fields})
@@ -372,7 +372,7 @@ def test_the_form_creates_a_study(server: Server) -> None:
     assert "<dd>-1 to 3, standard deviation 0.5 (known for certain), capped at 2</dd>" in page
     assert settings.costs == pytest.approx((1 / 20_000, 2 / 20_000))
     assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (500 / 20_000, 9, 0.0)
-    assert (settings.unit, settings.seed) == ("EUR", 7)
+    assert (settings.currency, settings.seed) == ("EUR", 7)
 
 
 @pytest.mark.parametrize(
@@ -402,11 +402,11 @@ def test_an_invalid_form_comes_back_with_an_error(
 ) -> None:
     browser = server.sign_in("admin")
     response = browser.post(
-        "/new", data={"csrf": find_token(browser), **VALID_FORM, "name": "other", "unit": "CHF", **wrong}
+        "/new", data={"csrf": find_token(browser), **VALID_FORM, "name": "other", "currency": "CHF", **wrong}
     )
     assert response.status_code == status
     assert message in response.text
-    assert 'name="unit" value="CHF"' in response.text
+    assert 'name="currency" value="CHF"' in response.text
     assert re.search(rf'name="{field}"[^>]*aria-invalid="true"', response.text)
     assert "other" not in list_studies(server.storage)
 

@@ -256,7 +256,7 @@ def test_no_message_shows_an_identifier_of_python(interfaces: Interfaces, log: P
         refused |= {name} if message else set()
         assert find_identifiers(message, names) == set(), f"{name}={text!r}: {message}"
     flags = {name for name, option in options.items() if option.kind is OptionKind.FLAG}
-    assert refused >= set(options) - flags - {"unit", "description", "cost"}
+    assert refused >= set(options) - flags - {"currency", "description", "cost"}
 
 
 def find_identifiers(message: str, names: set[str]) -> set[str]:

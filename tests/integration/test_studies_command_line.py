@@ -122,7 +122,7 @@ def test_output_for_programs(tmp_path: Path) -> None:
     """Every command prints one JSON document, or CSV; what is unknown is null or empty."""
     printed = {}
     for arguments in (
-        ("create", "ads", "--arms", "A,B", "--price", "1", "--value", "1000", "--binary", "--unit", "EUR"),
+        ("create", "ads", "--arms", "A,B", "--price", "1", "--value", "1000", "--binary", "--currency", "EUR"),
         ("ask", "ads", "-n", "2"),
         ("tell", "ads", "1", "1"),
         ("pause", "ads"),

@@ -69,7 +69,7 @@ def test_pages_of_the_api(storage: str) -> None:
         assert "q=ADS+12" in response.headers["link"]
         assert client.get("/v1/studies", params={"q": "_"}).json() == []  # no wildcard
         first = client.get("/v1/studies", params={"limit": 1}).json()[0]
-        assert (first["counted"], first["spent"], first["unit"], first["recommended"]) == (2, 2.0, "USD", "A")
+        assert (first["counted"], first["spent"], first["currency"], first["recommended"]) == (2, 2.0, "USD", "A")
         assert_refused(client.get("/v1/studies", params={"limit": 1001}), 422, "`limit`")
         assert_refused(client.get("/v1/studies", params={"after": "gone"}), 404, "Study 'gone' not found.")
         with dbcare.connect(str(client.base_url)) as connection:

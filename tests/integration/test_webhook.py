@@ -72,7 +72,7 @@ def notify(url: str, storage: str) -> Iterator[Webhook]:
 
 def create(storage: str, name: str) -> dbcare.Study:
     return dbcare.create_study(
-        name, arms=["A", "B", "C"], price=0.4, value=20_000, unit="EUR", sigma=0.5, storage=storage
+        name, arms=["A", "B", "C"], price=0.4, value=20_000, currency="EUR", sigma=0.5, storage=storage
     )
 
 
@@ -120,7 +120,7 @@ def test_a_stop_is_told_with_a_signature(storage: str, receiver: Receiver) -> No
         "verdict": choice.verdict,
         "counted": 9,
         "spent": status.spent,
-        "unit": "EUR",
+        "currency": "EUR",
     }
     assert status.spent == pytest.approx(9 * 0.4)
     assert received.path == "/stopped?token=of-the-receiver"
@@ -252,7 +252,7 @@ def test_a_study_that_stops_again_is_told_again(storage: str, receiver: Receiver
         received = receiver.wait_for(4)
     assert [each.notice["recommended"] for each in received] == ["A", "B", "D", None]
     assert [each.notice["counted"] for each in received] == [12, 12, 20, 0]
-    assert [each.notice["unit"] for each in received] == [None] * 4
+    assert [each.notice["currency"] for each in received] == [None] * 4
     assert len({each.notice["id"] for each in received}) == 4
 
 

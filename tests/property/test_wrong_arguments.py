@@ -252,7 +252,7 @@ CALLS = {
         {"name": "wrong", **STUDY, "price": None, "value": None, "direction": "maximize", "risk": "simple_regret"}
         | {"bounds": None, "binary": False, "policy": "breakeven", "load_if_exists": False, "description": "x"}
         | {"baseline": None, "sigma_pulls": 6.0, "cap": 9.0}
-        | {"max_spend": 5.0, "max_ahead": 3, "timeout_reward": 0.0, "unit": "USD", "seed": 1},
+        | {"max_spend": 5.0, "max_ahead": 3, "timeout_reward": 0.0, "currency": "USD", "seed": 1},
     ),
     "create_study, storage": Call(_create, {"name": "wrong", **STUDY, "storage": None}),
     "load_study": Call(dbcare.load_study, {"name": "none", "storage": None}),
@@ -263,7 +263,7 @@ CALLS = {
     ),
     "Settings": Call(
         dbcare.Settings,
-        {"arms": ("A", "B"), "cost": 0.1, "value": 2.0, "unit": "USD", "risk": "simple_regret", "sigma": 1.0}
+        {"arms": ("A", "B"), "cost": 0.1, "value": 2.0, "currency": "USD", "risk": "simple_regret", "sigma": 1.0}
         | {"direction": "maximize", "bounds": None, "binary": False, "policy": "breakeven", "max_spend": 2.0}
         | {"max_ahead": 5, "timeout_reward": 1.0, "seed": 1, "description": "x"}
         | {"baseline": None, "sigma_pulls": 6.0, "cap": 9.0},
@@ -326,7 +326,7 @@ CALLS = {
         {"arms": {"A": float, "B": float}, "questions": [1, 2, 3], "score": None, "value": 9.0, "price": 0.1}
         | {"judge_price": 0.0, "max_spend": 5.0, "at_once": 2, "retries": 0, "timeout": 5.0, "repeats": 1}
         | {"cluster": None, "only_these_questions": False, "direction": "maximize", "risk": "simple_regret"}
-        | {"bounds": None, "binary": False, "control": None, "unit": "USD", "seed": 1, "name": "wrong"}
+        | {"bounds": None, "binary": False, "control": None, "currency": "USD", "seed": 1, "name": "wrong"}
         | {"storage": None, "progress": False},
         never=(10**400,),
     ),

@@ -29,7 +29,7 @@ COMMANDS = [
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--binary", "--timeout-reward", "0", "--description", "text"],
     ["create", "new", "--arms", "A,B", "--cost", "A=1,B=2", "--baseline", "0.1", "--sigma-pulls", "inf"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--cap", "5"],
-    ["create", "new", "--arms", "A,B", "--cost", "0.1", "--policy", "dbcare", "--sigma", "1", "--unit", "EUR"],
+    ["create", "new", "--arms", "A,B", "--cost", "0.1", "--policy", "dbcare", "--sigma", "1", "--currency", "EUR"],
     ["create", "new", "--arms", "A,B", "--cost", "0.1", "--risk", "misidentification", "--direction", "minimize"],
     ["ask", "ads", "-n", "2", "--lease", "30m", "--worker", "w"],
     ["tell", "ads", "1", "0.5"],

@@ -71,7 +71,7 @@ def make_hostile_study() -> dbcare.Study:
         [HOSTILE, "B"],
         price=0.4,
         value=2_000.0,
-        unit=HOSTILE,
+        currency=HOSTILE,
         sigma=0.5,
         description=HOSTILE,
         control="B",

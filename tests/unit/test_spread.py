@@ -10,7 +10,7 @@ from dbcare.live.reward_descriptions import describe_rewards, explain_learning
 from dbcare.live.settings import Settings
 from dbcare.spread import Spread
 
-MONEY: dict[str, Any] = {"price": 0.5, "value": 1_000.0, "unit": "EUR"}
+MONEY: dict[str, Any] = {"price": 0.5, "value": 1_000.0, "currency": "EUR"}
 
 
 @pytest.mark.parametrize(

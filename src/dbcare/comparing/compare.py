@@ -31,7 +31,7 @@ from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.open import STORAGE_VARIABLE, open_store
 from dbcare.live.studies import create_in
-from dbcare.money import Money
+from dbcare.money import DEFAULT_CURRENCY, Money
 from dbcare.spread import Spread
 from dbcare.validation import show
 
@@ -62,7 +62,7 @@ def compare(
     bounds: tuple[float, float] | None = None,
     binary: bool = Settings.binary,
     control: str | None = None,
-    unit: str = Settings.unit,
+    currency: str = DEFAULT_CURRENCY,
     seed: int = Settings.seed,
     name: str = "comparison",
     storage: str | Store | None = None,
@@ -122,7 +122,7 @@ def compare(
         groups is the mean over questions.
     only_these_questions : bool
         Whether the decision is about these questions alone, rather than about more like them.
-    direction, risk, bounds, binary, control, unit
+    direction, risk, bounds, binary, control, currency
         As in `create_study`; `bounds` and `binary` are about scores.
     seed : int
         Random seed for the order of the questions and for ties.
@@ -186,7 +186,7 @@ def compare(
     stated = _read_prices(price, tuple(functions))
     prices = {arm: (FIRST_GUESS if each is None else each) + judge_price for arm, each in stated.items()}
     if max_spend is not None:
-        _check_budget(max_spend, price, sum(prices.values()) * repeats, pool, unit)
+        _check_budget(max_spend, price, sum(prices.values()) * repeats, pool, currency)
     validation.flag("progress", progress)
     bounds = Spread(bounds=bounds, binary=binary).bounds
     many = pool.has_clusters or repeats > 1
@@ -202,7 +202,7 @@ def compare(
         bounds=score_bounds if score_bounds is None else pool.find_bounds(score_bounds),
         binary=binary and not many,
         control=control,
-        unit=unit,
+        currency=currency,
         seed=seed,
         description=describe_questions(pool.questions, pool.blocks),
     )
@@ -279,7 +279,7 @@ def _read_prices(price: Any, arms: Sequence[str]) -> dict[str, float | None]:
     return dict.fromkeys(arms, validation.positive("price", listed))
 
 
-def _check_budget(max_spend: Any, price: Any, per_question: float, pool: QuestionPool, unit: str) -> None:
+def _check_budget(max_spend: Any, price: Any, per_question: float, pool: QuestionPool, currency: str) -> None:
     """Refuse a budget that cannot be kept, or does not cover one question, or cluster, for every arm."""
     budget = validation.positive("max_spend", max_spend)
     if price is None:
@@ -288,5 +288,5 @@ def _check_budget(max_spend: Any, price: Any, per_question: float, pool: Questio
     if budget < once:
         what = "the largest cluster" if pool.has_clusters else "one question"
         raise InvalidValueError(
-            f"`max_spend` must cover {what} for every arm, {Money(once, unit)}, but got {Money(budget, unit)}."
+            f"`max_spend` must cover {what} for every arm, {Money(once, currency)}, but got {Money(budget, currency)}."
         )

@@ -33,7 +33,7 @@ class Decision:
         self.queues: list[list[float]] = [[] for _ in self.active]  # counted, but not asked for yet by the policy
         self._place = {arm: place for place, arm in enumerate(self.active)}
         self._planned: State | None = None  # the rule's state as if all pending trials had been made
-        self._wording = Wording(tuple(settings.arms[arm] for arm in self.active), "trial", settings.unit)
+        self._wording = Wording(tuple(settings.arms[arm] for arm in self.active), "trial", settings.currency or "")
 
     @property
     def has_stopped(self) -> bool:

@@ -106,12 +106,12 @@ def _show_arms(status: Status, chosen: str | None, sign: float) -> list[Html]:
 
 def _show_history(study: StudyReports) -> Html:
     picture = draw_history(study.history())
-    unit = study.settings.currency or "units of the loss"
+    currency = study.settings.currency or "units of the loss"
     keys = (
         '<span class="key spent">spent</span><span class="key weighed">weighed by the policy</span>'
         '<span class="key expected">expected loss of stopping</span>'
     )
-    caption = f"{keys}by the number of rewards, in {escape(unit)}."
+    caption = f"{keys}by the number of rewards, in {escape(currency)}."
     return Html(f"<figure>{picture}<figcaption>{caption}</figcaption></figure>" if picture else "")
 
 

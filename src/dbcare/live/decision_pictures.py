@@ -84,7 +84,7 @@ def draw_history(history: Sequence[HistoryPoint]) -> Html:
         parts.append(
             f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y}" y2="{y}"/>'
             f'<text class="quiet" x="{LEFT - 8.0:g}" y="{place_y(power) + 4.0:.1f}" text-anchor="end">'
-            f"{10.0**power:,g}</text>"
+            f"{10.0**power:,.10g}</text>"
         )
     for look, curve in known.items():
         if len(curve) > 1:

@@ -71,7 +71,7 @@ def _draw_history(axes: Axes, history: list[HistoryPoint], currency: str | None,
         if known:
             axes.plot(*zip(*known, strict=True), color=LOSS, linewidth=1.6, linestyle=style, label=name)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(lambda number, _: f"{number:,g}")
+    axes.yaxis.set_major_formatter(lambda number, _: f"{number:,.10g}")
     axes.grid(True, which="major", alpha=0.25)
     axes.set_xlabel("rewards counted, until the stop" if has_stopped else "rewards counted")
     axes.set_ylabel(currency or "units of the loss", parse_math=False)

@@ -126,7 +126,7 @@ class ReplayOptions(TypedDict, total=False):
     policy: Annotated[
         str, Option(OptionKind.CHOICE, "Name of the policy. Default: breakeven.", _live_policies, label="Policy")
     ]
-    unit: Annotated[
+    currency: Annotated[
         str,
         Option(OptionKind.TEXT, "Currency of all amounts. Default: USD.", longest=MAX_NAME_LENGTH, label="Currency"),
     ]

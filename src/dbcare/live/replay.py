@@ -187,8 +187,8 @@ def replay_log(
         their rewards, so they differ less than new data would, the more so the larger the share of the log they use.
     **options
         Those of `create_study` that describe costs, rewards and the policy: price, value, cost, direction, risk,
-        sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy, unit and seed. Prices per arm are by name,
-        or in the order in which the arms first appear. The seed is also that of the random orders.
+        sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy, currency and seed. Prices per arm are by
+        name, or in the order in which the arms first appear. The seed is also that of the random orders.
 
     Returns
     -------

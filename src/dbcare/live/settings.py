@@ -17,7 +17,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.block_names import BlockNames, check_blocks
 from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
-from dbcare.money import Money
+from dbcare.money import DEFAULT_CURRENCY, Money
 from dbcare.options import read_options
 from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.factory import refuse_unknown
@@ -40,8 +40,10 @@ class Settings:
 
     Parameters
     ----------
-    arms, value, unit, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy
+    arms, value, risk, direction, sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy
         As in `create_study`.
+    currency : str or None
+        Currency of all amounts; None without a `value`: amounts are then in units of the loss.
     not_before, max_ahead, timeout_reward, seed, description, rounds, blocks, only_these_blocks
         As in `create_study`.
     cost : float or tuple of float
@@ -60,7 +62,7 @@ class Settings:
     arms: tuple[str, ...]
     cost: float | tuple[float, ...]
     value: float | None = None
-    unit: str = "USD"
+    currency: str | None = DEFAULT_CURRENCY
     risk: str = str(Loss.SIMPLE_REGRET)
     direction: str = "maximize"
     sigma: float | None = None
@@ -85,7 +87,6 @@ class Settings:
         POLICIES.entry(self.policy, live=True)
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
-        validation.text("unit", self.unit)
         check_description(self.description)
         stated = Spread(self.sigma, self.baseline, self.bounds, self.binary, self.sigma_pulls)
         validation.set_fields(
@@ -93,6 +94,7 @@ class Settings:
             arms=check_arm_names(self.arms),
             cost=self._risk.cost,
             value=self._risk.value,
+            currency=self._check_currency(),
             sigma=stated.sigma,
             baseline=stated.baseline,
             bounds=BINARY if stated.takes_binary else stated.bounds,
@@ -229,6 +231,12 @@ class Settings:
         """How long after the first trial the study may stop at the earliest; 0 if it does not wait for a date."""
         return parse_duration("not_before", self.not_before) if isinstance(self.not_before, str) else 0.0
 
+    def _check_currency(self) -> str | None:
+        if self.currency is None and self.value is None:
+            return None
+        currency = validation.text("currency", self.currency)
+        return None if self.value is None else currency
+
     def _check_not_before(self) -> int | str | None:
         if self.not_before is None:
             return None
@@ -258,14 +266,9 @@ class Settings:
         """The cost of a trial of each arm, in units of the loss."""
         return self._risk.costs(len(self.arms))
 
-    @property
-    def currency(self) -> str | None:
-        """The currency of amounts; None where they are in units of the loss."""
-        return None if self.value is None else self.unit
-
     def money(self, amount: float) -> Money:
         """Return an amount in units of the loss as people read it."""
-        return self._risk.money(amount, self.unit)
+        return self._risk.money(amount, self.currency or "")
 
     def check_reward(self, name: str, reward: Any) -> float:
         """Return a reward as a number, if this study accepts it."""

@@ -37,7 +37,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         rows.insert(-1, ("Blocks", _describe_blocks(settings)))
     if settings.value is not None:
         worth = "One unit of reward is worth" if regret else "A wrong choice costs"
-        rows.insert(1, (worth, str(Money(settings.value, settings.unit))))
+        rows.insert(1, (worth, str(Money(settings.value, settings.currency))))
     return rows
 
 

@@ -20,6 +20,7 @@ from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store, StudyRecord
 from dbcare.live.stores.open import open_store
 from dbcare.live.study import Study
+from dbcare.money import DEFAULT_CURRENCY
 from dbcare.options import read_options
 
 
@@ -50,7 +51,7 @@ def create_study(
     rounds: bool = Settings.rounds,
     blocks: int | Sequence[str] | None = None,
     only_these_blocks: bool = Settings.only_these_blocks,
-    unit: str = Settings.unit,
+    currency: str = DEFAULT_CURRENCY,
     seed: int = Settings.seed,
 ) -> Study:
     """Create a study: which of `arms` is best, when every trial costs money.
@@ -115,8 +116,8 @@ def create_study(
         block's name. Implies the policy "breakeven-rounds".
     only_these_blocks : bool
         Whether the decision is about these blocks alone, rather than about more like them.
-    unit : str
-        Currency of all amounts.
+    currency : str
+        Currency of all amounts; without a `value`, amounts are in units of the loss.
     seed : int
         Random seed for breaking ties, and for the order of the blocks.
 

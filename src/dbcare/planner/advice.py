@@ -42,7 +42,7 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
     setting = plan.setting
     choice = find_label(DECIDE_NOW.name, setting)
     instead = "deciding now" if setting.control is None else f"keeping {setting.control.name}"
-    one_each = setting.money(setting.unit * math.fsum(setting.risk.costs(setting.arms)))
+    one_each = setting.money(setting.loss_value * math.fsum(setting.risk.costs(setting.arms)))
     if pairs[0][0].policy.max_pulls == 0:
         return (
             f"Experimenting is not worth it at all: {choice}. One observation of each arm would cost {one_each}, "
@@ -93,7 +93,7 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
     most = max(outlook.evaluation.pulls.quantiles[0.95] for outlook in ours)
     usual = f"makes at most {most:,.0f} observations"
     if not plan.setting.risk.costs_differ:
-        cost = plan.setting.unit * plan.setting.risk.single_cost
+        cost = plan.setting.loss_value * plan.setting.risk.single_cost
         usual = f"spends at most {plan.setting.money(most * cost)}"
     where = "at the gaps above" if len(ours) == len(plan.gaps) else _where(plan, [outlook.gap for outlook in ours])
     if math.isinf(plan.max_spend):

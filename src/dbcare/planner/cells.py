@@ -28,7 +28,7 @@ class Cell:
 
     def make_outlook(self, setting: PlanSetting, evaluation: Evaluation) -> Outlook:
         """Return what an evaluation of this cell says."""
-        return Outlook(self.name, self.gap, self.policy, evaluation, setting.unit, setting.per_day)
+        return Outlook(self.name, self.gap, self.policy, evaluation, setting.loss_value, setting.per_day)
 
 
 def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:

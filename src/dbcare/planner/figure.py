@@ -42,15 +42,16 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
             low = np.maximum(loss - margin, np.minimum(loss, [outlook.spend for outlook in outlooks]))
             axes.fill_between(gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
         axes.set_xlabel("gap \N{GREEK CAPITAL LETTER DELTA} between the best arm and the others")
-        in_money = plan.setting.risk.value is not None
-        axes.set_ylabel("expected total loss, in money" if in_money else "expected total loss, in units of the loss")
+        setting = plan.setting
+        currency = (setting.currency or "in money") if setting.is_in_money else "in units of the loss"
+        axes.set_ylabel(f"expected total loss, {currency}")
         if _have_room(plan.gaps):
             axes.set_xticks(plan.gaps, [f"{gap:g}" for gap in plan.gaps])
             axes.xaxis.set_minor_locator(NullLocator())
         low_end, high_end = axes.get_ylim()
         if high_end < TWO_DECADES_AND_A_HALF * low_end:
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,g}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(True, which="major", alpha=0.25)
         axes.set_title(title(plan), fontsize=10, parse_math=False)

@@ -8,6 +8,7 @@ from typing import Annotated, TypedDict
 from dbcare.options import Option, OptionKind
 from dbcare.risk import Loss
 
+MAX_CURRENCY_LENGTH = 200
 MAX_GAPS_PER_REQUEST = 12
 MAX_RUNS_PER_REQUEST = 1_000
 
@@ -32,6 +33,9 @@ class PlanOptions(TypedDict, total=False):
     cost: Annotated[
         float | Sequence[float] | Mapping[str, float] | None,
         Option(OptionKind.PER_ARM, "price / value, instead of both."),
+    ]
+    currency: Annotated[
+        str, Option(OptionKind.TEXT, "Currency of price and value, such as EUR.", longest=MAX_CURRENCY_LENGTH)
     ]
     sigma: Annotated[
         float | None,

@@ -24,7 +24,7 @@ class Outlook:
         The policy as it was built for the gap.
     evaluation : Evaluation
         Its evaluation there.
-    unit : float
+    loss_value : float
         What one unit of loss is worth.
     per_day : float, optional
         Pulls per day, if that is known.
@@ -41,7 +41,7 @@ class Outlook:
     gap: float
     policy: Policy
     evaluation: Evaluation
-    unit: float
+    loss_value: float
     per_day: float | None = None
 
     @property
@@ -62,7 +62,7 @@ class Outlook:
     @property
     def spend(self) -> float:
         """Expected cost of all pulls."""
-        return self.unit * self.evaluation.spend.value
+        return self.loss_value * self.evaluation.spend.value
 
     @property
     def chance_wrong(self) -> float:
@@ -72,24 +72,24 @@ class Outlook:
     @property
     def total_loss(self) -> float:
         """Expected loss of the choice plus expected spend: the risk, in money."""
-        return self.unit * self.evaluation.risk
+        return self.loss_value * self.evaluation.risk
 
     @property
     def standard_error(self) -> float:
         """Standard error of the total loss; 0 where it is exact."""
-        return self.unit * self.evaluation.standard_error
+        return self.loss_value * self.evaluation.standard_error
 
     @property
     def largest_loss(self) -> float:
         """The total loss, or the upper end of its interval if it is not known well."""
         total = measure_total(self.evaluation)
-        return self.unit * (total.value if total.is_known() else total.high)
+        return self.loss_value * (total.value if total.is_known() else total.high)
 
     @property
     def least_loss(self) -> float:
         """The total loss, or the lower end of its interval if it is not known well."""
         total = measure_total(self.evaluation)
-        return self.unit * (total.value if total.is_known() else total.low)
+        return self.loss_value * (total.value if total.is_known() else total.low)
 
     @property
     def runs(self) -> int:
@@ -111,7 +111,7 @@ class Outlook:
             "observations": self.observations,
             "observations_standard_error": evaluation.pulls.standard_error,
             "spend": self.spend,
-            "spend_standard_error": self.unit * evaluation.spend.standard_error,
+            "spend_standard_error": self.loss_value * evaluation.spend.standard_error,
             "chance_wrong": self.chance_wrong,
             "chance_wrong_standard_error": evaluation.losses[Loss.MISIDENTIFICATION].standard_error,
             "chance_wrong_low": chance.low,

@@ -96,7 +96,7 @@ class Plan:
         """
         if DEFAULT_POLICY not in self.policies:
             return None
-        return self.setting.unit * self.of(DEFAULT_POLICY)[0].policy.max_spend
+        return self.setting.loss_value * self.of(DEFAULT_POLICY)[0].policy.max_spend
 
     @property
     def create_command(self) -> str | None:
@@ -136,7 +136,7 @@ class Plan:
         return {
             "arms": setting.arms,
             "risk": str(setting.risk.loss),
-            "prices": None if setting.risk.value is None else [setting.unit * cost for cost in costs],
+            "prices": None if setting.risk.value is None else [setting.loss_value * cost for cost in costs],
             "value": setting.risk.value,
             "costs": list(costs),
             "sigma": spread.sigma,
@@ -199,6 +199,7 @@ def plan(
     value: float | None = None,
     *,
     cost: float | Sequence[float] | Mapping[str, float] | None = None,
+    currency: str = "",
     sigma: float | None = None,
     baseline: float | None = None,
     bounds: tuple[float, float] | None = None,
@@ -228,6 +229,8 @@ def plan(
         costs.
     cost : float, sequence of float or mapping, optional
         price / value, instead of both.
+    currency : str, optional
+        Currency of `price` and `value`, such as "EUR".
     sigma : float, optional
         Standard deviation of a reward. State the spread of the rewards in one way, by `sigma`, `baseline`, `bounds` or
         `binary`, as you would for the study; only `sigma` and `bounds` go together. Rewards are simulated as Gaussian.
@@ -293,7 +296,7 @@ def plan(
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
     trials, kept = count_trials(not_before, per_day), find_control(control, arms, count)
-    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day, trials, kept)
+    setting = PlanSetting(count, make(costs, price=prices, value=value), spread, per_day, trials, kept, currency)
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)

@@ -46,12 +46,14 @@ def title(plan: Plan) -> str:
     """Return the setting in one line."""
     setting = plan.setting
     costs = sorted(set(setting.risk.costs(setting.arms)))
-    price = " to ".join(f"{setting.unit * cost:,g}" for cost in (costs[0], costs[-1])[: len(costs)])
+    prices = [setting.money(setting.loss_value * cost).stated() for cost in (costs[0], costs[-1])[: len(costs)]]
+    price = " to ".join(prices)
     regret = setting.risk.loss is Loss.SIMPLE_REGRET
-    if setting.risk.value is None:
+    if not setting.is_in_money:
         worth = f"{price} {'units of reward' if regret else 'of a wrong choice'}"
     else:
-        worth = f"{price}, {'a unit of reward is worth' if regret else 'a wrong choice'} {setting.unit:,g}"
+        value = setting.money(setting.loss_value).stated()
+        worth = f"{price}, {'a unit of reward is worth' if regret else 'a wrong choice'} {value}"
     return f"{setting.arms} arms, {describe_spread(setting.spread)}; an observation costs {worth}"
 
 
@@ -100,8 +102,8 @@ def notes(plan: Plan) -> list[str]:
     for name, why in plan.left_out.items():
         where = " at some gaps" if name in plan.policies else ""
         sentences.append(f"{find_label(name, setting)} is left out{where}: {why}.")
-    unit = "" if setting.risk.value is not None else " Amounts are in units of the loss."
-    sentences.append(f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{unit}")
+    measure = "" if setting.is_in_money else " Amounts are in units of the loss."
+    sentences.append(f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{measure}")
     if any(outlook.runs for outlook in plan.outlooks):
         sentences.append(
             f"\N{PLUS-MINUS SIGN} is the error of a figure, two standard errors, in percent of it. Runs are those of "

@@ -54,6 +54,8 @@ class PlanSetting:
         Observations before which a run does not stop.
     control : ControlArm, optional
         What is in use today, if it is one of the arms; the best arm is then another one.
+    currency : str
+        Currency of all amounts; empty if nobody named one.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class PlanSetting:
     per_day: float | None = None
     not_before: int = 0
     control: ControlArm | None = None
+    currency: str = ""
 
     def __post_init__(self) -> None:
         validation.set_fields(
@@ -76,6 +79,8 @@ class PlanSetting:
             per_day=None if self.per_day is None else validation.positive("per_day", self.per_day),
             not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_TRIALS),
         )
+        if self.currency != "":
+            validation.text("currency", self.currency)
         check_risk(self.risk).costs(self.arms)
         if not isinstance(self.spread, Spread):
             raise InvalidValueError(f"`spread` must be a Spread but got {show(self.spread)}.")
@@ -86,13 +91,18 @@ class PlanSetting:
             )
 
     @property
-    def unit(self) -> float:
+    def loss_value(self) -> float:
         """What one unit of loss is worth: the `value` in money, or 1 where there is none."""
         return 1.0 if self.risk.value is None else self.risk.value
 
     def money(self, amount: float) -> Money:
         """Return an amount of a plan, which is in money where there is a value, as people read it."""
-        return Money(amount, None if self.risk.value is None else "")
+        return Money(amount, self.currency if self.is_in_money else None)
+
+    @property
+    def is_in_money(self) -> bool:
+        """Whether amounts are in money, rather than in units of the loss."""
+        return self.risk.value is not None
 
     @property
     def facts(self) -> PolicyFacts:

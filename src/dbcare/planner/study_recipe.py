@@ -79,6 +79,7 @@ def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amou
     policy = DEFAULT_POLICY if DEFAULT_POLICY in live else live[0]
     options = {
         **{name: _to_floats(amount) for name, amount in amounts.items() if amount is not None},
+        **({"currency": setting.currency} if setting.currency and setting.is_in_money else {}),
         **({} if setting.risk.loss is Loss.SIMPLE_REGRET else {"risk": str(setting.risk.loss)}),
         **{
             field.name: value

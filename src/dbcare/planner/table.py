@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich import box
@@ -49,7 +50,8 @@ def make_table(plan: Plan) -> Table:
 def list_headers(plan: Plan) -> list[str]:
     """Return the headers of the columns."""
     days = [] if plan.setting.per_day is None else ["days"]
-    return ["gap", "policy", "observations", *days, "spend", "wrong", "total loss", "runs", ""]
+    currency = f" ({plan.setting.currency})" if plan.setting.is_in_money and plan.setting.currency else ""
+    return ["gap", "policy", "observations", *days, f"spend{currency}", "wrong", f"total loss{currency}", "runs", ""]
 
 
 def list_lines(plan: Plan) -> Iterator[PlanLine]:
@@ -83,7 +85,8 @@ def format_figures(setting: PlanSetting, outlook: Outlook) -> dict[str, str]:
     evaluation = outlook.evaluation
 
     def in_money(amount: float) -> str:
-        return str(setting.money(outlook.unit * amount))
+        money = setting.money(outlook.loss_value * amount)
+        return str(money if money.currency is None else replace(money, currency=""))  # the header names it
 
     pulls = measure_observations(evaluation)
     return {

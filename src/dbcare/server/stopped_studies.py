@@ -18,7 +18,7 @@ class StoppedStudy:
     asked: int
     counted: int
     spent: float
-    unit: str | None
+    currency: str | None
     recommended: str
     verdict: str
     reason: str
@@ -33,7 +33,7 @@ def list_stopped(store: Store) -> list[StoppedStudy]:
             asked=record.standing.asked,
             counted=record.standing.counted,
             spent=record.standing.spent,
-            unit=record.currency,
+            currency=record.currency,
             recommended=record.standing.recommended,
             verdict=record.standing.verdict,
             reason=record.standing.reason,

@@ -122,7 +122,7 @@ class Webhook:
             "verdict": study.verdict,
             "counted": study.counted,
             "spent": study.spent,
-            "unit": study.unit,
+            "currency": study.currency,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         return json.dumps(replace_non_finite(fields), allow_nan=False).encode()

@@ -175,7 +175,7 @@ class BreakevenSearch(BaseSearchCV):
             folds=self.n_splits_,
             price=float(self.price),
             value=float(self.value),
-            unit=f"{self.per}s" if self.price == 1.0 else "units",
+            currency=f"{self.per}s" if self.price == 1.0 else "units",
             fingerprint=make_fingerprint(parts),
             seed=self._draw_seed(),
             keep_seed=isinstance(self.random_state, Integral),

@@ -43,7 +43,7 @@ class FitRecord:
         How many folds there are.
     price, value : float
         What a fit is expected to cost, and what a score higher by 1 is worth, which may be infinite.
-    unit : str
+    currency : str
         What amounts are counted in.
     fingerprint : str
         What tells this search from others.
@@ -62,7 +62,7 @@ class FitRecord:
         folds: int,
         price: float,
         value: float,
-        unit: str,
+        currency: str,
         fingerprint: str,
         seed: int,
         keep_seed: bool,
@@ -76,7 +76,7 @@ class FitRecord:
             arms=tuple(labels),
             cost=price if endless else price / value,
             value=None if endless else value,
-            unit=unit,
+            currency=currency,
             policy=BLOCK_POLICY,
             blocks=folds,
             only_these_blocks=True,

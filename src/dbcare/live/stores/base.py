@@ -104,7 +104,7 @@ class StudyRecord:
     @property
     def currency(self) -> str | None:
         """The currency of amounts; None where they are in units of the loss."""
-        return None if self.settings.get("value") is None else str(self.settings.get("unit"))
+        return None if self.settings.get("value") is None else str(self.settings.get("currency"))
 
 
 class Store(ABC):

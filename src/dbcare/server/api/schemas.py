@@ -39,7 +39,7 @@ class Listed(BaseModel):
     arms: int
     counted: int
     spent: float
-    unit: str | None  # the currency; null if amounts are in units of the loss
+    currency: str | None  # null if amounts are in units of the loss
     recommended: str | None
     verdict: str
 
@@ -56,7 +56,7 @@ class Listed(BaseModel):
             arms=len(record.settings["arms"]),
             counted=standing.counted,
             spent=standing.spent,
-            unit=record.currency,
+            currency=record.currency,
             recommended=standing.recommended or None,
             verdict=standing.verdict,
             created=record.created,

@@ -120,7 +120,7 @@ def make_chart(study: Study) -> dict[str, Any]:
     """Return the chart's data: spending, the loss that the policy weighs, and the expected loss of stopping."""
     history = study.history()
     return {
-        "unit": study.settings.currency or "units of the loss",
+        "currency": study.settings.currency or "units of the loss",
         "rewards": [point.rewards for point in history],
         "spent": [point.spent for point in history],
         "loss": [point.policy_loss for point in history],

@@ -53,14 +53,14 @@ class Reporting(Checks):
             max_spend=25.0,
             max_ahead=7,
             timeout_reward=0.5,
-            unit="EUR",
+            currency="EUR",
             seed=11,
         ).settings
         assert (settings.arms, settings.cost, settings.value) == (("left", "right"), (0.01, 0.02), 50.0)
         assert (settings.sigma, settings.bounds, settings.direction) == (None, (-1.0, 3.0), "minimize")
         assert (settings.sigma_pulls, settings.cap) == (3.0, 2.0)
         assert (settings.max_spend, settings.max_ahead, settings.timeout_reward) == (0.5, 7, 0.5)
-        assert (settings.unit, settings.seed, settings.policy) == ("EUR", 11, DEFAULT_POLICY)
+        assert (settings.currency, settings.seed, settings.policy) == ("EUR", 11, DEFAULT_POLICY)
 
     def test_the_spread_is_stated_in_any_way(self) -> None:
         """Policies that learn are given the likely standard deviation, others one that is never too small."""

@@ -104,10 +104,10 @@ function render(plan) {
     cell.colSpan = columns;
     return cell;
   };
-  const unit = text("unit") || "in money";
+  const currency = text("currency") || "in money";
   const table = element("table", [
     element("thead", [
-      element("tr", [element("td", ""), group(LABELS.get(POLICY), columns.length), group(`Total loss, ${unit}`, policies.length)], "groups"),
+      element("tr", [element("td", ""), group(LABELS.get(POLICY), columns.length), group(`Total loss, ${currency}`, policies.length)], "groups"),
       element("tr", head.map((label) => element("th", label, "figure"))),
     ]),
     element("tbody", rows),
@@ -171,7 +171,7 @@ function showError(message) {
 }
 
 const PLAN_FIELDS = [
-  "arms", "price", "value", "unit", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls", "control",
+  "arms", "price", "value", "currency", "risk", "rewards", "baseline", "low", "high", "sigma", "sigma_pulls", "control",
   "not_before",
 ];
 let timer;

@@ -91,13 +91,13 @@ function draw() {
   const style = getComputedStyle(document.documentElement);
   const color = (name) => style.getPropertyValue(`--${name}`).trim();
   const breaksEven = data.loss.some((loss) => loss !== null);
-  const unit = data.unit.replace(/[&<>%{}]/g, (character) => `&#${character.charCodeAt(0)};`); // plotly.js reads HTML
+  const currency = data.currency.replace(/[&<>%{}]/g, (character) => `&#${character.charCodeAt(0)};`); // plotly.js reads HTML
   const hasTimes = data.at.every((at) => at !== null);
   const byTime = hasTimes && axisSwitch.querySelector(":checked").value === "at";
   axisSwitch.hidden = !hasTimes;
   const trace = (name, y, colorName, dash = "solid") => ({
     name, x: byTime ? data.at : data.rewards, y, mode: "lines", line: { color: color(colorName), width: 2.5, dash },
-    hovertemplate: `%{y:,.4~g} ${unit}`,
+    hovertemplate: `%{y:,.4~g} ${currency}`,
   });
   const traces = [trace("Spent", data.spent, "spent")];
   if (breaksEven) traces.unshift(trace("Loss to the strongest rival", data.loss, "loss"));
@@ -116,7 +116,7 @@ function draw() {
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
     xaxis: byTime ? { ...axis, type: "date", nticks: chart.clientWidth < 500 ? 3 : 7, tickangle: 0, automargin: true } : { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
-    yaxis: { ...axis, title: { text: unit }, tickformat: ",~g", automargin: true, ...(breaksEven ? logarithmic : {}) },
+    yaxis: { ...axis, title: { text: currency }, tickformat: ",~g", automargin: true, ...(breaksEven ? logarithmic : {}) },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
   Plotly.react(chart, traces, layout, { displayModeBar: false, responsive: true });
