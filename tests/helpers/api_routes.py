@@ -18,6 +18,6 @@ ROUTES: dict[tuple[str, str], Role | None] = {
     **{("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER for path in ("ask", "tell", "tell-many", "fail", "add")},
     **{
         ("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN
-        for path in ("pause", "resume", "stop", "retire", "describe")
+        for path in ("pause", "resume", "stop", "retire", "describe", "max-ahead")
     },
 }

@@ -17,7 +17,7 @@ from dbcare.live.report import make_status
 from dbcare.live.settings import Settings
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Transaction
+from dbcare.live.transaction import Refusals, Transaction
 from dbcare.live.trial import AskRequest
 
 ARMS = ("A", "B", "C")
@@ -78,7 +78,7 @@ def total_of(charged: Iterable[Event | OpenTrial]) -> float:
 SEEN: Counter[str] = Counter()
 
 
-@settings(max_examples=100, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
+@settings(max_examples=300, derandomize=True, deadline=None, database=None, phases=[Phase.generate])
 @given(st.lists(STEPS, min_size=10, max_size=60))
 def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
     """Compare the status with the events, added up by hand."""
@@ -86,7 +86,7 @@ def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
     store = MemoryStore()
     store.create("s", options.to_dict(), 0.0)
     with store.session("s", write=True) as session:
-        scene = Scene(Transaction(session, Ledger(options)))
+        scene = Scene(Transaction(session, Ledger(options), Refusals()))
         for step in steps:
             scene.take(step)
     ledger, events = scene.transaction.ledger, scene.transaction.recorded

@@ -333,12 +333,12 @@ def test_pending_pulls_count_as_made() -> None:
         arm = run.ask()
         assert arm is not None
         asked.append(arm)
-        breakeven_state.send(run.state, policy.tables, arm)
+        breakeven_state.send(run.state, policy.tables, arm, 1)
     assert asked == [0, 1, 2, 0, 1, 2]
     for arm in range(3):
         policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
     assert run.ask() == 2  # two pulls of each arm are made; another of the leader helps against both rivals
-    breakeven_state.send(run.state, policy.tables, 2)
+    breakeven_state.send(run.state, policy.tables, 2, 1)
     assert run.ask() == 1  # now the strongest rival
     loss = breakeven_state.section(policy.tables.cost, breakeven_state.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)

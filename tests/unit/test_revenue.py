@@ -117,7 +117,7 @@ def test_the_page_shows_how_many_rewards_were_above_the_cap() -> None:
     for study in (capped, plain):
         study.add([("A", 2.0), ("A", 3.0), ("B", 0.5)])
     assert re.findall(r'"Above cap" class="figure">(\d+)<', render_parts(capped, visitor)["arms"]) == ["2", "0", "0"]
-    assert ("Rewards", "spread learned from them, capped at 1") in describe_settings(capped.settings)
+    assert ("Rewards", "spread learned from them, capped at 1") in describe_settings(capped.settings, None)
     assert "Above cap" not in render_parts(plain, visitor)["arms"]
 
 

@@ -27,6 +27,7 @@ for panel, commands in {
         reports.export,
         reports.studies,
         studies.describe,
+        studies.max_ahead,
         studies.pause,
         studies.resume,
         studies.retire,

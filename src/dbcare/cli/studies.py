@@ -159,6 +159,22 @@ def describe(
     print_done(study, shape, f"Described {name}." if text else f"Removed the description of {name}.")
 
 
+def max_ahead(
+    name: Name,
+    storage: Storage,
+    trials: Annotated[int | None, typer.Argument(help="How many trials may be pending. Default: the default.")] = None,
+    shape: Shape = Format.TABLE,
+) -> None:
+    """Change how many trials may be pending."""
+    import dbcare
+
+    with friendly_errors():
+        study = dbcare.load_study(name, storage)
+        study.set_max_ahead(trials)
+    limit = "The default limit applies again" if trials is None else f"Up to {trials:,} trials may be pending"
+    print_done(study, shape, f"{limit} in {name}.")
+
+
 def pause(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """Hand out no trials until `resume`; rewards are still accepted."""
     import dbcare

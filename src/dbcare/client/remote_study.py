@@ -115,6 +115,9 @@ class RemoteStudy(Study):
     def _stop(self, reason: str) -> None:
         self._post("stop", {"reason": reason})
 
+    def _set_max_ahead(self, max_ahead: int | None) -> None:
+        self._post("max-ahead", {"max_ahead": max_ahead})
+
     def _describe(self, description: str | None) -> None:
         self._post("describe", {"description": description})
 

@@ -32,6 +32,8 @@ def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOu
     else:
         known = [_make_trial(ledger.settings, event) for event in earlier]
         trials = known or _hand_out_new(transaction, request, now)
+    if not trials and (reason := ledger.why_refused(without_limit=request.unit is not None)) is not None:
+        transaction.refuse(reason, now)
     return AskOutcome(trials, ledger.asked - asked, not trials and ledger.stopped is not None)
 
 
@@ -48,7 +50,8 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
     fallback = settings.timeout_reward if request.timeout_reward is None else request.timeout_reward
     trials: list[Trial] = []
     first_block: int | None = None
-    while len(trials) < request.wanted and (arm := ledger.next_arm()) is not None:
+    without_limit = request.unit is not None
+    while len(trials) < request.wanted and (arm := ledger.next_arm(without_limit=without_limit)) is not None:
         number = ledger.asked + 1
         block = ledger.decision.next_block(arm)
         if settings.rounds and trials and block != first_block:

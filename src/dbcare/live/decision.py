@@ -11,6 +11,7 @@ alone.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any
 
 from dbcare.live.settings import Settings
@@ -30,7 +31,7 @@ class Decision:
         self.policy = settings.build_policy(self.active) if len(self.active) > 1 else None
         self.run = None if self.policy is None else self.policy.start(seed=settings.seed)
         self.pending = [0] * len(settings.arms)  # trials by arm; those of retired arms are not counted
-        self.queues: list[list[float]] = [[] for _ in self.active]  # counted, but not asked for yet by the policy
+        self.queues: list[deque[float]] = [deque() for _ in self.active]  # counted, but not asked for yet by the policy
         self._place = {arm: place for place, arm in enumerate(self.active)}
         self._planned: State | None = None  # the rule's state as if all pending trials had been made
         self._wording = Wording(tuple(settings.arms[arm] for arm in self.active), "trial", settings.currency or "")
@@ -62,7 +63,7 @@ class Decision:
             return
         self.pending[arm] += 1
         if self._planned is not None and self.policy is not None and self.policy.rule.send is not None:
-            self.policy.rule.send(self._planned, self.policy.tables, self._place[arm])
+            self.policy.rule.send(self._planned, self.policy.tables, self._place[arm], 1)
 
     def remove_pending(self, arm: int) -> None:
         """Note that a trial is no longer pending: counted next, or given up."""
@@ -99,7 +100,7 @@ class Decision:
             return
         self.queues[place].append(signed)
         while (wanted := self.run.ask()) is not None and self.queues[wanted]:
-            self.run.count(wanted, self.queues[wanted].pop(0))
+            self.run.count(wanted, self.queues[wanted].popleft())
 
     def miss(self, arm: int, block: int | None, cost: float = 0.0, *, final: bool = True, waits: bool = False) -> None:
         """Note that a trial gave no reward, and what it cost. Without blocks, another of its arm takes its place."""
@@ -128,8 +129,8 @@ class Decision:
             if self._planned is None:
                 self._planned = list(self.run.state)
                 for place, arm in enumerate(self.active):
-                    for _ in range(self.pending[arm]):
-                        rule.send(self._planned, tables, place)
+                    if pending := self.pending[arm]:
+                        rule.send(self._planned, tables, place, pending)
             chosen = int(rule.ask(self._planned, tables))
             return None if chosen == STOP else chosen
         upcoming = self.policy.upcoming(self.run.state)
@@ -166,10 +167,10 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return the state, ready for JSON."""
         run = None if self.run is None else self.run.snapshot()
-        return {"run": run, "queues": self.queues, "out": self.pending}
+        return {"run": run, "queues": [list(queue) for queue in self.queues], "out": self.pending}
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Restore the state that `to_dict` returned."""
         if self.policy is not None:
             self.run = self.policy.resume(plain["run"])
-        self.queues, self.pending = plain["queues"], plain["out"]
+        self.queues, self.pending = [deque(queue) for queue in plain["queues"]], plain["out"]

@@ -148,10 +148,10 @@ SETTING_MEANINGS = {
 }
 
 
-def list_settings(settings: Settings) -> Iterator[Number]:
+def list_settings(settings: Settings, status: Status) -> Iterator[Number]:
     """Yield what the study was asked to decide."""
     yield Number("Arms", ", ".join(settings.arms), f"The {len(settings.arms):,} options to choose from.")
-    for label, text in describe_settings(settings):
+    for label, text in describe_settings(settings, status.max_ahead):
         yield Number(label, text, SETTING_MEANINGS[label])
 
 

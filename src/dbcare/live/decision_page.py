@@ -54,7 +54,7 @@ def make_page(study: StudyReports, plan: FiledPlan | None) -> str:
         _make_section("Result", _make_numbers(list_results(settings, status, choice))),
         _make_section("Arms", *_show_arms(status, choice.arm, settings.sign)),
         _make_section("What it cost", _make_numbers(list_counts(settings, status)), _show_history(study)),
-        _make_section("What was asked", _make_numbers(list_settings(settings))),
+        _make_section("What was asked", _make_numbers(list_settings(settings, status))),
         _make_section("Plan", _make_numbers(list_promises(settings)), _show_plan(settings, plan)),
         _make_section("When it stops", *_show_rule(settings, choice.reason, study.explain())),
         _make_section("Doubts", _show_notes(status)),

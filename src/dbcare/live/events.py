@@ -26,6 +26,8 @@ class EventKind(StrEnum):
     RETIRED = "retired"  # an arm was withdrawn; `note` is the reason
     STOPPED = "stopped"  # by a person; `note` is the reason
     DESCRIBED = "described"  # `note` is the new description, if any
+    LIMITED = "limited"  # `number` trials may be pending; None for the default
+    REFUSED = "refused"  # `number` more asks got no trial, for the reason in `note`
 
 
 @dataclass(frozen=True, slots=True)  # thousands are in memory at a time
@@ -42,7 +44,7 @@ class Event:
         The trial's number.
     arm : int
         The arm's index in the settings, or -1.
-    reward, charged, expires, worker, note
+    reward, charged, expires, worker, note, number
         As `EventKind` says.
     block : int or None
         The policy's number of the block that a trial was asked for, from 0; None where trials have no blocks.
@@ -67,3 +69,4 @@ class Event:
     note: str | None = None
     block: int | None = None
     price: float | None = None
+    number: int | None = None

@@ -7,15 +7,17 @@ arrive early (a sale is known at once, no sale only after a while).
 
 from __future__ import annotations
 
-import math
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.events import Event, EventKind
 from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.make_decision import make_decision
+from dbcare.live.options import MAX_PENDING
 from dbcare.live.paired_beliefs import PairedBeliefs
 from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
@@ -25,7 +27,15 @@ RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
 RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
 
-@dataclass
+class Refusal(StrEnum):
+    """Why an ask gets no trial from a study that is running."""
+
+    PENDING = "pending"  # as many trials are pending as may be
+    POLICY = "policy"  # the policy needs rewards of pending trials before it goes on
+    BUDGET = "budget"  # pending trials may use up the budget
+
+
+@dataclass(slots=True)  # there may be a million
 class OpenTrial:
     """A trial that has not been counted yet: waiting for its own outcome, or for that of an earlier one."""
 
@@ -72,7 +82,9 @@ class Ledger:
         self.paused = False
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
-        self.soonest = math.inf  # no lease expires before
+        self.max_ahead = settings.max_ahead  # people may change it
+        self.refused: dict[str, int] = {}  # asks that got no trial, by `Refusal`, as far as that was recorded
+        self._leases: list[tuple[float, int]] = []  # a heap: when trials expire, also of some that are not open anymore
         self._now = 0.0  # when the last event happened
         self.began: float | None = None  # when the first trial was asked
         self.last_counted = 0.0  # when the last reward counted
@@ -90,7 +102,7 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Apply the next event; an arm that is retired must be among those the ledger was created with."""
         self._now = event.at
-        if event.trial == 0:
+        if event.trial == 0 and event.kind is not EventKind.REFUSED:
             self._note_activity(event)
         if event.kind is EventKind.ASKED:
             self._ask(event)
@@ -104,6 +116,11 @@ class Ledger:
             self.ended = self.ended or event.note
         elif event.kind is EventKind.DESCRIBED:
             self.description = event.note
+        elif event.kind is EventKind.LIMITED:
+            self.max_ahead = event.number
+        elif event.kind is EventKind.REFUSED:
+            reason = event.note or ""
+            self.refused[reason] = self.refused.get(reason, 0) + (event.number or 0)
         elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
             self._advance()
@@ -115,7 +132,10 @@ class Ledger:
 
     def _note_activity(self, event: Event) -> None:
         arm = None if event.arm < 0 else self.settings.arms[event.arm]
-        self.activities.append(Activity(event.at, str(event.kind), arm, event.note, event.worker))
+        note = event.note
+        if event.kind is EventKind.LIMITED:
+            note = "pending trials, as by default" if event.number is None else f"pending trials, to {event.number:,}"
+        self.activities.append(Activity(event.at, str(event.kind), arm, note, event.worker))
         del self.activities[:-MAX_ACTIVITIES]
 
     def _ask(self, event: Event) -> None:
@@ -126,7 +146,8 @@ class Ledger:
         )
         self.waiting[event.arm] += 1
         self.decision.send(event.arm, event.block)
-        self.soonest = min(self.soonest, math.inf if event.expires is None else event.expires)
+        if event.expires is not None:
+            heapq.heappush(self._leases, (event.expires, event.trial))
         if event.worker is not None:
             self._see(event.worker)
         self._advance()
@@ -315,27 +336,47 @@ class Ledger:
         charges = self.charges[arm]
         return self.settings.costs[arm] + (charges.excess / charges.trials if charges.trials else 0.0)
 
-    @property
-    def max_ahead(self) -> int:
-        """How many trials may be pending."""
-        if self.settings.max_ahead is not None:
-            return self.settings.max_ahead
+    def max_pending(self, *, without_limit: bool = False) -> int:
+        """Return how many trials may be pending: unless that is stated, twice the number of workers.
+
+        Without a limit by default are asks for units, each of which gets one trial, and studies in which an expired
+        trial counts: there, no trial can hold up the study for longer than its lease.
+        """
+        if self.max_ahead is not None:
+            return self.max_ahead
+        if without_limit or self.settings.timeout_reward is not None:
+            return MAX_PENDING
         return max(2 * len(self.workers), len(self.settings.arms))
 
-    def next_arm(self) -> int | None:
+    def next_arm(self, *, without_limit: bool = False) -> int | None:
         """Return the arm of the next trial; None if there is none, for now or for good."""
-        if self.paused or self.stopped is not None or sum(self.decision.pending) >= self.max_ahead:
+        if self.paused or self.stopped is not None or self._is_full(without_limit):
             return None
         return self._affordable_arm()
 
+    def _is_full(self, without_limit: bool) -> bool:
+        return sum(self.decision.pending) >= self.max_pending(without_limit=without_limit)
+
+    def why_refused(self, *, without_limit: bool = False) -> Refusal | None:
+        """Return why `next_arm` returned None; None if the study is paused or has stopped."""
+        if self.paused or self.stopped is not None:
+            return None
+        if self._is_full(without_limit):
+            return Refusal.PENDING
+        return Refusal.POLICY if self.decision.next_arm() is None else Refusal.BUDGET
+
     def overdue(self, now: float) -> list[int]:
-        """Return the trials whose lease has expired."""
-        if now < self.soonest:
-            return []
-        leases = {
-            number: trial.expires
-            for number, trial in self.open.items()
-            if trial.status is EventKind.ASKED and trial.expires is not None
-        }
-        self.soonest = min((expires for expires in leases.values() if expires > now), default=math.inf)
-        return [number for number, expires in leases.items() if expires <= now]
+        """Return the trials whose lease has expired; they are not returned again."""
+        found = []
+        while self._leases and self._leases[0][0] <= now:
+            _, number = heapq.heappop(self._leases)
+            trial = self.open.get(number)
+            if trial is not None and trial.status is EventKind.ASKED:
+                found.append(number)
+        return sorted(found)
+
+    def restore_open(self, trials: dict[int, OpenTrial]) -> None:
+        """Restore the trials that have not been counted yet."""
+        self.open = trials
+        self._leases = [(trial.expires, number) for number, trial in trials.items() if trial.expires is not None]
+        heapq.heapify(self._leases)

@@ -205,11 +205,12 @@ class StudyOptions(ReplayOptions, total=False):
         int | None,
         Option(
             OptionKind.WHOLE,
-            "Maximum number of pending trials. Default: twice the number of workers.",
+            "Maximum number of pending trials. Default: no limit for units and with a reward for expired trials, "
+            "otherwise twice the number of workers.",
             minimum=1,
             maximum=MAX_PENDING,
             label="Max pending trials",
-            hint="Default: twice the workers.",
+            hint="Default: no limit for units or with a timeout reward, else twice the workers.",
         ),
     ]
     timeout_reward: Annotated[

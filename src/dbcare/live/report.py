@@ -11,6 +11,7 @@ from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Recommendation
+from dbcare.live.stalls import list_stalls
 from dbcare.live.standing import UNDECIDED, Standing
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stores.base import StudyRecord
@@ -101,7 +102,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
-        notes=list_contradictions(ledger),
+        notes=(*list_stalls(ledger), *list_contradictions(ledger)),
         policy_loss=in_money(ledger, ledger.policy_loss),
         description=ledger.description,
         created=record.created,
@@ -115,6 +116,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         surplus=sum(surplus),
         blocks_used=ledger.decision.blocks_used if isinstance(ledger.decision, BlockDecision) else None,
         blocks=ledger.settings.pool,
+        max_ahead=ledger.max_ahead,
         surplus_cost=_price(ledger, surplus, sum(charges.surplus for charges in ledger.charges)),
     )
 

@@ -28,7 +28,7 @@ class RoundDecision(BlockDecision):
 
     def __init__(self, settings: Settings, retired: frozenset[int] = frozenset()) -> None:
         super().__init__(settings, retired)
-        self.rounds: list[OpenRound] = []
+        self.rounds: dict[int, OpenRound] = {}  # by their block
         self.begun = 0  # rounds so far
 
     @property
@@ -41,20 +41,24 @@ class RoundDecision(BlockDecision):
         super().send(arm, block)
         if arm not in self._place or self.run is None:
             return
-        if not self.rounds or number > self.rounds[-1].block:
-            for earlier in self.rounds:
-                earlier.members.clear()  # what was not asked for by now never will be
-            self.rounds.append(OpenRound(number, self._next_members(number)))
+        latest = self._latest
+        if latest is None or number > latest.block:
+            if latest is not None:
+                latest.members.clear()  # what was not asked for by now never will be
+            self.rounds[number] = OpenRound(number, self._next_members(number))
         current, place = self._find(number), self._place[arm]
         current.waiting += 1
         if place in current.members:
             current.members.remove(place)
 
     def _find(self, block: int) -> OpenRound:
-        for each in self.rounds:
-            if each.block == block:
-                return each
-        raise LookupError(f"round {block + 1} is over")
+        if block not in self.rounds:
+            raise LookupError(f"round {block + 1} is over")
+        return self.rounds[block]
+
+    @property
+    def _latest(self) -> OpenRound | None:
+        return next(reversed(self.rounds.values()), None)
 
     def _next_members(self, block: int) -> list[int]:
         """Return the arms of the next round as things stand, each round starting with another one."""
@@ -64,21 +68,24 @@ class RoundDecision(BlockDecision):
         return sorted(upcoming, key=lambda place: (place - block) % len(self.active))
 
     def next_block(self, arm: int) -> int:
-        return self.rounds[-1].block if self._is_handing_out else self.begun
+        latest = self._latest
+        return latest.block if latest is not None and latest.members else self.begun
 
     def arms_with(self, arm: int) -> list[int]:
-        if self._is_handing_out:
+        if self._members:
             return [arm]
         return [self.active[place] for place in self._next_members(self.begun)]
 
     @property
-    def _is_handing_out(self) -> bool:
-        return bool(self.rounds and self.rounds[-1].members)
+    def _members(self) -> list[int]:
+        """The arms that the latest round still waits to hand out."""
+        latest = self._latest
+        return [] if latest is None else latest.members
 
     def _next_place(self) -> int | None:
         if self.has_stopped:
             return None
-        members = self.rounds[-1].members if self._is_handing_out else self._next_members(self.begun)
+        members = self._members or self._next_members(self.begun)
         return members[0] if members else None
 
     def _resolve(self, place: int, block: int, outcome: Outcome, *, final: bool, waits: bool) -> None:
@@ -89,7 +96,7 @@ class RoundDecision(BlockDecision):
         self._end_complete(1 if final else 2, reopens=not final, waits=waits)
 
     def end_rounds(self, *, waits: bool) -> None:
-        for each in self.rounds:
+        for each in self.rounds.values():
             each.members.clear()
         self._end_complete(1, reopens=True, waits=waits)
 
@@ -101,8 +108,11 @@ class RoundDecision(BlockDecision):
         """
         if self.run is None or self.policy is None:
             return
-        while len(self.rounds) >= least and not (self.rounds[0].waiting or self.rounds[0].members):
-            finished = self.rounds.pop(0)
+        while len(self.rounds) >= least:
+            finished = next(iter(self.rounds.values()))
+            if finished.waiting or finished.members:
+                return
+            del self.rounds[finished.block]
             if reopens:
                 self.policy.reopen(self.run.state)
             for place, reward, cost in finished.outcomes:
@@ -117,13 +127,15 @@ class RoundDecision(BlockDecision):
                 self.policy.reopen(self.run.state)
 
     def to_dict(self) -> dict[str, Any]:
-        rounds = [asdict(each) | {"outcomes": [list(outcome) for outcome in each.outcomes]} for each in self.rounds]
+        rounds = [
+            asdict(each) | {"outcomes": [list(outcome) for outcome in each.outcomes]} for each in self.rounds.values()
+        ]
         return super().to_dict() | {"rounds": rounds, "begun": self.begun}
 
     def restore(self, plain: dict[str, Any]) -> None:
         super().restore(plain)
-        self.rounds = [
-            OpenRound(**entry | {"outcomes": [(place, reward, cost) for place, reward, cost in entry["outcomes"]]})
+        self.rounds = {
+            entry["block"]: OpenRound(**entry | {"outcomes": [tuple(outcome) for outcome in entry["outcomes"]]})
             for entry in plain["rounds"]
-        ]
+        }
         self.begun = plain["begun"]

@@ -75,7 +75,7 @@ class Settings:
     policy: str = DEFAULT_POLICY
     max_spend: float | None = None  # in units of the loss, as `cost`
     not_before: int | str | None = None  # trials, or a duration
-    max_ahead: int | None = None  # pending trials; None: twice the number of workers, but at least one per arm
+    max_ahead: int | None = None  # pending trials; None: as in `create_study`
     timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
     seed: int = 0
     description: str | None = field(default=None, compare=False)  # the first one: it may be edited since
@@ -102,7 +102,7 @@ class Settings:
             cap=None if self.cap is None else _check_cap(self.cap, stated),
             max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
             not_before=self._check_not_before(),
-            max_ahead=None if self.max_ahead is None else _check_ahead(self.max_ahead),
+            max_ahead=check_max_ahead(self.max_ahead),
             seed=validation.whole("seed", self.seed, at_least=0),
             blocks=None if self.blocks is None else check_blocks(self.blocks, len(self.arms)),
         )
@@ -337,5 +337,6 @@ def _check_cap(cap: Any, stated: Spread) -> float:
     return number
 
 
-def _check_ahead(max_ahead: Any) -> int:
-    return validation.whole("max_ahead", max_ahead, at_least=1, at_most=MAX_PENDING)
+def check_max_ahead(max_ahead: Any) -> int | None:
+    """Return how many trials may be pending, if it is valid; None for the default."""
+    return None if max_ahead is None else validation.whole("max_ahead", max_ahead, at_least=1, at_most=MAX_PENDING)

@@ -9,8 +9,8 @@ from dbcare.money import Money
 from dbcare.risk import Loss
 
 
-def describe_settings(settings: Settings) -> list[tuple[str, str]]:
-    """Return labels and texts of the settings."""
+def describe_settings(settings: Settings, max_ahead: int | None) -> list[tuple[str, str]]:
+    """Return labels and texts of the settings; `max_ahead` is as in `Status`, since it may have been changed."""
     prices = dict.fromkeys(str(settings.money(cost)) for cost in settings.costs)
     regret = settings.risk == Loss.SIMPLE_REGRET
     limit = settings.max_spend
@@ -23,10 +23,7 @@ def describe_settings(settings: Settings) -> list[tuple[str, str]]:
         ("Policy", settings.policy_entry.label),
         ("Does not stop before", _describe_wait(settings)),
         ("Budget", "no limit" if limit is None else str(settings.money(limit))),
-        (
-            "Max pending trials",
-            str(settings.max_ahead or "twice the workers"),
-        ),
+        ("Max pending trials", _describe_limit(settings, max_ahead)),
         (
             "Expired trials",
             _describe_expiry(settings),
@@ -47,6 +44,12 @@ def _describe_wait(settings: Settings) -> str:
     if settings.wait_seconds:
         return f"{spell_duration(settings.wait_seconds)} after the first trial"
     return f"{settings.not_before:,} rewards"
+
+
+def _describe_limit(settings: Settings, max_ahead: int | None) -> str:
+    if max_ahead is not None:
+        return f"{max_ahead:,}"
+    return "twice the workers; no limit for units" if settings.timeout_reward is None else "no limit"
 
 
 def _describe_expiry(settings: Settings) -> str:

@@ -37,7 +37,8 @@ class Status:
     reason : str
         Why the study stopped, or what it is waiting for.
     notes : tuple of str
-        One sentence per assumption that the data contradict, or other reason to doubt the means.
+        One sentence per reason to doubt the means, such as an assumption that the data contradict, and one if the study
+        hands out no trials.
     description : str or None
         What the study is about.
     created : float or None
@@ -58,6 +59,8 @@ class Status:
         Blocks in which some arm has had a trial: rounds begun, or blocks of the pool; None in a study without blocks.
     blocks : int or None
         Number of blocks in the pool; None without one.
+    max_ahead : int or None
+        How many trials may be pending, as set last; None for the default.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Status:
     surplus_cost: float = 0.0
     blocks_used: int | None = None
     blocks: int | None = None
+    max_ahead: int | None = None
 
     @property
     def rewards(self) -> int:

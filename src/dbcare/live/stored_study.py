@@ -214,11 +214,14 @@ class StoredStudy(Study):
     def _stop(self, reason: str) -> None:
         self._record(EventKind.STOPPED, reason)
 
+    def _set_max_ahead(self, max_ahead: int | None) -> None:
+        self._record(EventKind.LIMITED, number=max_ahead)
+
     def _describe(self, description: str | None) -> None:
         self._record(EventKind.DESCRIBED, description)
 
-    def _record(self, kind: EventKind, note: str | None = None) -> None:
-        event = Event(kind, time.time(), worker=self._person, note=note)
+    def _record(self, kind: EventKind, note: str | None = None, number: int | None = None) -> None:
+        event = Event(kind, time.time(), worker=self._person, note=note, number=number)
         self._write(lambda transaction: transaction.record(event))
 
     def _retire(self, arm: int, reason: str) -> None:

@@ -104,7 +104,9 @@ def create_study(
         Do not stop before so many rewards have been counted, or before a duration such as "14d" has passed since the
         first trial was asked. A budget, or a person, may still stop the study.
     max_ahead : int, optional
-        Maximum number of pending trials. Default: twice the number of workers, but at least one per arm.
+        Maximum number of pending trials. Default: no limit (but a million) for asks with a `unit`, and in a study with
+        a `timeout_reward`; otherwise twice the number of workers, and at least one per arm. `Study.set_max_ahead`
+        changes it.
     timeout_reward : float, optional
         Reward to record when a trial's lease expires. Default: the trial is replaced, or its block does without it.
     rounds : bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from dbcare import validation
-from dbcare.live.settings import Settings, check_description
+from dbcare.live.settings import Settings, check_description, check_max_ahead
 from dbcare.live.trial import MAX_REASON_LENGTH
 
 
@@ -29,6 +29,17 @@ class StudyManagement(ABC):
     @abstractmethod
     def _stop(self, reason: str) -> None:
         """Stop the study; the reason has been checked."""
+
+    def set_max_ahead(self, max_ahead: int | None) -> None:
+        """Change how many trials may be pending; None for the default, as in `create_study`.
+
+        `create_study` with `load_if_exists` goes on comparing the number that the study was created with.
+        """
+        self._set_max_ahead(check_max_ahead(max_ahead))
+
+    @abstractmethod
+    def _set_max_ahead(self, max_ahead: int | None) -> None:
+        """Change how many trials may be pending; the number has been checked."""
 
     def describe(self, description: str | None) -> None:
         """Change the description, which `status` and the dashboard show; None removes it."""

@@ -16,7 +16,7 @@ from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
-from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Transaction, find_retired, iterate_events
+from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Refusals, Transaction, find_retired, iterate_events
 
 DAMAGE = (ArithmeticError, AttributeError, InvalidValueError, LookupError, TypeError, ValueError)  # of what is stored
 LOG = logging.getLogger("dbcare")
@@ -40,6 +40,7 @@ class SyncedLedger:
         """Start anew in a child process: another thread may have been in the middle of a transaction."""
         self.lock = threading.Lock()
         self._ledger: Ledger | None = None
+        self._refusals = Refusals()
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -71,7 +72,7 @@ class SyncedLedger:
             self.forget()
             raise
         assert self._ledger is not None
-        return Transaction(session, self._ledger)
+        return Transaction(session, self._ledger, self._refusals)
 
     @contextmanager
     def reporting_damage(self) -> Iterator[None]:
@@ -86,7 +87,7 @@ class SyncedLedger:
         """Return a transaction in which only the first `kept` events of another were recorded."""
         self._open(transaction.session)
         assert self._ledger is not None
-        again = Transaction(transaction.session, self._ledger)
+        again = Transaction(transaction.session, self._ledger, self._refusals)
         for event in transaction.recorded[:kept]:
             again.record(event)
         return again

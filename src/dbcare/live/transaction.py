@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
+from dbcare.live.ledger import Ledger, Refusal
 from dbcare.live.stores.base import PlacedEvent, StoreSession
 
+FIRST_REFUSALS = 10  # that are recorded together
 EVENTS_PER_PAGE = 10_000  # read at once, so that a long study fits into memory
 
 
 class Transaction:
     """A session with the ledger as of now; recorded events are stored when the transaction ends, all or none."""
 
-    def __init__(self, session: StoreSession, ledger: Ledger) -> None:
+    def __init__(self, session: StoreSession, ledger: Ledger, refusals: Refusals) -> None:
         self.session = session
         self.ledger = ledger
+        self._refusals = refusals
         self.recorded: list[Event] = []
         self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
 
@@ -34,6 +36,11 @@ class Transaction:
             self._replay_without(event.arm, prepared)
         else:
             self.ledger.apply(event)
+
+    def refuse(self, reason: Refusal, now: float) -> None:
+        """Count an ask that gets no trial."""
+        if number := self._refusals.count(reason, self.ledger.refused.get(reason, 0)):
+            self.record(Event(EventKind.REFUSED, now, note=str(reason), number=number))
 
     def _replay_without(self, arm: int, prepared: PreparedLedger | None) -> None:
         retired = self.ledger.retired | {arm}
@@ -56,6 +63,23 @@ class Transaction:
     def retires_an_arm(self) -> bool:
         """Whether an arm is retired in this transaction."""
         return any(event.kind is EventKind.RETIRED for event in self._by_trial.get(0, ()))
+
+
+class Refusals:
+    """Asks that got no trial from this process, and are not recorded yet.
+
+    They are recorded when they double what is known, so that a million of them take about twenty events.
+    """
+
+    def __init__(self) -> None:
+        self._unrecorded: Counter[Refusal] = Counter()
+
+    def count(self, reason: Refusal, recorded: int) -> int:
+        """Count one; return how many to record now, if any, where so many are recorded."""
+        self._unrecorded[reason] += 1
+        if self._unrecorded[reason] < max(FIRST_REFUSALS, recorded):
+            return 0
+        return self._unrecorded.pop(reason)
 
 
 class PreparedLedger:

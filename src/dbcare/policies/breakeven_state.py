@@ -68,10 +68,10 @@ def least_pulled(state: State, cost: Costs) -> int:
     return chosen
 
 
-def send(state: State, tables: Any, arm: int) -> None:
-    """Count a pull whose reward is pending, so that the next arm is chosen as if it had arrived; for live studies."""
+def send(state: State, tables: Any, arm: int, pulls: int) -> None:
+    """Count pulls whose rewards are pending, so that the next arm is chosen as if they had arrived."""
     made = state[section(tables.cost, MADE) + arm]
-    set_made(state, tables.cost, arm, made + 1)
+    set_made(state, tables.cost, arm, made + pulls)
 
 
 def set_made(state: State, cost: Costs, arm: int, pulls: int) -> None:

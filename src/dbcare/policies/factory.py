@@ -25,7 +25,7 @@ PARAMETERS = {
     "ask": ("state", "tables"),
     "tell": ("state", "tables", "arm", "reward"),
     "recommend": ("state", "tables"),
-    "send": ("state", "tables", "arm"),
+    "send": ("state", "tables", "arm", "pulls"),
     "block": ("state", "tables", "arm"),
     "tell_block": ("state", "tables", "arm", "block", "reward", "cost"),
     "miss": ("state", "tables", "arm", "block", "cost"),

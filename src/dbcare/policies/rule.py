@@ -10,7 +10,7 @@ recommend(state, tables) -> arm   return the arm to choose if there are no more 
 
 A rule that accepts rewards of any arm at any time has a fifth function, for live studies whose rewards arrive late:
 
-send(state, tables, arm)          count a pull whose reward is pending: `ask` chooses as if it had arrived
+send(state, tables, arm, pulls)   count pulls of an arm whose rewards are pending: `ask` chooses as if they had arrived
 
 A rule whose pulls belong to blocks that arms share, such as a question that several of them answer, is a `BlockRule`.
 
@@ -62,7 +62,7 @@ class Rule:
     ask: Callable[[State, Any], int]
     tell: Callable[[State, Any, int, float], None]
     recommend: Callable[[State, Any], int]
-    send: Callable[[State, Any, int], None] | None = None
+    send: Callable[[State, Any, int, int], None] | None = None
 
 
 @dataclass(frozen=True)

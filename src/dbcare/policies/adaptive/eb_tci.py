@@ -16,12 +16,12 @@ LED, LED_PULLS = OWN_SECTION, OWN_SECTION + 1  # how often an arm led before a p
 LEADER_SHARE = 0.5
 
 
-def note(state: State, tables: AdaptiveTables, arm: int) -> None:
-    """Count that the leader led, and whether it was pulled."""
+def note(state: State, tables: AdaptiveTables, arm: int, pulls: int) -> None:
+    """Count for how many pulls the leader led, and how many of them were its own."""
     leader = int(state[LEADER])
-    state[section(tables.cost, LED) + leader] += 1
+    state[section(tables.cost, LED) + leader] += pulls
     if arm == leader:
-        state[section(tables.cost, LED_PULLS) + leader] += 1
+        state[section(tables.cost, LED_PULLS) + leader] += pulls
 
 
 def choose(state: State, tables: AdaptiveTables) -> int:

@@ -23,16 +23,16 @@ def sample_pairs(
         then = int(state[section(tables.cost, THEN)])
         return then - 1 if then > 0 else int(state[LEADER])
 
-    def note(state: State, tables: AdaptiveTables, arm: int) -> None:
+    def note(state: State, tables: AdaptiveTables, arm: int, pulls: int) -> None:
         then = section(tables.cost, THEN)
-        if state[then] > 0:
-            if arm == state[then] - 1:
+        for _ in range(min(pulls, 2)):  # more of the same arm change nothing
+            if state[then] == 0:
+                leader, other = int(state[LEADER]), challenger(state, tables)
+                if arm == leader:
+                    state[then] = 1 + other
+                elif arm == other:  # rewards of a live study may arrive in any order
+                    state[then] = 1 + leader
+            elif arm == state[then] - 1:
                 state[then] = 0
-            return
-        leader, other = int(state[LEADER]), challenger(state, tables)
-        if arm == leader:
-            state[then] = 1 + other
-        elif arm == other:  # rewards of a live study may arrive in any order
-            state[then] = 1 + leader
 
     return SamplingPart(choose, numbers, needs, note=note, sections=1, round_pulls=2, is_bernoulli=is_bernoulli)

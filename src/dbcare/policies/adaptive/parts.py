@@ -34,7 +34,7 @@ from dbcare.policies.breakeven_state import (
     section,
     start,
 )
-from dbcare.policies.breakeven_state import send as send_pull
+from dbcare.policies.breakeven_state import send as count_pending
 from dbcare.policies.rule import STOP, Rule, State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
@@ -75,7 +75,7 @@ def do_nothing(state: State, tables: Any) -> None:
     """Leave the state as it is."""
 
 
-def note_nothing(state: State, tables: Any, arm: int) -> None:
+def note_nothing(state: State, tables: Any, arm: int, pulls: int) -> None:
     """Leave the state as it is."""
 
 
@@ -89,7 +89,7 @@ class SamplingPart:
     choose: Callable[[State, Any], int]
     numbers: Callable[[AdaptiveProblem], Any]
     needs: tuple[str, ...] = ()
-    note: Callable[[State, Any, int], None] = note_nothing
+    note: Callable[[State, Any, int, int], None] = note_nothing
     prepare: Callable[[State, Any], None] = do_nothing
     sections: int = 0
     first_pulls: int = 1
@@ -176,7 +176,7 @@ def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[
 
     def tell(state: State, tables: AdaptiveTables, arm: int, reward: float) -> None:
         if is_ready(state, tables):
-            note(state, tables, arm)
+            note(state, tables, arm, 1)
         count(state, tables, arm, reward)
         if is_ready(state, tables):
             decide(state, tables)
@@ -186,9 +186,9 @@ def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[
             if not state[STOPPED]:
                 prepare(state, tables)
 
-    def send(state: State, tables: AdaptiveTables, arm: int) -> None:
+    def send(state: State, tables: AdaptiveTables, arm: int, pulls: int) -> None:
         if is_ready(state, tables):
-            note(state, tables, arm)
-        send_pull(state, tables, arm)
+            note(state, tables, arm, pulls)
+        count_pending(state, tables, arm, pulls)
 
     return Rule(init, ask, tell, recommend, send)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live import stored_study
 from dbcare.live.ask import AskOutcome
-from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH
+from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH, MAX_PENDING
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
@@ -185,6 +185,14 @@ class Describe(BaseModel):
     model_config = strict(description="Which headline sells best this spring?")
 
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)] | None
+
+
+class MaxAhead(BaseModel):
+    """How many trials may be pending; null for the default."""
+
+    model_config = strict(max_ahead=5_000)
+
+    max_ahead: Annotated[int, Field(ge=1, le=MAX_PENDING)] | None
 
 
 class Retire(BaseModel):

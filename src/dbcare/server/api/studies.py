@@ -159,6 +159,11 @@ class StudyRoutes:
             """Stop the study for good."""
             study.stop(why.reason)
 
+        @self._post("max-ahead")
+        def set_max_ahead(study: Controlled, limit: schemas.MaxAhead) -> None:
+            """Change how many trials may be pending."""
+            study.set_max_ahead(limit.max_ahead)
+
         @self._post("describe")
         def describe(study: Controlled, what: schemas.Describe) -> None:
             """Change the description."""

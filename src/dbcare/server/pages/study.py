@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
+from dbcare.live.option_text import parse_number
 from dbcare.live.settings_texts import describe_settings
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
@@ -47,7 +48,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
             name=study.name,
             parts=render_parts(study, visitor),
             chart=json.dumps(make_chart(study)),
-            settings=describe_settings(study.settings),
+            settings=describe_settings(study.settings, study.status().max_ahead),
             breaks_even=study.settings.built_policy.breaks_even,
             patience=study.settings.built_policy.patience,
             cap=study.settings.cap,
@@ -81,6 +82,11 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
     @router.post("/studies/{name}/describe")
     def describe(name: str, visitor: Admin, description: Text = "") -> Response:
         return act(name, visitor, lambda study: study.describe(" ".join(description.split()) or None))
+
+    @router.post("/studies/{name}/max-ahead")
+    def set_max_ahead(name: str, visitor: Admin, max_ahead: Text = "") -> Response:
+        limit: Any = parse_number("max_ahead", max_ahead) if max_ahead.strip() else None
+        return act(name, visitor, lambda study: study.set_max_ahead(limit))
 
     @router.post("/studies/{name}/retire")
     def retire(name: str, visitor: Admin, arm: Text = "", reason: Text = "") -> Response:

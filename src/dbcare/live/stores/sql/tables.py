@@ -39,6 +39,7 @@ events = sa.Table(
     sa.Column("note", sa.String),
     sa.Column("block", sa.Integer),
     sa.Column("price", sa.Double),
+    sa.Column("number", sa.BigInteger),
     sa.Index("events_of_trials", "study", "trial"),
     sa.Index(
         "events_with_notes",
