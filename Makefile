@@ -48,6 +48,7 @@ bench: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/live.py --out out/benchmarks
 	$(BIN)/python benchmarks/server.py --out out/benchmarks
+	$(BIN)/python benchmarks/assignments.py --out out/benchmarks
 	$(BIN)/python benchmarks/scale.py --out out/benchmarks
 	$(BIN)/python benchmarks/export.py --out out/benchmarks
 	$(BIN)/python benchmarks/strangers.py --out out/benchmarks

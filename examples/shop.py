@@ -5,8 +5,8 @@ buy: that is what the lease is for. A trial that isn't told within its lease cou
 didn't buy. Purchases are known at once and their absence only later; the study counts visitors in the order in which
 they came, so this can't make a page look better than it is.
 
-The number of a trial travels with the page, so the shop itself remembers nothing and can be restarted, or run in many
-copies. Once the study has stopped, `ask` returns None and everyone sees the recommended page.
+The shop only needs to know who a visitor is, so it can be restarted, or run in many copies. Once the study has stopped,
+new visitors see the winner. While the service is down, they see the first page.
 
 Here everything runs on this machine: the dbcare service in a process of its own, the shop (a FastAPI application) that
 reaches it over HTTP, and visitors who click. A lease is two seconds; in a real shop it would be a day or a week.
@@ -43,15 +43,12 @@ def make_shop(study: dbcare.Study) -> FastAPI:
     shop = FastAPI()
 
     @shop.get("/checkout")
-    def checkout() -> dict[str, str | int | None]:
-        trial = study.ask(lease=LEASE)
-        if trial is None:  # enough trials are pending, or the study has stopped
-            return {"page": study.recommendation().arm or next(iter(CHANCE_TO_BUY)), "trial": None}
-        return {"page": trial.arm, "trial": trial.id}
+    def checkout(visitor: str) -> str:
+        return study.assign(visitor, fallback="one page", lease=LEASE).arm
 
     @shop.post("/buy")
-    def buy(trial: int) -> None:
-        study.tell(trial, 1)
+    def buy(visitor: str) -> None:
+        study.tell(unit=visitor, reward=1)
 
     return shop
 
@@ -59,11 +56,11 @@ def make_shop(study: dbcare.Study) -> FastAPI:
 def visit(shop: httpx2.Client, number: int) -> None:
     """Look at the page, think, and buy or never come back."""
     generator = random.Random(number)
-    checkout = shop.get("/checkout").raise_for_status().json()
-    if generator.random() < CHANCE_TO_BUY[checkout["page"]]:
+    visitor = {"visitor": f"visitor-{number}"}
+    page = shop.get("/checkout", params=visitor).raise_for_status().json()
+    if generator.random() < CHANCE_TO_BUY[page]:
         time.sleep(MAX_THINKING_SECONDS * generator.random())
-        if checkout["trial"] is not None:
-            shop.post("/buy", params={"trial": checkout["trial"]}).raise_for_status()
+        shop.post("/buy", params=visitor).raise_for_status()
 
 
 def find_free_port() -> int:
@@ -116,7 +113,6 @@ def main() -> None:
             value=200_000,  # of a probability to buy of 1 instead of 0: profit per sale times future visitors
             binary=True,
             timeout_reward=0,
-            max_ahead=100,  # visitors who may still buy
         )
         with run_shop(make_shop(study)) as shop, ThreadPoolExecutor(VISITORS_AT_ONCE) as visitors:
             count = 0

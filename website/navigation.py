@@ -26,6 +26,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "guides/control_arm",
         "guides/delays",
         "guides/many_workers",
+        "guides/web_applications",
         "drift",
         "revenue",
         "guides/importing_logs",

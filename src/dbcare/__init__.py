@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dbcare.engines.grid_evaluation import GridEvaluation as GridEvaluation
     from dbcare.engines.pooling.control_variates import Estimates as Estimates
     from dbcare.errors import DbcareError as DbcareError
+    from dbcare.live.assignment import Assignment as Assignment
     from dbcare.live.block_log import BlockLog as BlockLog
     from dbcare.live.block_log import read_block_log as read_block_log
     from dbcare.live.block_replay import replay_blocks as replay_blocks
@@ -142,6 +143,7 @@ _HOME = {
     "read_log": "live.log_file",
     "Replay": "live.replay",
     "replay_log": "live.replay",
+    "Assignment": "live.assignment",
     "Standing": "live.standing",
     "Activity": "live.status",
     "ArmStatus": "live.recommendation",

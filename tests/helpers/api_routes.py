@@ -15,7 +15,10 @@ ROUTES: dict[tuple[str, str], Role | None] = {
         ("get", f"/v1/studies/{{name}}/{path}"): Role.VIEWER
         for path in ("status", "recommendation", "explain", "pending", "history", "check", "export")
     },
-    **{("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER for path in ("ask", "tell", "tell-many", "fail", "add")},
+    **{
+        ("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER
+        for path in ("ask", "tell", "assign", "tell-unit", "give-back", "tell-many", "fail", "add")
+    },
     **{
         ("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN
         for path in ("pause", "resume", "stop", "retire", "describe", "max-ahead")

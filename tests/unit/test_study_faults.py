@@ -8,6 +8,7 @@ import pytest
 
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
+from dbcare.live.assignment import Assignment
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
@@ -15,11 +16,11 @@ from dbcare.testing import StudySuite
 
 
 class AcceptsAnything(StoredStudy):
-    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
         try:
-            super().tell(trial, reward, **options)
+            return super().tell(trial, reward, **options)
         except DbcareError:
-            return
+            return True
 
 
 class TellsOneByOne(StoredStudy):
@@ -68,19 +69,22 @@ class HidesBlocks(StoredStudy):
 
 
 class IgnoresPrices(StoredStudy):
-    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
-        super().tell(trial, reward, **options | {"price": None})
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
+        return super().tell(trial, reward, **options | {"price": None})
 
 
 class DropsFastAnswers(StoredStudy):
     """Takes an answer that comes before an earlier trial's for a failure."""
 
-    def tell(self, trial: Any, reward: Any = None, **options: Any) -> None:
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
         first = next(pending.trial for pending in self.pending() if not pending.told)
-        if trial.id == first:
-            super().tell(trial, reward, **options)
-        else:
-            super().tell(trial, failed=True)
+        return super().tell(trial, reward, **options) if trial.id == first else super().tell(trial, failed=True)
+
+
+class ForgetsTheWinner(StoredStudy):
+    def assign(self, *arguments: Any, **options: Any) -> Assignment:
+        found = super().assign(*arguments, **options)
+        return replace(found, arm="A") if found.reason == "winner" else found
 
 
 FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
@@ -90,6 +94,8 @@ FAULTS: list[tuple[type[StoredStudy], Callable[[StudySuite], None]]] = [
     (ForgetsKeys, StudySuite.test_asking_again_with_the_same_key),
     (ForgetsUnits, StudySuite.test_a_unit_that_asks_many_times_at_once_gets_one_trial),
     (RemembersUnitsOnly, StudySuite.test_a_unit_whose_trial_failed_gets_a_new_one),
+    (ForgetsUnits, StudySuite.test_units_run_ahead_without_a_limit),
+    (ForgetsTheWinner, StudySuite.test_every_unit_is_assigned_an_arm),
     (WaitsForever, StudySuite.test_an_expired_trial_is_replaced),
     (WaitsForever, StudySuite.test_an_expired_trial_may_count_as_a_reward),
     (ChargesWhenAsked, StudySuite.test_a_failed_trial_may_be_free),

@@ -18,6 +18,7 @@ from dbcare.client.responses import (
     require_part,
 )
 from dbcare.errors import InvalidRewardError, InvalidValueError
+from dbcare.live.assignment import Assignment
 from dbcare.live.export import TrialRow
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
@@ -64,6 +65,36 @@ class RemoteStudy(Study):
             self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost, **why})
         else:
             self._post("tell", {**self._outcome(trial, reward), **cost})
+
+    def _tell_unit(
+        self, unit: str, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> bool:
+        body: dict[str, Any] = {"unit": unit, "charged": charged}
+        if reward is not None:
+            body["reward"] = self.settings.check_reward("reward", reward)
+        if price is not None:
+            body["price"] = self.settings.check_price(price)
+        if reason is not None:
+            body["reason"] = reason
+        return bool(require_part(self._post("tell-unit", body), "recorded"))
+
+    def _assign(self, request: AskRequest, fallback: str | None, within: float | None) -> Assignment:
+        body: dict[str, Any] = {
+            "unit": request.unit,
+            "fallback": fallback,
+            "lease": request.lease,
+            "worker": request.worker,
+        }
+        how: dict[str, Any] = {}
+        if within is not None:
+            body |= {"within": within, "tag": request.tag}
+            how = {"patience": within, "once": True}
+        found = self._post("assign", body, **how)
+        trial = require_part(found, "trial")
+        return build(Assignment, {**found, "trial": trial and build(Trial, trial), "problem": None})
+
+    def _give_back(self, unit: str, tag: str) -> bool:
+        return bool(require_part(self._post("give-back", {"unit": unit, "tag": tag}, patience=0.0), "recorded"))
 
     def _price(self, trial: Trial | int, price: float | None) -> dict[str, float]:
         if price is None:

@@ -35,6 +35,7 @@ class Transport:
         self._timeout = timeout
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._of_process: dict[int, httpx2.Client] = {}
+        self._connections()  # now: it takes 30 ms, which a first request in time may not have
 
     def close(self) -> None:
         """Close all connections; they are opened again when needed."""
@@ -49,18 +50,28 @@ class Transport:
             return self._of_process.setdefault(process, client)
         return self._of_process[process]
 
-    def call(self, method: str, path: str, body: Any = None, *, key: str | None = None, once: bool = False) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        once: bool = False,
+        patience: float | None = None,
+    ) -> Any:
         """Send a request and return the response.
 
         While the server does not respond, or is busy, the request is retried for `patience` seconds. One that must take
-        effect only `once` raises AnswerLostError as soon as it may have taken effect.
+        effect only `once` raises AnswerLostError as soon as it may have taken effect. Default of
+        `patience`: the transport's own.
         """
         headers = {} if key is None else {"Idempotency-Key": key}
         content = None
         if body is not None:
             content = _to_json(body)
             headers["Content-Type"] = "application/json"
-        return read_response(self._send(method, path, content, headers, once=once))
+        return read_response(self._send(method, path, content, headers, once=once, patience=patience))
 
     def stream_lines(self, path: str) -> Iterator[str]:
         """Send a GET request, and yield the lines of the response (JSON Lines) as they arrive.
@@ -86,9 +97,10 @@ class Transport:
         *,
         once: bool = False,
         stream: bool = False,
+        patience: float | None = None,
     ) -> httpx2.Response:
         """Return the first response that is not temporary; with `stream`, without its body if it is a success."""
-        until = time.monotonic() + self.patience
+        until = time.monotonic() + (self.patience if patience is None else patience)
         pause = MIN_PAUSE_SECONDS
         while True:
             wait = pause * self._jitter.uniform(0.5, 1.0)

@@ -57,7 +57,19 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
         if settings.rounds and trials and block != first_block:
             break  # a round is one moment, and the next one another
         first_block = block
-        event = Event(EventKind.ASKED, now, number, arm, fallback, True, expires, request.worker, request.note, block)
+        event = Event(
+            EventKind.ASKED,
+            now,
+            number,
+            arm,
+            fallback,
+            True,
+            expires,
+            request.worker,
+            request.note,
+            block,
+            tag=request.tag,
+        )
         transaction.record(event)
         trials.append(_make_trial(settings, event))
     return trials
@@ -71,7 +83,8 @@ def _hand_to_unit(transaction: Transaction, request: AskRequest, last: Event | N
     known = [_make_trial(transaction.ledger.settings, last, told=bool(outcomes))]
     if not outcomes or any(event.reward is not None for event in outcomes):
         return known
-    return _hand_out_new(transaction, request, now) or known
+    was_given_back = outcomes[-1].kind is EventKind.FAILED and not outcomes[-1].charged  # and perhaps never shown
+    return _hand_out_new(transaction, request, now) or ([] if was_given_back else known)
 
 
 def _make_trial(settings: Settings, event: Event, *, told: bool = False) -> Trial:

@@ -48,6 +48,8 @@ class Event:
         As `EventKind` says.
     block : int or None
         The policy's number of the block that a trial was asked for, from 0; None where trials have no blocks.
+    tag : str or None
+        A random text by which whoever asked for a trial can tell it from others; None if there is none.
     price : float or None
         What the trial cost, in units of the loss, as reported with its outcome; None for its arm's stated price.
 
@@ -70,3 +72,4 @@ class Event:
     block: int | None = None
     price: float | None = None
     number: int | None = None
+    tag: str | None = None

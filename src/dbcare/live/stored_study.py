@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from dbcare.errors import InvalidValueError, StorageError, UnknownPolicyError
 from dbcare.live.ask import AskOutcome, hand_out
+from dbcare.live.assignment import Assignment, find_assignment
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow, make_rows
 from dbcare.live.ledger import RESOLVED
@@ -28,7 +30,7 @@ from dbcare.live.stores.base import Store
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
-from dbcare.live.tell import record_outcome
+from dbcare.live.tell import give_back, record_outcome, record_outcome_of_unit
 from dbcare.live.transaction import Transaction
 from dbcare.live.trial import AskRequest, Observation, Trial
 from dbcare.policies.registry import POLICIES
@@ -103,6 +105,44 @@ class StoredStudy(Study):
         self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
     ) -> None:
         self.carry_out(self.tell_later(trial, reward, charged, price, reason))
+
+    def tell_unit_later(
+        self,
+        unit: str,
+        reward: float | None,
+        charged: bool = True,
+        price: float | None = None,
+        reason: str | None = None,
+    ) -> StudyOperation[bool]:
+        """Return the operation that records the outcome of a unit's trial."""
+        return StudyOperation(
+            self._ledger,
+            lambda transaction: record_outcome_of_unit(transaction, unit, reward, charged, time.time(), price, reason),
+        )
+
+    def _tell_unit(
+        self, unit: str, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> bool:
+        return self.carry_out(self.tell_unit_later(unit, reward, charged, price, reason))
+
+    def assign_later(
+        self, request: AskRequest, fallback: str | None, within: float | None
+    ) -> StudyOperation[Assignment]:
+        """Return the operation that finds an arm for a unit; after `within` seconds it hands out nothing."""
+        until = math.inf if within is None else time.monotonic() + within
+
+        def assign(transaction: Transaction) -> Assignment:
+            if time.monotonic() > until:
+                raise StorageError(f"Study {self.name!r} had no turn within {within:g} seconds.")
+            return find_assignment(transaction, request, fallback, time.time())
+
+        return StudyOperation(self._ledger, assign)
+
+    def _assign(self, request: AskRequest, fallback: str | None, within: float | None) -> Assignment:
+        return self.carry_out(self.assign_later(request, fallback, within))
+
+    def _give_back(self, unit: str, tag: str) -> bool:
+        return self._write(lambda transaction: give_back(transaction, unit, tag, time.time()))
 
     def exchange(
         self, outcomes: Sequence[tuple[Trial, float | None, float]], requests: Sequence[AskRequest]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from dbcare import validation
 from dbcare.data_frames import list_rows
 from dbcare.errors import InvalidValueError
+from dbcare.live.assignment import Assignment, TimelyAssignments
 from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.study_management import StudyManagement
 from dbcare.live.study_reports import StudyReports
-from dbcare.live.trial import MAX_REASON_LENGTH, AskRequest, Observation, Trial, get_trial_number
+from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH, AskRequest, Observation, Trial, get_trial_number
 from dbcare.live.trial_runner import TrialRunner
 from dbcare.validation import show
 
@@ -136,24 +140,109 @@ class Study(StudyReports, StudyManagement):
     def _ask(self, request: AskRequest) -> list[Trial]:
         """Hand out the trials of a request, which has been checked."""
 
+    def assign(
+        self,
+        unit: str,
+        fallback: str | None = None,
+        within: float = 0.5,
+        *,
+        lease: Lease = DEFAULT_LEASE,
+        worker: str | None = None,
+    ) -> Assignment:
+        """Return the arm to show a unit, such as a visitor: always one, and with a `fallback` in time.
+
+        The arm is that of the unit's own trial; else of a new one; else the winner, once the study has stopped; else
+        the `fallback`; else the control.
+
+        With a `fallback`, this returns within the stated time and does not raise because the storage or the server is
+        slow or down: the unit then gets the fallback and is not in the study. If a trial is granted too late, it is
+        given back at no charge as soon as the study answers; until then, this process shows the unit the fallback. If
+        the process ends before that, the trial stays pending until its lease expires, although its arm was never shown.
+
+        Parameters
+        ----------
+        unit : str
+            Who or what is shown the arm; the same unit gets the same arm as long as it has a trial.
+        fallback : str, optional
+            Name of the arm to show where the study has none to try, or does not answer in time.
+        within : float
+            Seconds to wait for an answer before the fallback is returned; without a `fallback`, there is no limit.
+        lease : str, float, timedelta or None
+            How long a new trial may take, as in `ask`.
+        worker : str, optional
+            Name of the process that asks, which reports show.
+
+        Returns
+        -------
+        Assignment
+            The arm, why it is this one, and the trial if the unit has one. Report the outcome with `tell(unit=...)`.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is invalid, or if there is no arm to return: the study has no trial, winner or control, and
+            no `fallback` was passed.
+        StorageError
+            Without a `fallback`, if the storage fails.
+        """
+        if fallback is None:
+            return self._assign(self.check_assign(unit, None, None, lease, worker), None, None)
+        request = self.check_assign(unit, fallback, within, lease, worker, secrets.token_hex(8))
+        return self._timely_assignments.assign(request, fallback, within)
+
+    def check_assign(
+        self, unit: Any, fallback: Any, within: Any, lease: Lease, worker: Any, tag: Any = None
+    ) -> AskRequest:
+        """Return the request of `assign`, if its arguments are valid."""
+        validation.text("unit", unit)
+        if fallback is not None:
+            self._arm_index(fallback, "fallback")
+        if within is not None:
+            validation.positive("within", within)
+        if tag is not None:
+            validation.text("tag", tag, longest=MAX_TAG_LENGTH)
+        return replace(self.check_ask(1, lease, worker, None, None, unit), tag=tag)
+
+    @cached_property
+    def _timely_assignments(self) -> TimelyAssignments:
+        return TimelyAssignments(self._assign, self._give_back)
+
+    @abstractmethod
+    def _assign(self, request: AskRequest, fallback: str | None, within: float | None) -> Assignment:
+        """Find an arm for a unit; after `within` seconds, hand out no new trial."""
+
+    def give_back(self, unit: str, tag: str) -> bool:
+        """Give back a unit's trial at no charge if it is open and was asked with this tag; return whether it was.
+
+        `assign` does this for trials that were granted too late to be shown.
+        """
+        return self._give_back(validation.text("unit", unit), validation.text("tag", tag, longest=MAX_TAG_LENGTH))
+
+    @abstractmethod
+    def _give_back(self, unit: str, tag: str) -> bool:
+        """Give back a unit's trial; both arguments have been checked."""
+
     def tell(
         self,
-        trial: Trial | int,
+        trial: Trial | int | None = None,
         reward: float | None = None,
         *,
+        unit: str | None = None,
         failed: bool = False,
         charged: bool = True,
         price: float | None = None,
         reason: str | None = None,
-    ) -> None:
+    ) -> bool:
         """Record the outcome of a trial: its reward, or that it failed.
 
         Parameters
         ----------
-        trial : Trial or int
+        trial : Trial or int, optional
             The trial, or its number.
         reward : float, optional
             The trial's reward.
+        unit : str, optional
+            The unit whose trial this is, in place of `trial`.
         failed : bool
             Whether the trial gave no reward; it is then replaced.
         charged : bool
@@ -162,6 +251,11 @@ class Study(StudyReports, StudyManagement):
             What this trial cost: in money, or in units of the loss without a `value`. Default: the arm's price.
         reason : str, optional
             Why the trial failed, in a line of at most 1,000 characters; `trials` and exports show it.
+
+        Returns
+        -------
+        bool
+            True; False for a `unit` that has no trial, such as one that was shown the fallback: nothing is recorded.
 
         Raises
         ------
@@ -174,6 +268,8 @@ class Study(StudyReports, StudyManagement):
         StudyNotFoundError
             If no such trial was asked.
         """
+        if (trial is None) is (unit is None):
+            raise InvalidValueError(f"Pass either `trial` or `unit` but got {show(trial)} and {show(unit)}.")
         if failed is not (reward is None):
             raise InvalidValueError(f"Pass either `reward` or failed=True but got {show(reward)} and {show(failed)}.")
         if price is not None and not validation.flag("charged", charged):
@@ -182,7 +278,16 @@ class Study(StudyReports, StudyManagement):
         if reason is not None and not failed:
             raise InvalidValueError(f"`reason` requires failed=True but got {show(reason)}.")
         why = None if reason is None else validation.text("reason", reason, longest=MAX_REASON_LENGTH)
+        if trial is None:
+            return self._tell_unit(validation.text("unit", unit), reward, charged, price, why)
         self._tell(trial, reward, charged, price, why)
+        return True
+
+    @abstractmethod
+    def _tell_unit(
+        self, unit: str, reward: float | None, charged: bool, price: float | None, reason: str | None
+    ) -> bool:
+        """Record the outcome of a unit's trial, as `_tell` does; return whether it has one."""
 
     @abstractmethod
     def _tell(

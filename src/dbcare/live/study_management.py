@@ -65,5 +65,5 @@ class StudyManagement(ABC):
     def check(self) -> int:
         """Replay all events and compare with the stored summary; return their number, or raise what differs."""
 
-    def _arm_index(self, name: str) -> int:
-        return self.settings.arms.index(validation.one_of("arm", name, self.settings.arms))
+    def _arm_index(self, name: str, argument: str = "arm") -> int:
+        return self.settings.arms.index(validation.one_of(argument, name, self.settings.arms))

@@ -9,7 +9,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import REASON_NOTE, Trial, get_trial_number, read_unit
+from dbcare.live.trial import REASON_NOTE, UNIT_NOTE, Trial, get_trial_number, read_unit
 
 
 def record_outcome(
@@ -40,6 +40,31 @@ def record_outcome(
         transaction.record(Event(kind, now, number, pending.arm, value, charged, note=note, price=cost))
     else:
         _record_again(transaction, number, pending, reward, charged, now, price)
+
+
+def record_outcome_of_unit(
+    transaction: Transaction, unit: str, reward: Any, charged: bool, now: float, price: Any, reason: str | None
+) -> bool:
+    """Record the outcome of a unit's trial, as `record_outcome` does; return whether it has one."""
+    asked = [event for event in transaction.events_with_note(f"{UNIT_NOTE}{unit}") if event.kind is EventKind.ASKED]
+    if not asked:
+        return False
+    last = transaction.events_of_trial(asked[-1].trial)[-1]
+    if last.kind is EventKind.FAILED and not last.charged:  # it was given back
+        return False
+    record_outcome(transaction, last.trial, reward, charged, now, price, reason)
+    return True
+
+
+def give_back(transaction: Transaction, unit: str, tag: str, now: float) -> bool:
+    """Give back a unit's trial at no charge if it is open and has this tag; return whether it does."""
+    asked = [event for event in transaction.events_with_note(f"{UNIT_NOTE}{unit}") if event.kind is EventKind.ASKED]
+    trial = transaction.ledger.open.get(asked[-1].trial) if asked and asked[-1].tag == tag else None
+    if trial is None or trial.status is not EventKind.ASKED:
+        return False
+    note = f"{REASON_NOTE}granted too late to be shown"
+    transaction.record(Event(EventKind.FAILED, now, asked[-1].trial, trial.arm, charged=False, note=note))
+    return True
 
 
 def _record_again(

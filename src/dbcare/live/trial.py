@@ -9,6 +9,7 @@ from dbcare import validation
 # How notes begin that are kept with events.
 UNIT_NOTE, REASON_NOTE = "unit: ", "reason: "
 MAX_REASON_LENGTH = 1000
+MAX_TAG_LENGTH = 32
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class AskRequest:
     timeout_reward: float | None = None
     key: str | None = None
     unit: str | None = None
+    tag: str | None = None  # of the trial, if a new one is handed out
 
     @property
     def note(self) -> str | None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dbcare.live.assignment import Assignment, AssignmentReason
 from dbcare.server.service_limits import ServiceLimits
 from dbcare.server.watched_response import WatchedResponse
 
@@ -53,6 +54,10 @@ class Metrics:
     def refuse(self, reason: Refusal) -> None:
         """Count a refusal."""
         self.refusals.labels(reason).inc()
+
+    def count_assignment(self, found: Assignment) -> None:
+        """Count the trial that an assignment handed out, if it did."""
+        self.asked.inc(found.reason == AssignmentReason.NEW_TRIAL)
 
     def text(self) -> bytes:
         """Return all metrics in the Prometheus text format."""

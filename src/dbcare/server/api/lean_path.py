@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError, TrialNotFoundError
 from dbcare.live.ask import AskOutcome
+from dbcare.live.assignment import Assignment
 from dbcare.live.operations import StudyOperation
 from dbcare.live.stored_study import StoredStudy
 from dbcare.server.access.gate import Gate, read_key
@@ -34,6 +36,10 @@ from dbcare.server.problems import RefusalError, report_error
 PREFIX = "/v1/studies/"
 KEY_HEADER = b"idempotency-key"
 JSON_TYPE = (b"content-type", b"application/json")
+ACTIONS = ("ask", "tell", "assign", "tell-unit")
+
+# What to carry out, and the function that turns its result into the response.
+Prepared = tuple[StudyOperation[Any], Callable[[Any], BaseModel | None]]
 
 
 class Mailbox:
@@ -78,7 +84,7 @@ class LeanPath:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "POST" and scope["path"].startswith(PREFIX):
             name, _, action = scope["path"][len(PREFIX) :].partition("/")
-            if action in ("ask", "tell") and (study := await self._find_study(name, Request(scope))) is not None:
+            if action in ACTIONS and (study := await self._find_study(name, Request(scope))) is not None:
                 await self._respond(study, action, scope, receive, send)
                 return
         await self.app(scope, receive, send)
@@ -96,7 +102,7 @@ class LeanPath:
     async def _respond(self, study: StoredStudy, action: str, scope: Scope, receive: Receive, send: Send) -> None:
         message = await receive()  # the whole body: that is what `Limits` passes on
         try:
-            operation = self._prepare(study, action, scope, message.get("body", b""))
+            operation, finish = self._prepare(study, action, scope, message.get("body", b""))
         except (ValidationError, DbcareError):
             await self.app(scope, _replay(message, receive), send)
             return
@@ -114,31 +120,50 @@ class LeanPath:
                 self.studies.forget(study.name)  # it may have been re-created
             await report_error(error)(scope, receive, send)
             return
-        await self._send(result, send)
+        await _send(finish(result), send)
 
-    def _prepare(self, study: StoredStudy, action: str, scope: Scope, body: bytes) -> StudyOperation[Any]:
-        """Return what is to be done; raise if the request is invalid."""
+    def _prepare(self, study: StoredStudy, action: str, scope: Scope, body: bytes) -> Prepared:
+        """Return what is to be done, and how to respond to it; raise if the request is invalid."""
         if JSON_TYPE not in scope["headers"]:
             raise InvalidValueError("`Content-Type` must be application/json here.")
         if action == "tell":
             answer = schemas.Answer.model_validate_json(body)
-            return study.tell_later(answer.trial, answer.reward, price=answer.price)
+            return study.tell_later(answer.trial, answer.reward, price=answer.price), self._finish_tell
+        if action == "tell-unit":
+            outcome = schemas.UnitOutcome.model_validate_json(body)
+            if outcome.reward is None or not outcome.charged or outcome.reason is not None:
+                raise InvalidValueError("Only rewards take the lean path.")
+            return study.tell_unit_later(outcome.unit, outcome.reward, price=outcome.price), self._finish_tell
+        if action == "assign":
+            unit = schemas.Assign.model_validate_json(body)
+            request = study.check_assign(**dict(unit))
+            return study.assign_later(request, unit.fallback, unit.within), self._finish_assign
         wanted = schemas.Ask.model_validate_json(body)
         key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), None)
         if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
             raise InvalidValueError(f"`{KEY_HEADER.decode()}` must have 1 to {MAX_KEY_LENGTH} characters.")
-        return study.ask_later(study.check_ask(**dict(wanted), key=key))
+        return study.ask_later(study.check_ask(**dict(wanted), key=key)), self._finish_ask
 
-    async def _send(self, result: AskOutcome | None, send: Send) -> None:
-        if result is None:
-            self.metrics.told.inc()
-            status, body, headers = HTTPStatus.NO_CONTENT, b"", []
-        else:
-            self.metrics.asked.inc(result.new)
-            status, body = HTTPStatus.OK, schemas.Asked.from_result(result).model_dump_json().encode()
-            headers = [JSON_TYPE, (b"content-length", str(len(body)).encode())]
-        await send({"type": "http.response.start", "status": int(status), "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    def _finish_ask(self, result: AskOutcome) -> BaseModel:
+        self.metrics.asked.inc(result.new)
+        return schemas.Asked.from_result(result)
+
+    def _finish_assign(self, result: Assignment) -> BaseModel:
+        self.metrics.count_assignment(result)
+        return schemas.Assigned.from_assignment(result)
+
+    def _finish_tell(self, recorded: bool | None) -> BaseModel | None:
+        self.metrics.told.inc(recorded is not False)
+        return None if recorded is None else schemas.Recorded(recorded=recorded)
+
+
+async def _send(content: BaseModel | None, send: Send) -> None:
+    status, body, headers = HTTPStatus.NO_CONTENT, b"", []
+    if content is not None:
+        status, body = HTTPStatus.OK, content.model_dump_json().encode()
+        headers = [JSON_TYPE, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": int(status), "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _replay(message: Message, receive: Receive) -> Receive:

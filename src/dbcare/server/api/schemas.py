@@ -8,11 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dbcare.live import stored_study
 from dbcare.live.ask import AskOutcome
+from dbcare.live.assignment import Assignment
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH, MAX_PENDING
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.trial import MAX_REASON_LENGTH
+from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH
 
 MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
@@ -23,6 +24,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 Reason = Annotated[str, Field(min_length=1, max_length=MAX_REASON_LENGTH)]
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG_LENGTH)]
 TrialNumber = Annotated[int, Field(ge=1, lt=2**53)]
 
 
@@ -131,6 +133,64 @@ class Answer(BaseModel):
     trial: TrialNumber
     reward: Number
     price: Number | None = None
+
+
+class Assign(BaseModel):
+    """A request for an arm to show a unit, as in `Study.assign`.
+
+    The server hands out no new trial later than `within` seconds after it received the request. A new trial gets the
+    `tag`, a random text, by which it can be given back.
+    """
+
+    model_config = strict(unit="visitor-7", fallback="old", lease="2d", within=0.5)
+
+    unit: Name
+    fallback: Name | None = None
+    within: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    lease: str | Number | None = "30m"
+    worker: Name | None = None
+    tag: Tag | None = None
+
+
+class Assigned(BaseModel):
+    """The arm to show: that of the unit's `trial`, if it has one, the winner, the fallback, or the control."""
+
+    arm: str
+    reason: Literal["own trial", "new trial", "winner", "fallback", "control"]
+    trial: TrialOut | None
+
+    @classmethod
+    def from_assignment(cls, found: Assignment) -> Assigned:
+        """Describe an assignment."""
+        trial = None if found.trial is None else TrialOut(**vars(found.trial))
+        return cls(arm=found.arm, reason=found.reason, trial=trial)  # type: ignore[arg-type]  # one of these five
+
+
+class UnitOutcome(BaseModel):
+    """The outcome of a unit's trial: its reward, or null if it failed; the rest is as for `tell` and `fail`."""
+
+    model_config = strict(unit="visitor-7", reward=1.0)
+
+    unit: Name
+    reward: Number | None = None
+    charged: bool = True
+    price: Number | None = None
+    reason: Reason | None = None
+
+
+class GiveBack(BaseModel):
+    """A unit whose trial is given back at no charge, if it has the `tag` of the request that was answered too late."""
+
+    model_config = strict(unit="visitor-7", tag="8c5f1be39dbd4a1e")
+
+    unit: Name
+    tag: Tag
+
+
+class Recorded(BaseModel):
+    """Whether anything was recorded: false for a unit without such a trial."""
+
+    recorded: bool
 
 
 class Answers(BaseModel):

@@ -86,6 +86,26 @@ class StudyRoutes:
             study.tell(answer.trial, answer.reward, price=answer.price)
             metrics.told.inc()
 
+        @self.router.post("/{name}/assign")
+        def assign(study: Worked, wanted: schemas.Assign) -> schemas.Assigned:
+            """Return the arm to show a unit, such as a visitor, and its trial if it has one."""
+            request = study.check_assign(**dict(wanted))
+            found = study.carry_out(study.assign_later(request, wanted.fallback, wanted.within))
+            metrics.count_assignment(found)
+            return schemas.Assigned.from_assignment(found)
+
+        @self.router.post("/{name}/tell-unit")
+        def tell_unit(study: Worked, outcome: schemas.UnitOutcome) -> schemas.Recorded:
+            """Report the outcome of a unit's trial; repeating it changes nothing."""
+            recorded = study.tell(failed=outcome.reward is None, **dict(outcome))
+            (metrics.failed if outcome.reward is None else metrics.told).inc(recorded)
+            return schemas.Recorded(recorded=recorded)
+
+        @self.router.post("/{name}/give-back")
+        def give_back(study: Worked, which: schemas.GiveBack) -> schemas.Recorded:
+            """Give back the trial of a unit that was shown something else, because the trial was granted too late."""
+            return schemas.Recorded(recorded=study.give_back(which.unit, which.tag))
+
         @self._post("tell-many")
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""

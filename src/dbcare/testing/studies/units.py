@@ -8,7 +8,7 @@ from functools import partial
 
 from dbcare.errors import AlreadyToldError, InvalidValueError
 from dbcare.live.trial import Trial
-from dbcare.testing.studies.checks import Checks, ask_one, catch_error
+from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error
 
 THREADS = 8
 
@@ -126,3 +126,72 @@ class Units(Checks):
             message = catch_error(InvalidValueError, partial(ask_one, study, **arguments))
             assert message.startswith(expected)
         assert study.status().asked == 0
+
+    def test_units_run_ahead_without_a_limit(self) -> None:
+        """More than twice the number of workers may be pending: a hundred units get a trial each."""
+        study = self.make_study()
+        trials = [ask_one(study, unit=f"user-{number}", lease=None) for number in range(100)]
+        assert [trial.id for trial in trials] == list(range(1, 101))
+        assert study.ask() is None  # others still wait
+        study.set_max_ahead(101)
+        assert [study.ask(unit="one more") is None, study.ask(unit="too many") is None] == [False, True]
+        assert (study.settings.max_ahead, study.status().max_ahead) == (None, 101)
+        waiting = self.make_study(timeout_reward=0.0)
+        assert len(waiting.ask(100)) == 100
+
+    def test_every_unit_is_assigned_an_arm(self) -> None:
+        """Its own trial's, a new one's, or the winner's; while the study is paused, the fallback or the control."""
+        study = self.make_study(control="C")
+        first = study.assign("user-7", "B", lease="2d")
+        assert (first.reason, first.problem) == ("new trial", None)
+        assert first.trial == study.ask(unit="user-7")
+        assert study.assign("user-7") == replace(first, reason="own trial")
+        study.pause()
+        assert study.assign("user-7", "B").arm == first.arm
+        new = [study.assign("user-8", fallback) for fallback in ("B", None)]
+        assert [(found.arm, found.reason) for found in new] == [("B", "fallback"), ("C", "control")]
+        study.resume()
+        study.add((name, 10.0 * (name == "B") + 0.1 * number) for number in range(5) for name in NAMES)
+        study.tell(unit="user-7", reward=0.0)
+        study.stop()
+        assert [study.assign(unit, "A").arm for unit in ("user-7", "user-8")] == [first.arm, "B"]
+        assert study.assign("user-8").reason == "winner"
+
+    def test_the_outcome_of_a_unit_is_told(self) -> None:
+        """Once; a unit without a trial, or whose trial was given back, has none."""
+        study = self.make_study()
+        trial = study.assign("user-7", lease=None).trial
+        assert trial is not None
+        assert [study.tell(unit="user-7", reward=0.5) for _ in range(2)] == [True, True]
+        assert study.tell(unit="user-8", reward=0.5) is False
+        message = catch_error(AlreadyToldError, lambda: study.tell(unit="user-7", reward=1.0))
+        assert "Unit 'user-7' was counted already." in message
+        given_back = study.assign("user-9", lease=None).trial
+        assert given_back is not None
+        assert study.tell(given_back, failed=True, charged=False) is True
+        assert study.tell(unit="user-9", reward=1.0) is False
+        study.pause()
+        assert study.assign("user-9", "A").reason == "fallback"  # perhaps it never saw its arm
+        study.resume()
+        assert study.assign("user-9", lease=None).reason == "new trial"
+        assert study.tell(unit="user-9", failed=True, reason="left") is True
+        rows = [(row.trial, row.unit, row.reward, row.reason) for row in study.trials()]
+        assert rows == [(1, "user-7", 0.5, None), (2, "user-9", None, None), (3, "user-9", None, "left")]
+
+    def test_an_assignment_that_makes_no_sense(self) -> None:
+        """A study without an arm to show says so."""
+        study = self.make_study()
+        study.pause()
+        for attempt, expected in (
+            (
+                lambda: study.assign("u"),
+                "There is no arm for unit 'u': the study has no trial for it now, and it has no",
+            ),
+            (lambda: study.assign("u", "D"), "`fallback` must be one of A, B, C but got 'D'"),
+            (lambda: study.assign("u", "A", 0.0), "`within` must be positive but got 0.0."),
+            (lambda: study.assign(""), "`unit` must be a string of 1 to 200 printable characters but got ''."),
+            (lambda: study.tell(reward=1.0), "Pass either `trial` or `unit` but got None and None."),
+            (lambda: study.tell(1, 1.0, unit="u"), "Pass either `trial` or `unit` but got 1 and 'u'."),
+            (lambda: study.set_max_ahead(0), "`max_ahead` must be at least 1 but got 0."),
+        ):
+            assert catch_error(InvalidValueError, attempt).startswith(expected), expected

@@ -40,6 +40,7 @@ events = sa.Table(
     sa.Column("block", sa.Integer),
     sa.Column("price", sa.Double),
     sa.Column("number", sa.BigInteger),
+    sa.Column("tag", sa.String),
     sa.Index("events_of_trials", "study", "trial"),
     sa.Index(
         "events_with_notes",
