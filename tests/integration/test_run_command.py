@@ -142,7 +142,7 @@ class SignaledRun:
         assert [row.reason for row in self.study.trials()] == ["given back: the run was interrupted"] * 2
         if self.number is signal.SIGINT:
             assert "Trials under way were given back" in self.output.read_text()
-        self.study.tell(self.study.ask(), 0.1)
+        self.study.tell(self.study.ask(), 0.1)  # type: ignore[arg-type]  # there is one
         assert self.study.status().rewards == 1
 
 

@@ -21,7 +21,7 @@ from dbcare.live.round_decision import RoundDecision
 from dbcare.live.settings import Settings
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Refusals, Transaction
+from dbcare.live.transaction import RefusalCounter, Transaction
 from dbcare.live.trial import AskRequest
 from dbcare.policies.rule import BlockRule
 from dbcare.policies.run import Run
@@ -74,7 +74,7 @@ def play(options: dict[str, Any], steps: list[tuple[str, Any, Any]]) -> tuple[Le
     store = MemoryStore()
     store.create("s", chosen.to_dict(), 0.0)
     with store.session("s", write=True) as session:
-        scene = Scene(Transaction(session, Ledger(chosen), Refusals()))
+        scene = Scene(Transaction(session, Ledger(chosen), RefusalCounter()))
         for place, step in enumerate(steps):
             scene.take(step)
             if place % 5 == 0:

@@ -17,7 +17,7 @@ from dbcare.live.report import make_status
 from dbcare.live.settings import Settings
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Refusals, Transaction
+from dbcare.live.transaction import RefusalCounter, Transaction
 from dbcare.live.trial import AskRequest
 
 ARMS = ("A", "B", "C")
@@ -86,7 +86,7 @@ def check_identity(steps: list[tuple[str, Any, Any]]) -> None:
     store = MemoryStore()
     store.create("s", options.to_dict(), 0.0)
     with store.session("s", write=True) as session:
-        scene = Scene(Transaction(session, Ledger(options), Refusals()))
+        scene = Scene(Transaction(session, Ledger(options), RefusalCounter()))
         for step in steps:
             scene.take(step)
     ledger, events = scene.transaction.ledger, scene.transaction.recorded

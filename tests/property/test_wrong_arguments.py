@@ -272,6 +272,14 @@ CALLS = {
         _study_method("ask"), {"n": 2, "lease": "30m", "worker": "w", "timeout_reward": 0.0, "key": "k"}
     ),
     "Study.ask, unit": Call(_study_method("ask"), {"n": None, "lease": "30m", "unit": "u"}),
+    "Study.assign": Call(
+        _study_method("assign"), {"unit": "u", "fallback": "A", "within": 5.0, "lease": "30m", "worker": "w"}
+    ),
+    "Study.give_back": Call(_study_method("give_back"), {"unit": "u", "tag": "t"}),
+    "Study.set_max_ahead": Call(_study_method("set_max_ahead"), {"max_ahead": 5}),
+    "Study.tell, unit": Call(
+        _study_method("tell"), {"unit": "u", "reward": None, "failed": True, "charged": True, "reason": "x"}
+    ),
     "Study.tell": Call(
         _study_method("tell"), {"trial": 1, "reward": None, "failed": True, "charged": True, "reason": "x"}
     ),

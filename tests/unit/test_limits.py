@@ -224,7 +224,7 @@ def test_outcomes_of_the_wrong_shape_are_refused(call: Callable[[Any], Any], mes
 def test_rewards_may_be_numpy_booleans() -> None:
     study = dbcare.create_study("booleans", ["A", "B"], cost=0.1, binary=True)
     try:
-        study.tell(study.ask(), np.bool_(True))  # type: ignore[arg-type]  # wrong on purpose
+        study.tell(study.ask(), np.bool_(True))  # type: ignore[call-overload]  # wrong on purpose
         assert study.status().arms[0].mean == 1.0
     finally:
         dbcare.delete_study("booleans")

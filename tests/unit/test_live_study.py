@@ -261,7 +261,7 @@ def test_a_failed_trial_stays_charged() -> None:
     study = create_memory_study()
     study.ask()
     with pytest.raises(InvalidValueError, match="`charged` must be True or False but got None"):
-        study.tell(1, failed=True, charged=None)  # type: ignore[arg-type]  # wrong on purpose
+        study.tell(1, failed=True, charged=None)  # type: ignore[call-overload]  # wrong on purpose
     study.tell(1, failed=True)
     with pytest.raises(AlreadyToldError, match="Trial 1 is already recorded as failed but got failed and free"):
         study.tell(1, failed=True, charged=False)

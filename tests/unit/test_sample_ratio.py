@@ -16,7 +16,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.significance import FALSE_ALARM_CHANCE, measure_divergence
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Refusals, Transaction
+from dbcare.live.transaction import RefusalCounter, Transaction
 from dbcare.live.trial import AskRequest
 
 MAX_DELAY = 600.0  # one trial is asked per unit of time, so about 300 are pending
@@ -34,7 +34,7 @@ class Shop:
         store = MemoryStore()
         store.create("s", settings.to_dict(), 0.0)
         with store.session("s", write=False) as session:  # in memory, it stays of use
-            self.transaction = Transaction(session, Ledger(settings), Refusals())
+            self.transaction = Transaction(session, Ledger(settings), RefusalCounter())
         self.answers: list[tuple[float, int, float | None]] = []
 
     def open(self, visitors: int) -> Ledger:

@@ -16,11 +16,11 @@ from dbcare.testing import StudySuite
 
 
 class AcceptsAnything(StoredStudy):
-    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> Any:
         try:
             return super().tell(trial, reward, **options)
         except DbcareError:
-            return True
+            return None
 
 
 class TellsOneByOne(StoredStudy):
@@ -69,14 +69,14 @@ class HidesBlocks(StoredStudy):
 
 
 class IgnoresPrices(StoredStudy):
-    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> Any:
         return super().tell(trial, reward, **options | {"price": None})
 
 
 class DropsFastAnswers(StoredStudy):
     """Takes an answer that comes before an earlier trial's for a failure."""
 
-    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> bool:
+    def tell(self, trial: Any = None, reward: Any = None, **options: Any) -> Any:
         first = next(pending.trial for pending in self.pending() if not pending.told)
         return super().tell(trial, reward, **options) if trial.id == first else super().tell(trial, failed=True)
 

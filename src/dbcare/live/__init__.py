@@ -4,6 +4,7 @@ study           `Study`, what users hold; `stored_study`, the one in a store
 studies         create, load, find, list and delete studies by name
 options         the options of a study, defined once; `settings`, what they amount to, and the policy that follows
 trial           one observation to make; `ask`, who gets which; `leases`, how long it may take; `tell`, its outcome
+assignment      which arm to show a visitor, in time, whatever the state of the study or the service
 events          what happened; events are all that is stored
 ledger          the state that follows from the events; `decision`, the policy's side of it, and
                 `pool_decision` and `round_decision`, where arms share blocks; `ledger_summary`, as stored
@@ -14,7 +15,7 @@ status          a study's state, as users hold it; `recommendation`, its arms an
                 `report` and `arm_report` make them, and `verdicts` puts them into words
 beliefs         what the rewards say about the arms; `paired_beliefs`, about arms that share blocks; `variety`, whether
                 they are enough; `loss_curve`, over time
-diagnostics     which assumptions the data contradict
+diagnostics     which assumptions the data contradict; `stalls`, why a study hands out nothing
 arm_statistics  running statistics of an arm's rewards
 export          the trials as rows, for data frames and files
 interrupts      defers Ctrl-C during a commit

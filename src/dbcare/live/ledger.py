@@ -27,7 +27,7 @@ RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
 RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
 
-class Refusal(StrEnum):
+class RefusalReason(StrEnum):
     """Why an ask gets no trial from a study that is running."""
 
     PENDING = "pending"  # as many trials are pending as may be
@@ -83,7 +83,7 @@ class Ledger:
         self.ended: str | None = None  # a person's reason to stop
         self.withdrawn: dict[int, str] = {}  # retired arms and why
         self.max_ahead = settings.max_ahead  # people may change it
-        self.refused: dict[str, int] = {}  # asks that got no trial, by `Refusal`, as far as that was recorded
+        self.refused: dict[str, int] = {}  # asks that got no trial, by `RefusalReason`, as far as that was recorded
         self._leases: list[tuple[float, int]] = []  # a heap: when trials expire, also of some that are not open anymore
         self._now = 0.0  # when the last event happened
         self.began: float | None = None  # when the first trial was asked
@@ -357,13 +357,13 @@ class Ledger:
     def _is_full(self, without_limit: bool) -> bool:
         return sum(self.decision.pending) >= self.max_pending(without_limit=without_limit)
 
-    def why_refused(self, *, without_limit: bool = False) -> Refusal | None:
+    def why_refused(self, *, without_limit: bool = False) -> RefusalReason | None:
         """Return why `next_arm` returned None; None if the study is paused or has stopped."""
         if self.paused or self.stopped is not None:
             return None
         if self._is_full(without_limit):
-            return Refusal.PENDING
-        return Refusal.POLICY if self.decision.next_arm() is None else Refusal.BUDGET
+            return RefusalReason.PENDING
+        return RefusalReason.POLICY if self.decision.next_arm() is None else RefusalReason.BUDGET
 
     def overdue(self, now: float) -> list[int]:
         """Return the trials whose lease has expired; they are not returned again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbcare.live.ledger import Ledger, Refusal
+from dbcare.live.ledger import Ledger, RefusalReason
 
 
 def list_stalls(ledger: Ledger) -> tuple[str, ...]:
@@ -14,12 +14,12 @@ def list_stalls(ledger: Ledger) -> tuple[str, ...]:
     count = sum(ledger.decision.pending)
     pending = "one trial is pending" if count == 1 else f"{count:,} trials are pending"
     sentence = f"at least {refused:,} asks got no trial: {pending}"
-    if reason is Refusal.PENDING:
+    if reason is RefusalReason.PENDING:
         return (
             f"{sentence}, and no more than {ledger.max_pending():,} may be; if rewards take long, raise max_ahead to "
             "the number of trials that are asked while one reward is on its way",
         )
-    if reason is Refusal.POLICY:
+    if reason is RefusalReason.POLICY:
         policy = ledger.settings.policy_entry.label
         return (f"{sentence}, and {policy} needs their rewards to choose the next arm; tell them, or let them fail",)
     return (f"{sentence}, and may use up the budget; tell them, or let them fail",)

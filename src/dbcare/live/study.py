@@ -222,6 +222,28 @@ class Study(StudyReports, StudyManagement):
     def _give_back(self, unit: str, tag: str) -> bool:
         """Give back a unit's trial; both arguments have been checked."""
 
+    @overload
+    def tell(
+        self,
+        trial: Trial | int,
+        reward: float | None = None,
+        *,
+        failed: bool = False,
+        charged: bool = True,
+        price: float | None = None,
+        reason: str | None = None,
+    ) -> None: ...
+    @overload
+    def tell(
+        self,
+        *,
+        unit: str,
+        reward: float | None = None,
+        failed: bool = False,
+        charged: bool = True,
+        price: float | None = None,
+        reason: str | None = None,
+    ) -> bool: ...
     def tell(
         self,
         trial: Trial | int | None = None,
@@ -232,7 +254,7 @@ class Study(StudyReports, StudyManagement):
         charged: bool = True,
         price: float | None = None,
         reason: str | None = None,
-    ) -> bool:
+    ) -> bool | None:
         """Record the outcome of a trial: its reward, or that it failed.
 
         Parameters
@@ -254,8 +276,8 @@ class Study(StudyReports, StudyManagement):
 
         Returns
         -------
-        bool
-            True; False for a `unit` that has no trial, such as one that was shown the fallback: nothing is recorded.
+        bool or None
+            With a `unit`, whether it has a trial: one that was shown the fallback has none, and nothing is recorded.
 
         Raises
         ------
@@ -281,7 +303,7 @@ class Study(StudyReports, StudyManagement):
         if trial is None:
             return self._tell_unit(validation.text("unit", unit), reward, charged, price, why)
         self._tell(trial, reward, charged, price, why)
-        return True
+        return None
 
     @abstractmethod
     def _tell_unit(

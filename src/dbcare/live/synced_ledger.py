@@ -16,7 +16,14 @@ from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession
-from dbcare.live.transaction import EVENTS_PER_PAGE, PreparedLedger, Refusals, Transaction, find_retired, iterate_events
+from dbcare.live.transaction import (
+    EVENTS_PER_PAGE,
+    PreparedLedger,
+    RefusalCounter,
+    Transaction,
+    find_retired,
+    iterate_events,
+)
 
 DAMAGE = (ArithmeticError, AttributeError, InvalidValueError, LookupError, TypeError, ValueError)  # of what is stored
 LOG = logging.getLogger("dbcare")
@@ -40,7 +47,7 @@ class SyncedLedger:
         """Start anew in a child process: another thread may have been in the middle of a transaction."""
         self.lock = threading.Lock()
         self._ledger: Ledger | None = None
-        self._refusals = Refusals()
+        self._refusals = RefusalCounter()
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger, Refusal
+from dbcare.live.ledger import Ledger, RefusalReason
 from dbcare.live.stores.base import PlacedEvent, StoreSession
 
 FIRST_REFUSALS = 10  # that are recorded together
@@ -17,7 +17,7 @@ EVENTS_PER_PAGE = 10_000  # read at once, so that a long study fits into memory
 class Transaction:
     """A session with the ledger as of now; recorded events are stored when the transaction ends, all or none."""
 
-    def __init__(self, session: StoreSession, ledger: Ledger, refusals: Refusals) -> None:
+    def __init__(self, session: StoreSession, ledger: Ledger, refusals: RefusalCounter) -> None:
         self.session = session
         self.ledger = ledger
         self._refusals = refusals
@@ -37,7 +37,7 @@ class Transaction:
         else:
             self.ledger.apply(event)
 
-    def refuse(self, reason: Refusal, now: float) -> None:
+    def refuse(self, reason: RefusalReason, now: float) -> None:
         """Count an ask that gets no trial."""
         if number := self._refusals.count(reason, self.ledger.refused.get(reason, 0)):
             self.record(Event(EventKind.REFUSED, now, note=str(reason), number=number))
@@ -65,16 +65,16 @@ class Transaction:
         return any(event.kind is EventKind.RETIRED for event in self._by_trial.get(0, ()))
 
 
-class Refusals:
+class RefusalCounter:
     """Asks that got no trial from this process, and are not recorded yet.
 
     They are recorded when they double what is known, so that a million of them take about twenty events.
     """
 
     def __init__(self) -> None:
-        self._unrecorded: Counter[Refusal] = Counter()
+        self._unrecorded: Counter[RefusalReason] = Counter()
 
-    def count(self, reason: Refusal, recorded: int) -> int:
+    def count(self, reason: RefusalReason, recorded: int) -> int:
         """Count one; return how many to record now, if any, where so many are recorded."""
         self._unrecorded[reason] += 1
         if self._unrecorded[reason] < max(FIRST_REFUSALS, recorded):

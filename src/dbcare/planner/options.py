@@ -35,7 +35,7 @@ class PlanOptions(TypedDict, total=False):
         Option(OptionKind.PER_ARM, "price / value, instead of both."),
     ]
     currency: Annotated[
-        str, Option(OptionKind.TEXT, "Currency of price and value, such as EUR.", longest=MAX_CURRENCY_LENGTH)
+        str | None, Option(OptionKind.TEXT, "Currency of price and value, such as EUR.", longest=MAX_CURRENCY_LENGTH)
     ]
     sigma: Annotated[
         float | None,

@@ -199,7 +199,7 @@ def plan(
     value: float | None = None,
     *,
     cost: float | Sequence[float] | Mapping[str, float] | None = None,
-    currency: str = "",
+    currency: str | None = None,
     sigma: float | None = None,
     baseline: float | None = None,
     bounds: tuple[float, float] | None = None,

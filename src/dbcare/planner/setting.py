@@ -54,8 +54,8 @@ class PlanSetting:
         Observations before which a run does not stop.
     control : ControlArm, optional
         What is in use today, if it is one of the arms; the best arm is then another one.
-    currency : str
-        Currency of all amounts; empty if nobody named one.
+    currency : str, optional
+        Currency of all amounts, if it is known.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class PlanSetting:
     per_day: float | None = None
     not_before: int = 0
     control: ControlArm | None = None
-    currency: str = ""
+    currency: str | None = None
 
     def __post_init__(self) -> None:
         validation.set_fields(
@@ -79,7 +79,7 @@ class PlanSetting:
             per_day=None if self.per_day is None else validation.positive("per_day", self.per_day),
             not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_TRIALS),
         )
-        if self.currency != "":
+        if self.currency is not None:
             validation.text("currency", self.currency)
         check_risk(self.risk).costs(self.arms)
         if not isinstance(self.spread, Spread):
@@ -97,7 +97,7 @@ class PlanSetting:
 
     def money(self, amount: float) -> Money:
         """Return an amount of a plan, which is in money where there is a value, as people read it."""
-        return Money(amount, self.currency if self.is_in_money else None)
+        return Money(amount, (self.currency or "") if self.is_in_money else None)
 
     @property
     def is_in_money(self) -> bool:

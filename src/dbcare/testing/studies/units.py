@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -168,7 +169,7 @@ class Units(Checks):
         assert "Unit 'user-7' was counted already." in message
         given_back = study.assign("user-9", lease=None).trial
         assert given_back is not None
-        assert study.tell(given_back, failed=True, charged=False) is True
+        study.tell(given_back, failed=True, charged=False)
         assert study.tell(unit="user-9", reward=1.0) is False
         study.pause()
         assert study.assign("user-9", "A").reason == "fallback"  # perhaps it never saw its arm
@@ -182,6 +183,7 @@ class Units(Checks):
         """A study without an arm to show says so."""
         study = self.make_study()
         study.pause()
+        tell: Callable[..., object] = study.tell
         for attempt, expected in (
             (
                 lambda: study.assign("u"),
@@ -190,8 +192,8 @@ class Units(Checks):
             (lambda: study.assign("u", "D"), "`fallback` must be one of A, B, C but got 'D'"),
             (lambda: study.assign("u", "A", 0.0), "`within` must be positive but got 0.0."),
             (lambda: study.assign(""), "`unit` must be a string of 1 to 200 printable characters but got ''."),
-            (lambda: study.tell(reward=1.0), "Pass either `trial` or `unit` but got None and None."),
-            (lambda: study.tell(1, 1.0, unit="u"), "Pass either `trial` or `unit` but got 1 and 'u'."),
+            (lambda: tell(reward=1.0), "Pass either `trial` or `unit` but got None and None."),
+            (lambda: tell(1, 1.0, unit="u"), "Pass either `trial` or `unit` but got 1 and 'u'."),
             (lambda: study.set_max_ahead(0), "`max_ahead` must be at least 1 but got 0."),
         ):
             assert catch_error(InvalidValueError, attempt).startswith(expected), expected
