@@ -19,20 +19,23 @@ HOLD_SHARE = 0.15  # of the time, for the last frame
 
 def demo(
     seconds: Annotated[float, typer.Option(help="How long the animation takes, in seconds.")] = 20.0,
-    seed: Annotated[int, typer.Option(help="Random seed of the visitors.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the visitors. Default: a typical run's.")
+    ] = None,
 ) -> None:
     """Watch a simulated study find the best of five home pages for a shop."""
     from rich.console import Console
 
     from dbcare import validation
     from dbcare.cli.demo import scene
-    from dbcare.cli.demo.shop import simulate
+    from dbcare.cli.demo.shop import TYPICAL_SEED, simulate
 
     with friendly_errors():
         validation.positive("seconds", seconds)
-        moments = simulate(validation.whole("seed", seed, at_least=0))
+        chosen = TYPICAL_SEED if seed is None else validation.whole("seed", seed, at_least=0)
+        moments = simulate(chosen)
     if not at_terminal():
-        for line in scene.summarize(moments[-1]):
+        for line in scene.summarize(moments[-1], chosen):
             typer.echo(line)
         return
     console = Console(highlight=False)
@@ -43,7 +46,7 @@ def demo(
             console.set_alt_screen(False)
             console.show_cursor(True)
         raise typer.Exit(130) from None
-    scene.print_ending(moments[-1], console)
+    scene.print_ending(moments[-1], chosen, console)
 
 
 def play(moments: "list[Moment]", seconds: float, console: "Console") -> None:

@@ -19,10 +19,9 @@ TITLE = "Which home page sells best?"
 IDEA = "Stop once the expected loss of stopping is no more than what has been spent."
 RATE_AXIS = (0.0, 0.30)
 MIN_VISITORS = 30  # before an arm can be shown as clearly behind
-OTHER_LINES = 10  # besides those of the pages and the chart
 CHART_HEADROOM = 3.0  # height of the chart, in multiples of the final spend
 SPENT, LOSS = "bright_magenta", "bright_cyan"
-UNIT = "USD"
+CURRENCY = "USD"
 
 
 def make_axes(moments: Sequence[Moment]) -> chart.Axes:
@@ -43,15 +42,16 @@ def make_frame(moments: Sequence[Moment], axes: chart.Axes, width: int, height: 
         Text(IDEA),
         format_balance(now),
     ]
-    room = max(4, height - len(shop.RATES) - OTHER_LINES)
-    lines = chart.draw_chart(make_lines(moments), axes, width - 1, room)
-    return Group(*above, *lines, *make_footer(now, axes, width))
+    footer = make_footer(now, axes, width)
+    used = len(Console(width=width).render_lines(Group(*above))) + len(footer)  # narrow terminals wrap lines
+    lines = chart.draw_chart(make_lines(moments), axes, width - 1, max(4, height - used))
+    return Group(*above, *lines, *footer)
 
 
 def describe_stakes() -> str:
     """Return what is at stake, in one line."""
-    price = f"Each visitor costs {shop.PRICE:.2f} {UNIT}"
-    return f"{price}; {shop.FUTURE_VISITORS:,} more will come, and a sale earns {shop.PROFIT} {UNIT}."
+    price = f"Each visitor costs {shop.PRICE:.2f} {CURRENCY}"
+    return f"{price}; {shop.FUTURE_VISITORS:,} more will come, and a sale earns {shop.PROFIT} {CURRENCY}."
 
 
 def make_page_table(now: Moment, width: int) -> Table:
@@ -85,9 +85,9 @@ def format_balance(now: Moment) -> Text:
     loss = now.status.policy_loss
     return Text.assemble(
         ("\N{BOX DRAWINGS HEAVY HORIZONTAL} spent ", SPENT),
-        (f"{Money(now.choice.spent, UNIT):>12}", f"bold {SPENT}"),
+        (f"{Money(now.choice.spent, CURRENCY):>12}", f"bold {SPENT}"),
         ("      \N{BOX DRAWINGS HEAVY HORIZONTAL} expected loss to the strongest rival ", LOSS),
-        (f"{'?' if loss is None else Money(loss, UNIT):>12}", f"bold {LOSS}"),
+        (f"{'?' if loss is None else Money(loss, CURRENCY):>12}", f"bold {LOSS}"),
     )
 
 
@@ -111,37 +111,42 @@ def make_footer(now: Moment, axes: chart.Axes, width: int) -> list[Text]:
     return [Text(f"{end:>{width - 1}}", style="dim"), state]
 
 
-def print_ending(last: Moment, console: Console) -> None:
+def print_ending(last: Moment, seed: int, console: Console) -> None:
     """Print what stays on the screen after the animation."""
     console.print(make_page_table(last, console.width))
     console.print()
-    for line in summarize(last):
+    for line in summarize(last, seed):
         console.print(line, markup=False, soft_wrap=not line or line.startswith(" "))
 
 
-def summarize(last: Moment) -> list[str]:
+def summarize(last: Moment, seed: int) -> list[str]:
     """Return the result in sentences, the truth that only a simulation knows, and how to start a study."""
     choice = last.choice
-    assert choice.arm is not None  # every page has had visitors
-    assert choice.mean is not None
-    best = max(shop.RATES, key=lambda name: shop.RATES[name])
-    lost = (shop.RATES[best] - shop.RATES[choice.arm]) * shop.VALUE
-    truth = ", the best of all"
-    if lost:
-        truth = f"; the best is {best} with {shop.RATES[best]:.0%}, so this choice loses {Money(lost, UNIT)}"
+    verdict, _, lead = choice.sentences[:3]
     return [
-        f"Stopped after {last.status.counted:,} visitors: {Money(choice.spent, UNIT)} has been spent, and more are not "
-        "worth their price.",
-        " ".join(choice.sentences[:3]),  # the choice, its loss, and its mean
-        f"The truth, which only this simulation knows: {choice.arm} has a rate of {shop.RATES[choice.arm]:.0%}{truth}.",
+        f"Stopped at break-even after {last.status.counted:,} visitors and {Money(choice.spent, CURRENCY)}: by the "
+        "rule's own estimate, the choice loses no more than that to its strongest rival.",
+        f"{verdict} {lead}",
+        describe_truth(last),
         describe_fixed_size_test(),
+        *([describe_typical_run()] if seed == shop.TYPICAL_SEED else []),
         "",
         "Start your own:",
         "  export DBCARE_STORAGE=sqlite:///shop.db",
-        "  dbcare create shop --arms Old,New --price 0.40 --value 60000 --baseline 0.1",
+        f"  dbcare create shop --arms Old,New --price {shop.PRICE:.2f} --value {shop.VALUE} --baseline 0.1",
         "  dbcare ask shop        # which page to show the next visitor",
         "  dbcare tell shop 1 0   # visitor 1 bought nothing",
     ]
+
+
+def describe_truth(last: Moment) -> str:
+    """Return what only the simulation knows: whether the choice is the best page, and what it loses otherwise."""
+    arm, best = str(last.choice.arm), max(shop.RATES, key=lambda name: shop.RATES[name])
+    beginning = f"The truth, which only this simulation knows: {arm} sells to {shop.RATES[arm]:.0%} of visitors"
+    if arm == best:
+        return f"{beginning} and is the best of all."
+    lost = Money((shop.RATES[best] - shop.RATES[arm]) * shop.VALUE, CURRENCY)
+    return f"{beginning}, but {best} to {shop.RATES[best]:.0%}, so this choice loses {lost}."
 
 
 def describe_fixed_size_test() -> str:
@@ -150,8 +155,17 @@ def describe_fixed_size_test() -> str:
     risk = Risk.simple_regret(price=shop.PRICE, value=shop.VALUE)
     setting = PlanSetting(len(shop.RATES), risk, Spread(baseline=rate))
     visitors = setting.test_pulls(best - rate)
-    cost = visitors * len(shop.RATES) * shop.PRICE
+    cost = Money(visitors * len(shop.RATES) * shop.PRICE, CURRENCY)
     return (
-        f"A fixed-size A/B test designed in advance for the lift from {rate:.0%} to {best:.0%} (level 5%, power 80%) "
-        f"would take {visitors:,} visitors per page: {Money(cost, UNIT)}."
+        f"A fixed-size A/B test that is told in advance to expect a lift from {rate:.0%} to {best:.0%} (level 5%, "
+        f"power 80%) takes {visitors:,} visitors per page and {cost}."
+    )
+
+
+def describe_typical_run() -> str:
+    """Return how the run that is shown by default was chosen."""
+    runs = shop.COMPARED_RUNS
+    return (
+        f"This run is typical: of those with random seeds 0 to {runs - 1}, it has the median total loss, which is the "
+        f"spend plus what the choice loses. {shop.RUNS_THAT_CHOSE_BEST} of these {runs} runs chose the best page."
     )
