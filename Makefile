@@ -1,11 +1,18 @@
-# Everything starts from a bare Python 3.11 or later; the first command makes .venv and fills it. The system's interpreter
-# is preferred: distributions build theirs with profile-guided optimization. With a build that lacks it, such as pyenv's
-# default, the tests need about a seventh more CPU time.
+# Everything starts from a bare Python 3.11 or later; the first command creates .venv and installs what it needs there:
+# `make demo` the package alone, all others its extras and tools, too. The system's interpreter is preferred, because
+# distributions build theirs with profile-guided optimization. With a build that lacks it, such as pyenv's default, the
+# tests need about a seventh more CPU time.
 PYTHON ?= $(shell /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo /usr/bin/)python3
 BIN := .venv/bin
+BASE := .venv/.base
 INSTALLED := .venv/.installed
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: test packages lint format docs bench soak reproduce dist clean
+.PHONY: demo test packages lint format docs bench soak reproduce dist clean
+
+# The main job, watched: a study of a simulated shop, until it stops.
+demo: $(BASE)
+	@$(BIN)/dbcare demo
 
 # A file's tests share fixtures and kernels, so one worker runs them all. There is one worker more than there are
 # processors, as many tests wait for processes, disks and clocks; numerical libraries get one thread each, as more would
@@ -45,7 +52,7 @@ reproduce: $(INSTALLED)
 	$(BIN)/dbcare reproduce --out out
 
 bench: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(PIP_INSTALL) -e '.[bench]'
 	$(BIN)/python benchmarks/live.py --out out/benchmarks
 	$(BIN)/python benchmarks/server.py --out out/benchmarks
 	$(BIN)/python benchmarks/assignments.py --out out/benchmarks
@@ -68,18 +75,32 @@ soak: $(INSTALLED) packages
 # What is published: built, checked, and tried in bare environments, one for each interpreter.
 INTERPRETERS ?= $(PYTHON)
 dist: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dist]'
+	$(PIP_INSTALL) -e '.[dist]'
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/python release/try_wheel.py dist/*.whl $(INTERPRETERS)
 
+# Both fill the same environment, in any order: what is installed with extras has the package, too.
+$(BASE): pyproject.toml constraints.txt
+	$(CREATE_VENV)
+	$(PIP_INSTALL) -e .
+	@touch $@
+
 $(INSTALLED): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lab,dask,postgresql,server,dev]'
-	touch $@
+	$(CREATE_VENV)
+	$(PIP_INSTALL) -e '.[lab,dask,postgresql,server,dev]'
+	@touch $(BASE) $@
+
+# Debian's python3 cannot create environments without python3-venv: root installs it, others are told to.
+define CREATE_VENV
+@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv >/dev/null \
+  && $(PYTHON) -c 'import ensurepip'; } || { echo "$(PYTHON) cannot create virtual environments. Install what is missing and retry: sudo apt-get install python3-venv" >&2; exit 1; }
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+@echo "Installing into .venv; this takes a minute or so, once." >&2
+$(PYTHON) -m venv .venv
+endef
 
 clean:
 	rm -rf .venv dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

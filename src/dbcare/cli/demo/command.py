@@ -19,9 +19,7 @@ HOLD_SHARE = 0.15  # of the time, for the last frame
 
 def demo(
     seconds: Annotated[float, typer.Option(help="How long the animation takes, in seconds.")] = 20.0,
-    seed: Annotated[
-        int | None, typer.Option(help="Random seed of the visitors. Default: a typical run's.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed of the visitors. Default: a typical run's.")] = None,
 ) -> None:
     """Watch a simulated study find the best of five home pages for a shop."""
     from rich.console import Console
