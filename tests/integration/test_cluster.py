@@ -134,9 +134,59 @@ def test_a_lost_worker_does_not_change_results(
     assert (remote / "sixteen.csv").read_bytes() == (local / "sixteen.csv").read_bytes()
 
 
+OWN = """
+title = "A policy of my own"
+runs = 100
+cost = 1e-3
+[[settings]]
+bandit = "one-sparse"
+arms = [4]
+gap = {{ from = 0.1, to = 1.0, points = 3 }}
+[policies.Mine]
+policy = "{module}:make_policy"
+"""
+MODULE = """
+from dbcare import Uniform
+from {helper} import PULLS
+
+
+class Mine(Uniform):
+    pass
+
+
+def make_policy(arms):
+    return Mine(arms, PULLS)
+"""
+
+
+def test_policies_of_your_own_are_sent_to_the_workers(
+    tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the modules that they import, from the folder of the file; those of other folders are asked for."""
+    address, workers = cluster
+    experiment, elsewhere = tmp_path / "experiment", tmp_path / "elsewhere"
+    for folder, module, helper in ((experiment, "near_policy", "zz_near"), (elsewhere, "far_policy", "zz_far")):
+        folder.mkdir()
+        (folder / f"{module}.py").write_text(MODULE.format(helper=helper))
+        (folder / f"{helper}.py").write_text("PULLS = 7\n")
+        (experiment / f"{module}.toml").write_text(OWN.format(module=module))
+    run_sweep(experiment / "near_policy.toml", tmp_path / "local")
+    run_sweep(experiment / "near_policy.toml", tmp_path / "remote", "--dask", address)
+    assert read_results(tmp_path / "remote") == read_results(tmp_path / "local")
+    monkeypatch.syspath_prepend(elsewhere)
+    result = CliRunner().invoke(
+        app, ["sweep", str(experiment / "far_policy.toml"), "--out", str(tmp_path / "far"), "--dask", address]
+    )
+    assert result.exit_code == 2
+    assert "must be able to import the code of all policies but cannot: No module named 'far_policy'." in result.output
+    assert all(worker.poll() is None for worker in workers)
+
+
 def test_a_missing_scheduler_is_reported(lost: subprocess.Popen[str]) -> None:
     codes, messages = lost.communicate()
     assert codes.splitlines() == [f"{address} 2" for address in NOWHERE]
     for address in NOWHERE:
         assert messages.count(f"Error: Cannot connect to a Dask scheduler at {address}: ") == 1
     assert "Traceback" not in messages
+    assert "remaining" not in messages
+    assert all(line.startswith("0% done, connecting, 0 of ") for line in messages.splitlines() if "done" in line)

@@ -106,8 +106,8 @@ def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
     folder, output = quick
     names = [*paper.NAMES, *(f"{name}_ratio" for name in paper.NAMES), "bounds"]
     expected = {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
-    expected |= {f"{name}.csv" for name in (*paper.NAMES, "bounds")} | {"report.html", "results.jsonl"}
-    assert {path.name for path in folder.iterdir()} == expected | {"manifest.json"}
+    expected |= {f"{name}.csv" for name in (*paper.NAMES, "bounds")} | {"report.html", "results.jsonl", "manifest.json"}
+    assert {path.name for path in folder.iterdir()} == expected
     assert f"{len(expected)} files in {folder}; start with {folder / 'report.html'}" in output.splitlines()[-1]
     for path in folder.glob("*.svg"):
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
@@ -260,6 +260,7 @@ def test_an_interrupted_sweep_says_how_to_resume(tmp_path: Path) -> None:
 def test_reproduce_lists_and_refuses_unknown_names() -> None:
     listed = run("reproduce", "--list")
     assert [line.split()[0] for line in listed.splitlines()] == ["bounds", *paper.NAMES]
+    assert run("reproduce", "two-arm", "--list") == run("reproduce", "two_arm", "--list") != listed  # as bandits' names
     message = run("reproduce", "drugs", code=2)
     assert "`names` must be one of bounds, two_arm, one_sparse, linear_decay, drug but got 'drugs'" in message
 

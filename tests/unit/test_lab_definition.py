@@ -49,6 +49,13 @@ def test_a_file_expands_to_settings_and_points(tmp_path: Path) -> None:
     assert len(experiment.points) == 2 * 2 * 2 * 3  # losses, settings, policies, gaps
 
 
+def test_bandits_may_be_written_like_experiments(tmp_path: Path) -> None:
+    """With an underscore, as in `dbcare reproduce one_sparse`."""
+    (tmp_path / "other").mkdir()
+    written = load(GOOD.replace('"one-sparse"', '"one_sparse"'), tmp_path / "other")
+    assert written.settings == load(GOOD, tmp_path).settings
+
+
 def test_the_axis_is_the_cost_if_it_is_a_range(tmp_path: Path) -> None:
     text = 'cost = [1e-4, 1e-3]\n[[settings]]\nbandit = "drug-binary"\n[policies.R]\npolicy = "racing"\ndelta = 0.1\n'
     experiment = load(text, tmp_path)

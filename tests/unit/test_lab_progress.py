@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import dbcare.lab.progress
+import dbcare.lab.work_clock
 from dbcare import Bandit, Breakeven, BreakevenRacing, Racing, Risk, SequentialHalving
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, Point, plan_passes
@@ -117,16 +118,18 @@ def test_progress_never_falls_and_ends_at_1(
     end = times[-1][0]
     clock = WorkClock(missing)
     clock.assign(workers, 0.0)
-    shares, tick = [clock.compute_share(0.0)], 1.0
+    shares, tick = [clock.compute_share()], 1.0
     assert shares == pytest.approx([0.0], abs=1e-9)
     for finished, key in times:
         while tick < finished:
-            shares.append(clock.compute_share(tick))
+            shares.append(clock.compute_share())
             if 10.0 <= tick < 0.8 * end:
-                assert 0.5 < clock.compute_remaining(tick) / (end - tick) < 2.0, tick
+                remaining = clock.compute_remaining(tick)
+                assert remaining is None or 0.5 < remaining / (end - tick) < 2.0, tick
+                assert (remaining is None) == (tick < times[0][0])
             tick += 1.0
         clock.finish(key, finished)
-        shares.append(clock.compute_share(finished))
+        shares.append(clock.compute_share())
     assert shares == sorted(shares)
     assert shares[-2] < 1.0
     assert shares[-1] == 1.0
@@ -137,8 +140,24 @@ def test_a_pass_that_takes_too_long_does_not_count_as_done() -> None:
     work = make_pass(BreakevenRacing(RISK, 8))
     clock = WorkClock([work])
     clock.assign(1, 0.0)
-    assert 0.9 < clock.compute_share(1e6) < 1.0
-    assert clock.compute_remaining(1e6) > 0.0
+    assert clock.compute_share() == 0.0
+    assert clock.compute_remaining(1e6) is None
+
+
+def test_all_but_a_little_is_not_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short pass is left: less than half a percent of the work, but many points."""
+    long, short = make_pass(BreakevenRacing(RISK, 32)), make_pass(SequentialHalving(4, 8), runs=50, gaps=1)
+    estimates = {long.key: 1000.0, short.key: 1.0}
+    monkeypatch.setattr(dbcare.lab.work_clock, "estimate_seconds", lambda work: estimates[work.key])
+    out = io.StringIO()
+    progress = SweepProgress(Console(file=out, width=160), [long, short], {}, make_local_workers(1))
+    progress.clock.assign(1, 0.0)
+    progress.clock.finish(long.key, 1000.0)
+    progress.show()
+    assert out.getvalue().startswith("99% done, starting, 0 of ")
+    progress.clock.finish(short.key, 1001.0)
+    progress.show()
+    assert out.getvalue().splitlines()[1].startswith("100% done, ")
 
 
 def test_passes_may_finish_in_another_order() -> None:
@@ -149,9 +168,9 @@ def test_passes_may_finish_in_another_order() -> None:
     clock.finish(passes[2].key, 1.0)
     clock.assign(2, 1.0)
     clock.finish(passes[1].key, 2.0)
-    assert clock.compute_share(2.0) < 1.0
+    assert 0.0 < clock.compute_share() < 1.0
     clock.finish(passes[0].key, 3.0)
-    assert clock.compute_share(3.0) == 1.0
+    assert clock.compute_share() == 1.0
 
 
 @pytest.mark.parametrize("terminal", [False, True])
@@ -172,7 +191,7 @@ def test_progress_is_shown(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert "about 0 s remaining" in text
     if not terminal:
         first, second, last = text.splitlines()
-        assert re.match(r"\d\d?% done, starting, 0 of 2 points, about 0 s remaining", first)
+        assert first == "0% done, starting, 0 of 2 points"
         assert re.match(r"\d\d% done, mine, 1 of 2 points, skip, 4e\+02 pulls, about \d+ s remaining", second)
         assert last.startswith("100% done, mine, 2 of 2 points, ")
 
@@ -187,11 +206,12 @@ def test_nothing_to_do_shows_nothing() -> None:
 def test_the_number_of_workers_may_change() -> None:
     """A cluster tells how many workers it has once it is connected."""
     passes = [make_pass(BreakevenRacing(RISK, arms)) for arms in (16, 8)]
-    workers = SimpleNamespace(count=1)
+    workers = SimpleNamespace(count=0)
     out = io.StringIO()
-    progress = SweepProgress(Console(file=out), passes, {}, cast(Workers, workers))
+    progress = SweepProgress(Console(file=out, width=160), passes, {}, cast(Workers, workers))
     progress.show()
-    assert len(progress.clock.running) == 1
+    assert len(progress.clock.running) == 0
+    assert out.getvalue() == "0% done, connecting, 0 of 80 points\n"
     workers.count = 4
     progress.show()
     assert len(progress.clock.running) == 2

@@ -117,11 +117,16 @@ def reproduce(
 
 
 def choose_experiments(names: list[str], known: list[str], with_rivals: bool) -> list[str]:
-    """Return the names, if all are known; where `--rivals` was forgotten or is too much, say so."""
+    """Return the names, if all are known; where `--rivals` was forgotten or is too much, say so.
+
+    Hyphens serve for underscores, as in the names of bandits.
+    """
     from dbcare import validation
     from dbcare.errors import InvalidValueError
     from dbcare.lab import bounds, paper, rivals
 
+    every = {*known, *paper.NAMES, *rivals.NAMES}
+    names = [plain if (plain := name.replace("-", "_")) in every else name for name in names]
     for name in names:
         if name not in known and with_rivals and name in (bounds.NAME, *paper.NAMES):
             raise InvalidValueError(f"{name} is one of the paper's experiments; leave out --rivals to run it.")
@@ -143,7 +148,8 @@ def sweep(
 
     with friendly_errors():
         experiment = definition.load(file, seed=seed, quick=quick)
-        run([experiment], out or Path("out") / experiment.name, threads, dask, experiment.title)
+        folder = out or Path("out") / experiment.name
+        run([experiment], folder, threads, dask, experiment.title, modules=file.parent)
 
 
 def run(
@@ -155,8 +161,9 @@ def run(
     *,
     whole_paper: bool = False,
     bounds: bool = False,
+    modules: Path | None = None,
 ) -> None:
-    """Run experiments and print what was written where."""
+    """Run experiments and print what was written where; Dask workers get the modules that are in folder `modules`."""
     from rich.console import Console
 
     from dbcare import validation
@@ -167,7 +174,7 @@ def run(
     if dask is not None:
         from dbcare.lab.cluster import make_dask_workers
 
-        workers = make_dask_workers(dask)
+        workers = make_dask_workers(dask, modules)
     else:
         workers = make_local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
     try:

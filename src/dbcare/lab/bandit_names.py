@@ -26,8 +26,12 @@ BANDITS: dict[str, Callable[..., Bandit]] = {
 
 
 def build_bandit(name: str, options: dict[str, Any]) -> Bandit:
-    """Build the bandit called `name`; an unknown name or option is an error that lists the valid ones."""
-    make = BANDITS[validation.one_of("bandit", name, BANDITS)]
+    """Build the bandit called `name`; an unknown name or option is an error that lists the valid ones.
+
+    Underscores serve for hyphens, as in the names of the paper's experiments.
+    """
+    plain = name.replace("_", "-") if isinstance(name, str) else name
+    make = BANDITS[validation.one_of("bandit", plain if plain in BANDITS else name, BANDITS)]
     parameters = inspect.signature(make).parameters
     refuse_unknown(f"Options of {name}", options, [option for option in parameters if option != "bound"])
     require_all(name, parameters, options)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import dbcare
 from dbcare.errors import EngineError
@@ -15,11 +17,15 @@ WORKER_TIMEOUT_SECONDS = 30
 
 
 class DaskWorkers:
-    """The workers of the scheduler at `address`; if one is lost, another repeats its passes."""
+    """The workers of the scheduler at `address`; if one is lost, another repeats its passes.
 
-    def __init__(self, address: str) -> None:
+    They are sent the modules that this process has imported from `folder`: policies next to an experiment's file.
+    """
+
+    def __init__(self, address: str, folder: Path | None = None) -> None:
         self.address = address
-        self.count = 1  # known once connected
+        self.folder = folder
+        self.count = 0  # until connected
 
     def __call__(self, passes: list[Pass]) -> Iterator[Record]:
         """Compute all passes."""
@@ -40,10 +46,20 @@ class DaskWorkers:
                 raise EngineError(
                     f"The Dask scheduler at {self.address} has no workers; start one and retry."
                 ) from None
+            for load in (False, True):  # all are there before one is imported, since they may import each other
+                for path in list_modules(self.folder):
+                    client.upload_file(str(path), load=load)
             self.count = max(1, sum(client.nthreads().values()))
             futures = client.map(compute, passes, key=[f"dbcare-{task.key}" for task in passes])
             for future in as_completed(futures, loop=client.loop):
-                record = future.result()
+                try:
+                    record = future.result()
+                except (ImportError, RuntimeError) as failure:  # raised by a worker, or by the scheduler
+                    raise EngineError(
+                        "The Dask scheduler and its workers must be able to import the code of all policies but "
+                        f"cannot: {failure.__cause__ or failure}. Install the policy's package there, or move its "
+                        "module next to the experiment's file."
+                    ) from failure
                 if record.code != digest_code():
                     raise EngineError(
                         f"The Dask workers must run the same code as this process, dbcare {dbcare.__version__}, but "
@@ -53,8 +69,19 @@ class DaskWorkers:
                 future.release()
 
 
-def make_dask_workers(address: str) -> Workers:
-    """Return the workers of the scheduler at `address`."""
+def list_modules(folder: Path | None) -> list[Path]:
+    """List the files of all modules that this process has imported from a folder, the latest import first.
+
+    A module thus comes after those that it imported, so that workers that had an older version load the new ones.
+    """
+    if folder is None:
+        return []
+    files = [Path(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))]
+    return [path for path in reversed(files) if path.suffix == ".py" and path.parent.resolve() == folder.resolve()]
+
+
+def make_dask_workers(address: str, folder: Path | None = None) -> Workers:
+    """Return the workers of the scheduler at `address`, which get the modules imported from `folder`."""
     if find_spec("distributed") is None:
         raise EngineError("Dask requires an extra: pip install 'dbcare[dask]'.")
-    return DaskWorkers(address)
+    return DaskWorkers(address, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -51,7 +52,7 @@ class SweepProgress:
                 TextColumn("{task.fields[remaining]}"),
                 console=console,
             )
-            self.task = self.live.add_task(self.name, total=1.0, state="", remaining="")
+            self.task = self.live.add_task(self.name, total=100, state="", remaining="")
 
     def __enter__(self) -> SweepProgress:
         if self.live is not None:
@@ -85,13 +86,16 @@ class SweepProgress:
         with self.lock:
             now = time.monotonic()
             self.clock.assign(self.workers.count, now)
-            share, remaining = self.clock.compute_share(now), self.clock.compute_remaining(now)
+            percent = math.floor(100.0 * self.clock.compute_share())  # 100 only at the end
+            remaining = self.clock.compute_remaining(now)
+            name = self.name if self.workers.count > 0 else "connecting"
             state = ", ".join([f"{self.points:,} of {self.total:,} points", *self._describe_pulls()])
-            time_left = f"about {remaining:.0f} s remaining"
+            time_left = "" if remaining is None else f"about {math.ceil(remaining)} s remaining"
             if self.live is not None:
-                self.live.update(self.task, completed=share, description=self.name, state=state, remaining=time_left)
+                self.live.update(self.task, completed=percent, description=name, state=state, remaining=time_left)
             else:
-                self.console.print(f"{share:.0%} done, {self.name}, {state}, {time_left}")
+                parts = [f"{percent}% done", name, state, *([time_left] if time_left else [])]
+                self.console.print(", ".join(parts))
 
     def _describe_pulls(self) -> list[str]:
         return [f"{self.engine}, {self.pulls:.2g} pulls"] if self.engine else []

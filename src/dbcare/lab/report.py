@@ -87,7 +87,7 @@ def write_report(path: Path, title: str, sections: Sequence[Section], totals: To
 def _format_totals(totals: Totals, whole_paper: bool) -> str:
     hours = totals.cpu_seconds / 3600.0
     facts = [
-        (f"{totals.points:,}", "points: one policy on one instance at one cost, for both losses"),
+        (f"{totals.points:,}", "points: one policy on one instance at one cost"),
         (f"{totals.pulls:.3g}", "pulls simulated; the exact engine needs none"),
         (f"{totals.cpu_seconds:,.1f} s", "of CPU time for all points"),
         (

@@ -82,7 +82,8 @@ def reproduce(
     sections = writer.sections
     totals = _compute_totals(passes, store, computed, time.monotonic() - start)
     report = write_report(folder / REPORT, title, [section for section, _ in sections], totals, whole_paper=whole_paper)
-    files = (report, *(file for _, files in sections for file in files), *([store.path] if passes else []))
+    drawn = [file for _, files in sections for file in files]
+    files = (report, *drawn, *([store.path] if passes else []), folder / MANIFEST)
     judged = [claim for section, _ in sections for claim in section.claims if claim.verdicts]
     reproduction = Reproduction(
         files,

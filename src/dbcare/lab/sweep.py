@@ -29,7 +29,7 @@ class Workers(Protocol):
 
     @property
     def count(self) -> int:
-        """How many passes are computed at once."""
+        """How many passes are computed at once; 0 while workers are not connected yet."""
 
     def __call__(self, passes: list[Pass]) -> Iterator[Record]:
         """Compute all passes."""

@@ -10,7 +10,7 @@ from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 TRUSTED_SECONDS = 10.0  # the estimates weigh as much as this long of measured passes
 MAX_LOADING_SECONDS = 2.5  # to compile a typical kernel; the first ones also compile what others share
-NEVER_DONE = 0.95  # a pass that takes longer than estimated counts as this share until it finishes
+NEVER_DONE = 0.95  # of a pass that takes longer than estimated, this share at most counts as over until it finishes
 
 
 class WorkClock:
@@ -29,7 +29,7 @@ class WorkClock:
         self.workers = 1
         self.first: dict[str, tuple[float, float]] = {}  # seconds that the first of a kind took, and its estimate
         self.measured = self.expected = TRUSTED_SECONDS
-        self.shown = 0.0
+        self.finished = 0.0  # estimated seconds of all finished passes
 
     def assign(self, workers: int, now: float) -> None:
         """Let that many workers have a pass each, as long as passes are waiting."""
@@ -41,6 +41,7 @@ class WorkClock:
     def finish(self, key: str, now: float) -> None:
         """Take note that a pass is finished."""
         self.waiting.pop(key, None)
+        self.finished += self.seconds[key]
         start = self.running.pop(key, None)
         if start is not None and self.kernels[key] in self.first:
             self.measured += now - start
@@ -49,16 +50,27 @@ class WorkClock:
             self.first[self.kernels[key]] = now - start, self.seconds[key]
         self.assign(self.workers, now)
 
-    def compute_share(self, now: float) -> float:
-        """Return the share of the work that is done, which never falls and is 1 only at the end."""
-        if not self.waiting and not self.running:
-            return 1.0
-        left = sum(self.seconds[key] for key in self.waiting) + sum(self._list_left(now))
-        self.shown = max(self.shown, 1.0 - left / self.total)
-        return self.shown
+    def compute_share(self) -> float:
+        """Return the share of the work that is finished, by estimated seconds.
 
-    def compute_remaining(self, now: float) -> float:
-        """Return the seconds until all passes are finished: no less than the longest one takes."""
+        Passes in progress don't count: how far they are is a guess, and they may still be compiling.
+        """
+        return 1.0 if self.is_over else self.finished / self.total
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all passes are finished."""
+        return not self.waiting and not self.running
+
+    def compute_remaining(self, now: float) -> float | None:
+        """Return the seconds until all passes are finished: no less than the longest one takes.
+
+        None until a first pass has finished, since how long kernels take to compile is unknown until then.
+        """
+        if self.is_over:
+            return 0.0
+        if not self.first:
+            return None
         running, waiting = self._list_left(now), [self.seconds[key] for key in self.waiting]
         longest = max([*running, *waiting], default=0.0)
         slowness = self.measured / self.expected
