@@ -3,7 +3,8 @@
 Which neighbors tell handwritten digits apart best? GridSearchCV fits 32 candidates on all 10 folds. The search gives up
 those that are not worth another fit. `value` says what a better score is worth: here, a hundredth of accuracy is
 worth 300 fits. Both choose the candidate with the best mean on the same folds, so what the search loses by stopping
-early can be read off GridSearchCV's table. Requires `pip install 'dbcare[sklearn]'`, which comes with the data.
+early can be read off GridSearchCV's table. Requires the extra `sklearn`, which comes with the data: in a
+checkout, `pip install '.[sklearn]'`.
 """
 
 from __future__ import annotations

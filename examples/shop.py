@@ -10,7 +10,7 @@ new visitors see the winner. While the service is down, they see the first page.
 
 Here everything runs on this machine: the dbcare service in a process of its own, the shop (a FastAPI application) that
 reaches it over HTTP, and visitors who click. A lease is two seconds; in a real shop it would be a day or a week.
-Requires `pip install 'dbcare[server]'`.
+Requires the extra `server`: in a checkout, `pip install '.[server]'`.
 """
 
 from __future__ import annotations

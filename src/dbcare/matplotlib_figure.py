@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbcare.extras import say_how_to_install
+
 try:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("Figures require an extra: pip install 'dbcare[lab]'.", name=missing.name) from None
+    raise ModuleNotFoundError(f"Figures require an extra: {say_how_to_install('lab')}.", name=missing.name) from None
 
 DPI = 150
 ACCENT, MUTED, LOSS = "#5E2CA5", "0.45", "#D55E00"  # the chosen arm and what was spent; others; losses

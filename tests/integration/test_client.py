@@ -281,7 +281,7 @@ def test_invalid_addresses_and_keys(address: str, key: str | None, message: str)
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "httpx2", None)
     monkeypatch.delitem(sys.modules, "dbcare.client.transport", raising=False)
-    with pytest.raises(StorageError, match=r"pip install 'dbcare\[server\]'"):
+    with pytest.raises(StorageError, match=r"pip install (-e )?'.*\[server\]'"):
         dbcare.connect("http://127.0.0.1:8080")
 
 

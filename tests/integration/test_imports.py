@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 import dbcare
+from dbcare.extras import say_how_to_install
 
 PACKAGE = Path(dbcare.__file__).parent
+SKLEARN = say_how_to_install("sklearn")
 HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 
 # Each package may import those listed for it, the base and itself; `engines` and `live` do not know each other.
 BASE = {"errors", "validation", "arm_names", "rewards", "datasets", "bandit", "risk", "spread", "money", "options"}
 BASE |= {"block_bandits", "json_values", "numbers_in_words", "durations", "data_frames"}
-BASE |= {"axis", "html_display", "matplotlib_figure", "whole_files"}
+BASE |= {"axis", "html_display", "matplotlib_figure", "whole_files", "extras"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),
@@ -97,10 +99,10 @@ def test_every_public_name_loads() -> None:
 @pytest.mark.parametrize(
     ("installed", "message"),
     [
-        ("None", "dbcare.sklearn requires scikit-learn: pip install 'dbcare[sklearn]'."),
+        ("None", f"dbcare.sklearn requires scikit-learn: {SKLEARN}."),
         (
             "type(sys)('sklearn'); sys.modules['sklearn'].__version__ = '1.8.2'",
-            "dbcare.sklearn requires scikit-learn 1.9 or later, and 1.8.2 is installed: pip install 'dbcare[sklearn]'.",
+            f"dbcare.sklearn requires scikit-learn 1.9 or later, and 1.8.2 is installed: {SKLEARN}.",
         ),
     ],
 )
@@ -137,7 +139,7 @@ main()
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (
         2,
-        f"Error: this command requires an extra: pip install 'dbcare[{extra}]'.\n",
+        f"Error: this command requires an extra: {say_how_to_install(extra)}.\n",
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from helpers.postgres import GUARDED, PASSWORD, Server
 
 from dbcare.errors import StorageError
+from dbcare.extras import say_how_to_install
 from dbcare.live.stores.sql.store import SqlStore
 
 
@@ -66,4 +67,4 @@ except dbcare.errors.StorageError as failure:
 """
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "me:***@host/db needs a driver that is not installed" in output
-    assert "pip install 'dbcare[postgresql]'." in output
+    assert f"{say_how_to_install('postgresql')}." in output

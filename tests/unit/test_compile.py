@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 from helpers.fork_server import ForkedProcess, ForkServer
 
+from dbcare import Bandit, Breakeven, Risk
 from dbcare.engines import compile as compiling
+from dbcare.engines import simulators
 from dbcare.engines.code_digest import digest
 from dbcare.engines.compile import kernel
+from dbcare.engines.draws import make_arms
 from dbcare.engines.machine_code import cache_folder
 
 POLICY = """
@@ -196,10 +199,31 @@ def forbid_writing(cache: Path) -> None:
         path.chmod(0o555 if path.is_dir() else 0o444)
 
 
+class Mine(Breakeven):
+    """A policy of a user's own."""
+
+
+def test_notices_tell_simulators_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By policy and arms; only a policy of the user's own is called theirs. Nothing is compiled here."""
+    named: list[str] = []
+    monkeypatch.setattr(simulators, "compile_kernel", lambda loop, label, of, keep: named.append(f"{label} of {of}"))
+    monkeypatch.setattr(simulators, "_shipped_kernel", simulators._loop_kernel)
+    risk = Risk.simple_regret(1e-2)
+    for bandit in (Bandit.gaussian([1.0, 0.0]), Bandit.bernoulli([0.9, 0.1])):
+        for kind in (Breakeven, Mine):
+            simulators._any_kernel(kind(risk, 2, 1.0), make_arms(bandit))
+    assert named == [
+        "a simulator of Breakeven on Gaussian arms",
+        "a simulator of your policy Mine on Gaussian arms",
+        "a simulator of Breakeven on arms with few values",
+        "a simulator of your policy Mine on arms with few values",
+    ]
+
+
 def test_every_kernel_says_how_long_it_usually_takes() -> None:
     """The labels are read from the calls: none lacks its seconds, and no seconds are left without a kernel."""
     package = Path(compiling.__file__).parent
-    call = re.compile(r"(?:compile_)?kernel\(.*, \"([^\"]+)\"(?:, keep=keep)?\)")
+    call = re.compile(r"(?:compile_)?kernel\(.*, \"([^\"]+)\"(?:, of=.+?)?(?:, keep=keep)?\)")
     labels = {label for path in package.rglob("*.py") for label in call.findall(path.read_text())}
     assert labels == compiling.USUAL_SECONDS.keys()
     assert all(re.fullmatch(r"\d+ to \d+", seconds) for seconds in compiling.USUAL_SECONDS.values())

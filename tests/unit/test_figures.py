@@ -13,6 +13,7 @@ from matplotlib.image import imread
 
 import dbcare
 from dbcare.errors import InvalidValueError
+from dbcare.extras import say_how_to_install
 
 
 def make_study(**options: Any) -> dbcare.Study:
@@ -99,4 +100,4 @@ except ModuleNotFoundError as missing:
     print(missing)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert ran.stdout == "Figures require an extra: pip install 'dbcare[lab]'.\n"
+    assert ran.stdout == f"Figures require an extra: {say_how_to_install('lab')}.\n"

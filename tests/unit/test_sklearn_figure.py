@@ -200,5 +200,5 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     search = fit_search()
     monkeypatch.delitem(sys.modules, "dbcare.sklearn.figure")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'dbcare\[lab\]'"):
+    with pytest.raises(ImportError, match=r"pip install (-e )?'.*\[lab\]'"):
         search.plot()

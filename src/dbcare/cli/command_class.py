@@ -26,7 +26,9 @@ def named_extras() -> Iterator[None]:
         extra = EXTRAS.get((missing.name or "").partition(".")[0])
         if extra is None:
             raise
-        raise RefusedError(f"this command requires an extra: pip install 'dbcare[{extra}]'.") from None
+        from dbcare.extras import say_how_to_install
+
+        raise RefusedError(f"this command requires an extra: {say_how_to_install(extra)}.") from None
 
 
 class OptionNamingCommand(TyperCommand):

@@ -14,6 +14,7 @@ from dbcare import validation
 from dbcare.client.remote_study import RemoteStudy, make_study_path
 from dbcare.client.responses import build_settings, require_list, require_part
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
+from dbcare.extras import say_how_to_install
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
 from dbcare.live.studies import check_name
@@ -67,7 +68,7 @@ def connect(address: str, key: str | None = None, *, timeout: float = 30.0, pati
     try:
         from dbcare.client.transport import Transport  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as missing:
-        raise StorageError(f"Connecting requires httpx2 ({missing}): pip install 'dbcare[server]'.") from None
+        raise StorageError(f"Connecting requires httpx2 ({missing}): {say_how_to_install('server')}.") from None
     limits = validation.positive("timeout", timeout), validation.non_negative("patience", patience)
     return Client(Transport(checked, secret, *limits))
 

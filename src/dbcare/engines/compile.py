@@ -44,7 +44,7 @@ HOW = OPTIONS, RARELY_CALLED, EACH_PULL, INLINING
 
 # Seconds that kernels usually take to compile: from the quickest as measured to the slowest on a slower machine.
 USUAL_SECONDS = {
-    "a simulator of your policy": "3 to 15",
+    "a simulator": "3 to 15",
     "a simulator of policies in epochs": "3 to 6",
     "a simulator of planned rounds": "3 to 6",
     "a simulator of elimination by safe jumps": "3 to 6",
@@ -60,13 +60,16 @@ _PARTS: dict[tuple[str, bool], Any] = {}  # by name and whether they are kept
 _LOADING = threading.Lock()  # a sweep asks from several threads
 
 
-def kernel(loop: Callable[..., Any], label: str, *, keep: bool = True) -> Any:
-    """Compile a loop with everything it calls; `label` names it to the user, `keep` stores the code on disk."""
+def kernel(loop: Callable[..., Any], label: str, *, of: str = "", keep: bool = True) -> Any:
+    """Compile a loop with everything it calls; `keep` stores the code on disk.
+
+    `label` names it to the user, and `of` tells apart kernels of the same label.
+    """
     assert isinstance(loop, FunctionType)
     code = digest(loop, options=HOW)
     with _LOADING:
         if code not in _LOADED:
-            _LOADED[code] = _make_kernel(loop, code, label, keep)
+            _LOADED[code] = _make_kernel(loop, code, label, of, keep)
     return _LOADED[code]
 
 
@@ -79,7 +82,7 @@ def list_used() -> tuple[set[str], set[str]]:
     return compiled, loaded
 
 
-def _make_kernel(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
+def _make_kernel(loop: FunctionType, code: str, label: str, of: str, keep: bool) -> Any:
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
     kept = keep and keep_source(path, source)
@@ -89,7 +92,7 @@ def _make_kernel(loop: FunctionType, code: str, label: str, keep: bool) -> Any:
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
     dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
-    _announce_compilation(dispatcher, _describe_wait(label, path.parent, keep, kept))
+    _announce_compilation(dispatcher, _describe_wait(label, of, path.parent, keep, kept))
     if kept:
         keep_kernel(dispatcher, path)
     return dispatcher
@@ -145,7 +148,7 @@ def _held_by(function: FunctionType) -> dict[str, Any]:
     return dict(zip(function.__code__.co_freevars, cells, strict=True))
 
 
-def _describe_wait(label: str, folder: Path, keep: bool, kept: bool) -> str:
+def _describe_wait(label: str, of: str, folder: Path, keep: bool, kept: bool) -> str:
     """Return the notice that a kernel is being compiled: how long that usually takes, and how often."""
     if kept and os.access(folder, os.W_OK):
         often = "once on this machine; `dbcare warm-up` compiles all that ship in advance"
@@ -153,7 +156,8 @@ def _describe_wait(label: str, folder: Path, keep: bool, kept: bool) -> str:
         often = f"in every process, as {folder} cannot be written"
     else:
         often = "in every process, as its tables are defined in the main script"
-    return f"dbcare: compiling {label} (usually {USUAL_SECONDS.get(label, 'a few')} seconds, {often})"
+    what = f"{label} of {of}" if of else label
+    return f"dbcare: compiling {what} (usually {USUAL_SECONDS.get(label, 'a few')} seconds, {often})"
 
 
 def _announce_compilation(dispatcher: Any, notice: str) -> None:

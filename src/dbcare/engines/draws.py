@@ -198,6 +198,12 @@ def make_pull_drawing(arms: Arms) -> PullDrawing:
     return PullDrawing(start_finite, pull_finite)
 
 
+def name_arms(drawing: PullDrawing) -> str:
+    """Name the arms that a drawing draws from."""
+    names = {start_gaussian_blocks: "Gaussian blocks", start_scores: "a score table", start_gaussian: "Gaussian arms"}
+    return names.get(drawing.start, "arms with few values")
+
+
 def scratch_size(arms: Arms, count: int) -> int:
     """Return how many numbers a run of `count` arms keeps in `work` to draw pull by pull."""
     return len(arms.score) if isinstance(arms, ScoreArms) else 2 * count

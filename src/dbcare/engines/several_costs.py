@@ -18,7 +18,7 @@ import numpy as np
 
 from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.compile import kernel as compile_kernel
-from dbcare.engines.draws import Arms, PullDrawing, make_pull_drawing, scratch_size
+from dbcare.engines.draws import Arms, PullDrawing, make_pull_drawing, name_arms, scratch_size
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
 from dbcare.policies import breakeven_rule
@@ -84,7 +84,8 @@ class CostRuns:
 
 @cache
 def _make_kernel(drawing: PullDrawing) -> Any:
-    return compile_kernel(costs_loop(drawing), "a simulator of your policy")
+    name = f"Breakeven at several costs on {name_arms(drawing)}"
+    return compile_kernel(costs_loop(drawing), "a simulator", of=name)
 
 
 def costs_loop(drawing: PullDrawing) -> Callable[..., None]:

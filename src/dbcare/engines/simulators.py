@@ -22,6 +22,7 @@ from dbcare.engines.draws import (
     PullDrawing,
     make_drawing,
     make_pull_drawing,
+    name_arms,
     scratch_size,
 )
 from dbcare.engines.estimates import Control
@@ -211,13 +212,13 @@ def _any_kernel(policy: Policy, arms: Arms) -> Any:
     keep = type(policy.tables).__module__ != "__main__"
     drawing, shares_blocks = make_pull_drawing(arms), isinstance(arms, BlockArms)
     if ships(policy):
-        return _shipped_kernel(policy.rule, drawing, shares_blocks, keep)
-    return _loop_kernel(policy.rule, drawing, shares_blocks, keep)
+        return _shipped_kernel(type(policy).__name__, policy.rule, drawing, shares_blocks, keep)
+    return _loop_kernel(f"your policy {type(policy).__name__}", policy.rule, drawing, shares_blocks, keep)
 
 
-def _loop_kernel(rule: Rule, drawing: PullDrawing, shares_blocks: bool, keep: bool) -> Any:
+def _loop_kernel(name: str, rule: Rule, drawing: PullDrawing, shares_blocks: bool, keep: bool) -> Any:
     loop = direct.any_loop(rule, drawing, direct.make_block_finder(rule, shares_blocks))
-    return compile_kernel(loop, "a simulator of your policy", keep=keep)
+    return compile_kernel(loop, "a simulator", of=f"{name} on {name_arms(drawing)}", keep=keep)
 
 
 # Finding a kernel by its code takes milliseconds. The code of a policy of your own may change, say in a notebook.

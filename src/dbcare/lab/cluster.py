@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dbcare
 from dbcare.errors import EngineError
+from dbcare.extras import say_how_to_install
 from dbcare.lab.points import Pass, digest_code
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import Workers
@@ -83,5 +84,5 @@ def list_modules(folder: Path | None) -> list[Path]:
 def make_dask_workers(address: str, folder: Path | None = None) -> Workers:
     """Return the workers of the scheduler at `address`, which get the modules imported from `folder`."""
     if find_spec("distributed") is None:
-        raise EngineError("Dask requires an extra: pip install 'dbcare[dask]'.")
+        raise EngineError(f"Dask requires an extra: {say_how_to_install('dask')}.")
     return DaskWorkers(address, folder)

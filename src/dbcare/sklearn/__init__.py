@@ -11,14 +11,16 @@ race_results       `cv_results_` of a race
 figure             the picture of a search; requires matplotlib
 """
 
+from dbcare.extras import say_how_to_install
+
 try:
     import sklearn
 except ImportError as failure:
-    raise ImportError("dbcare.sklearn requires scikit-learn: pip install 'dbcare[sklearn]'.") from failure
+    raise ImportError(f"dbcare.sklearn requires scikit-learn: {say_how_to_install('sklearn')}.") from failure
 if tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 9):
     raise ImportError(
         f"dbcare.sklearn requires scikit-learn 1.9 or later, and {sklearn.__version__} is installed: "
-        "pip install 'dbcare[sklearn]'."
+        f"{say_how_to_install('sklearn')}."
     )
 
 from dbcare.sklearn.search import BreakevenRandomizedSearchCV, BreakevenSearchCV

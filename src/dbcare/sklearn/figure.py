@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.extras import say_how_to_install
+
 try:
     import matplotlib as mpl
     from matplotlib.axes import Axes
@@ -16,7 +18,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 except ImportError as failure:
-    raise ImportError("Figures of searches require an extra: pip install 'dbcare[lab]'.") from failure
+    raise ImportError(f"Figures of searches require an extra: {say_how_to_install('lab')}.") from failure
 
 from dbcare.sklearn.candidate_labels import shorten_candidates
 from dbcare.sklearn.fit_runner import choose_metric

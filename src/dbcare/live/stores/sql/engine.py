@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from dbcare.errors import StorageError
+from dbcare.extras import say_how_to_install
 from dbcare.live.forks import Turnstile, suspend_for_fork
 from dbcare.live.stores.sql.errors import show_unreadable, show_url
 from dbcare.live.stores.sql.sqlite_file import DEFAULT_TIMEOUT_SECONDS, SqliteFile
@@ -99,7 +100,7 @@ class Engines:
         except ImportError as failure:
             raise StorageError(
                 f"{show_url(self.url)} needs a driver that is not installed ({failure}): "
-                "pip install 'dbcare[postgresql]'."
+                f"{say_how_to_install('postgresql')}."
             ) from None
         # A parent's connections are kept, unused: closing them here would disturb the parent.
         return self._of_process.setdefault(os.getpid(), engines)
