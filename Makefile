@@ -46,7 +46,7 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	rm -rf out/site
 	$(BIN)/python website/build.py out/site
-	@echo "Open out/site/index.html"
+	@echo "Open out/site/index.html. For excerpts in the search: python3 -m http.server --directory out/site"
 
 reproduce: $(INSTALLED)
 	$(BIN)/dbcare reproduce --out out

@@ -37,6 +37,7 @@ pygments_dark_style = "a11y-dark"
 html_title = "dbcare"
 html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["site.css"]
+html_js_files = ["search_note.js"]
 html_favicon = str(Path(dbcare.__file__).parent / "server/pages/static/icon.svg")
 html_logo = html_favicon
 html_copy_source = False

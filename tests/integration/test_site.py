@@ -155,6 +155,18 @@ def test_search_finds(window: BrowserWindow, words: str, page: str) -> None:
     assert window.page.locator("#search-results a").count() == 0
 
 
+def test_search_in_files_says_what_is_missing(browser: Browser, site: Path, window: BrowserWindow) -> None:
+    """From a file, results have no excerpts, which is said; from a server they have, and nothing is said."""
+    with browser.new_context() as context, context.new_page() as page:
+        page.goto((site / "search.html").as_uri() + "?q=Breakeven")
+        expect(page.locator("#search-results a").first).to_be_visible()
+        expect(page.locator("#search-note")).to_contain_text("Results have no excerpts")
+        assert page.locator("#search-results p.context").count() == 0
+    window.page.goto("search.html?q=Breakeven")
+    expect(window.page.locator("#search-results p.context").first).to_be_visible()
+    assert window.page.locator("#search-note").count() == 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_follow_the_color_scheme(browser: Browser, address: str, scheme: Any) -> None:
     with open_window(browser, address, color_scheme=scheme) as window:

@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import dbcare
 from dbcare.errors import InvalidValueError
+from dbcare.live.replay_orders import compute_savings
 
 RATES = {"A": 0.10, "B": 0.16, "C": 0.12}
 MONEY: dict[str, Any] = {"price": 0.5, "value": 20_000}
@@ -239,6 +240,18 @@ def test_the_headline_says_what_matters_most() -> None:
     assert str(certain).startswith("Would have chosen A in all 3 orders, spent 2.00 of 100.00 USD.\n")
     sum_of_it = "100.00 USD for the log - 2.00 USD spent - 0 USD lost by the choice = 98.00 USD."
     assert f"Saved on average: {sum_of_it}" in certain.sentences()
+
+
+def test_what_rounding_leaves_is_not_saved() -> None:
+    """The whole log was used in each of twenty orders, and the mean of what they spent is a bit too high or too low.
+
+    Negative control: a millionth of a cent is saved.
+    """
+    for exact in (0.15, 0.2):
+        for inexact in (math.nextafter(exact, 0.0), math.nextafter(exact, 1.0)):
+            assert exact - inexact != 0.0
+            assert compute_savings(exact, inexact, 0.0) == 0.0
+    assert compute_savings(0.15, 0.15 - 1e-8, 0.0) == pytest.approx(1e-8)
 
 
 def test_a_wrong_choice_is_said_first_and_counts_against_the_savings() -> None:

@@ -28,6 +28,7 @@ from dbcare.live.replay_orders import (
     OrderSummary,
     ReplayedOrder,
     add_up,
+    compute_savings,
     make_loss_finder,
     replay_orders,
     summarize_orders,
@@ -153,7 +154,7 @@ class Replay:
     @property
     def saved(self) -> float:
         """What the log cost, less what the policy spent, less what its choice loses."""
-        return self.logged_cost - self.spent - self.forgone
+        return compute_savings(self.logged_cost, self.spent, self.forgone)
 
     @cached_property
     def over_orders(self) -> OrderSummary:

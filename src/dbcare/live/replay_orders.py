@@ -22,6 +22,7 @@ from dbcare.policies.rule import STOP
 from dbcare.risk import Loss
 
 LOW, HIGH = 0.05, 0.95  # quantiles over the orders
+ROUNDING = 1e-12  # of the cost of a log: what sums of prices are off by, at most
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,12 @@ class OrderSummary:
     saved: float
 
 
+def compute_savings(logged_cost: float, spent: float, loss: float) -> float:
+    """Return what the log cost, less what is spent, less the loss; exactly 0 where only rounding is left."""
+    saved = logged_cost - spent - loss
+    return saved if abs(saved) > ROUNDING * logged_cost else 0.0
+
+
 def summarize_orders(orders: Sequence[ReplayedOrder], logged_cost: float) -> OrderSummary:
     """Return averages and quantiles over orders."""
     spent, loss = np.array([order.spent for order in orders]), np.array([order.loss for order in orders])
@@ -113,7 +120,7 @@ def summarize_orders(orders: Sequence[ReplayedOrder], logged_cost: float) -> Ord
         spent_range=find_range(spent),
         loss=float(loss.mean()),
         loss_range=find_range(loss),
-        saved=float(logged_cost - spent.mean() - loss.mean()),
+        saved=compute_savings(logged_cost, float(spent.mean()), float(loss.mean())),
     )
 
 
