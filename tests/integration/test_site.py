@@ -160,7 +160,7 @@ def test_search_in_files_says_what_is_missing(browser: Browser, site: Path, wind
     with browser.new_context() as context, context.new_page() as page:
         page.goto((site / "search.html").as_uri() + "?q=Breakeven")
         expect(page.locator("#search-results a").first).to_be_visible()
-        expect(page.locator("#search-note")).to_contain_text("Results have no excerpts")
+        expect(page.locator("#search-note")).to_contain_text("No excerpts")
         assert page.locator("#search-results p.context").count() == 0
     window.page.goto("search.html?q=Breakeven")
     expect(window.page.locator("#search-results p.context").first).to_be_visible()

@@ -2,11 +2,11 @@
 document.addEventListener("DOMContentLoaded", () => {
   const results = document.getElementById("search-results");
   if (!results || location.protocol !== "file:") return;
-  const note = document.createElement("p");
+  const note = document.createElement("div");
   note.id = "search-note";
-  note.append("Results have no excerpts, because this site was opened from a file. To see excerpts, serve its folder: ");
-  const command = document.createElement("code");
-  command.textContent = "python3 -m http.server --directory out/site";
-  note.append(command, ".");
+  note.className = "admonition note";
+  note.innerHTML = `<p class="admonition-title">No excerpts</p>
+    <p>This site was opened from a file. To see excerpts of what is found, serve its folder, and open the address
+    that this prints: <code>python3 -m http.server --directory out/site</code></p>`;
   results.before(note);
 });

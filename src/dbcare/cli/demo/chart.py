@@ -1,4 +1,4 @@
-"""Line charts in braille characters, each of which has 2 by 4 dots."""
+"""Line charts in braille characters, each of which has 2 by 4 dots; the vertical axis is logarithmic."""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +9,12 @@ from rich.text import Text
 
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # by row and column of a character
-MAX_TICKS = 4  # above 0
 MIN_ROWS_FOR_ALL_LABELS = 12  # a lower chart labels every other tick
 
 
 @dataclass(frozen=True)
 class ChartLine:
-    """Points from left to right, with no coordinate below 0."""
+    """Points from left to right, with positive heights."""
 
     points: Sequence[tuple[float, float]]
     style: str
@@ -23,26 +22,22 @@ class ChartLine:
 
 @dataclass(frozen=True)
 class Axes:
-    """Axes from 0 to `right` and from 0 to `top`; whatever is higher is cut off."""
+    """Axes from 0 to `right`, and from 1 up to a power of ten; whatever is lower or higher is cut off."""
 
     right: float
-    top: float
-    step: float  # between ticks
+    decades: int  # the power
 
     @classmethod
     def up_to(cls, right: float, height: float) -> "Axes":
-        """Create axes with ticks at round numbers, the highest at or above `height`."""
-        power = 10.0 ** math.floor(math.log10(height))
-        steps = (power * share for share in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 2.5, 5.0))
-        step = next(step for step in steps if height <= MAX_TICKS * step)
-        return cls(right, math.ceil(height / step) * step, step)
+        """Create axes that end at or above `height`."""
+        return cls(right, max(1, math.ceil(math.log10(height))))
 
 
 def draw_chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) -> list[Text]:
     """Return rows of text, with labels on the left; where lines meet, the last one is on top."""
     labels = {
-        height - 1 - round(tick * axes.step / axes.top * (height - 1)): f"{tick * axes.step:,g}"
-        for tick in range(0, round(axes.top / axes.step) + 1, 1 if height >= MIN_ROWS_FOR_ALL_LABELS else 2)
+        height - 1 - round(power / axes.decades * (height - 1)): f"{10**power:,}"
+        for power in range(0, axes.decades + 1, 1 if height >= MIN_ROWS_FOR_ALL_LABELS else 2)
     }
     margin = max(map(len, labels.values()))
     columns = max(1, width - margin - 1)
@@ -67,7 +62,7 @@ def draw_chart(lines: Sequence[ChartLine], axes: Axes, width: int, height: int) 
 def _find_dots(line: ChartLine, axes: Axes, columns: int, rows: int) -> set[tuple[int, int]]:
     """Return the dots of a line, as (across, down): its points and those in between."""
     places = [
-        (round(right / axes.right * (columns - 1)), rows - 1 - round(up / axes.top * (rows - 1)))
+        (round(right / axes.right * (columns - 1)), rows - 1 - round(math.log10(up) / axes.decades * (rows - 1)))
         for right, up in line.points
     ]
     dots = set(places)

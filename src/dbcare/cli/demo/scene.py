@@ -19,15 +19,14 @@ TITLE = "Which home page sells best?"
 IDEA = "Stop once the expected loss of stopping is no more than what has been spent."
 RATE_AXIS = (0.0, 0.30)
 MIN_VISITORS = 30  # before an arm can be shown as clearly behind
-CHART_HEADROOM = 3.0  # height of the chart, in multiples of the final spend
 SPENT, LOSS = "bright_magenta", "bright_cyan"
 CURRENCY = "USD"
 
 
 def make_axes(moments: Sequence[Moment]) -> chart.Axes:
-    """Return axes for the whole study, so that they never change; the losses of the first visitors are far above."""
-    end = moments[-1]
-    return chart.Axes.up_to(end.status.counted, CHART_HEADROOM * end.choice.spent)
+    """Return axes for the whole study, so that they never change."""
+    highest = max(height for line in make_lines(moments) for _, height in line.points)
+    return chart.Axes.up_to(moments[-1].status.counted, highest)
 
 
 def make_frame(moments: Sequence[Moment], axes: chart.Axes, width: int, height: int) -> Group:
