@@ -98,7 +98,7 @@ define CREATE_VENV
 @$(PYTHON) -c 'import ensurepip' 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv >/dev/null \
   && $(PYTHON) -c 'import ensurepip'; } || { echo "$(PYTHON) cannot create virtual environments. Install what is missing and retry: sudo apt-get install python3-venv" >&2; exit 1; }
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dbcare needs Python 3.11 or later: make PYTHON=python3.12 ...")'
-@echo "Installing into .venv; this takes a minute or so, once." >&2
+@echo "Installing into .venv; this takes a minute or more, once." >&2
 $(PYTHON) -m venv .venv
 endef
 
