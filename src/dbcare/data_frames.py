@@ -34,6 +34,8 @@ class FrameColumns:
         """Return the cells of some columns, which exist, as plain Python values."""
         import narwhals as nw  # noqa: PLC0415  # only for frames
 
+        if not names:  # narwhals wants one at least
+            return {}
         wanted = self._frame.select(*names)
         eager = wanted.collect() if isinstance(wanted, nw.LazyFrame) else wanted
         return {name: eager[name].to_list() for name in names}
@@ -45,7 +47,9 @@ class FrameColumns:
 
 
 def open_frame(source: Any) -> FrameColumns | None:
-    """Return the columns of a data frame; None if the source is none."""
+    """Return the columns of a data frame, which may be open already; None if the source is none."""
+    if isinstance(source, FrameColumns):
+        return source
     if not any(hasattr(type(source), name) for name in ("columns", "collect_schema", ARROW)):
         return None
     import narwhals as nw  # noqa: PLC0415  # only for frames

@@ -80,14 +80,14 @@ def test_output_at_a_terminal(log: Path) -> None:
 def test_columns_are_named(tmp_path: Path) -> None:
     """Rewards are summed by user, in the order of time; the same goes for data that are added to a study."""
     file = tmp_path / "visits.csv"
-    file.write_text("user,variant,revenue,at\n2,B,1,2026-01-02\n1,A,3,2026-01-01\n2,B,4,2026-01-03\n")
+    file.write_text("user,variant,revenue,at\n2,B,1,2026-01-02\n1,A,3,2026-01-01\n2,B,4,2026-01-03\n3,B,2,2026-01-04\n")
     columns = ["--arm-column", "variant", "--reward-column", "revenue", "--unit-column", "user", "--time-column", "at"]
     record = json.loads(run_import(tmp_path, str(file), *columns, "--cost", "0.1", "--format", "json"))
-    assert [(arm["name"], arm["logged"], arm["mean"]) for arm in record["arms"]] == [("A", 1, 3.0), ("B", 1, 5.0)]
+    assert [(arm["name"], arm["logged"], arm["mean"]) for arm in record["arms"]] == [("A", 1, 3.0), ("B", 2, 3.5)]
     address = f"sqlite:///{tmp_path / 'studies.db'}"
     study = dbcare.create_study("ads", ["A", "B"], price=0.5, value=20_000, sigma=1.0, storage=address)
     run_import(tmp_path, str(file), *columns, "--into", "ads")
-    assert [(row.arm, row.reward) for row in study.trials()] == [("A", 3.0), ("B", 5.0)]
+    assert [(row.arm, row.reward) for row in study.trials()] == [("A", 3.0), ("B", 5.0), ("B", 2.0)]
 
 
 def test_options_mean_the_same_as_for_studies(tmp_path: Path, log: Path) -> None:
@@ -137,6 +137,10 @@ def test_a_study_starts_with_a_log(tmp_path: Path, log: Path) -> None:
         (["two.csv", "--into", "ads", "--sigma-pulls", "3"], "`--sigma-pulls` cannot be combined with --into"),
         (["two.csv", "--into", "ads", "--risk", "simple_regret"], "`--risk` cannot be combined with --into"),
         (["two.csv", "--into", "ads", "--direction", "minimize"], "`--direction` cannot be combined with --into"),
+        (["totals.csv", *MONEY], "totals.csv has one row per arm, like a table of totals, but"),
+        (["days.csv", *MONEY, "--binary"], "days.csv looks like a table of totals, as its column 'visitors'"),
+        (["days.csv", "--into", "ads"], "Expand counts: 800 sales among 20,000 visitors are 800 rows with reward 1"),
+        (["days.csv", *MONEY, "--block-column", "visitors"], "Arm 'A' has no reward in block '1007'"),
         (["two.csv", "--into", "none"], "Study 'none' not found."),
         (["two.csv", "--into", "other"], "`arm` must be one of X, Y but got 'A'."),
     ],
@@ -146,7 +150,9 @@ def test_errors_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("one.csv").write_text("arm,reward\nA,1\n")
-    Path("two.csv").write_text("arm,reward\nA,0\nB,1\n")
+    Path("two.csv").write_text("arm,reward\nA,0\nB,1\nB,0\n")
+    Path("totals.csv").write_text("arm,reward,visitors\nA,800,20000\nB,900,20000\n")
+    Path("days.csv").write_text("arm,reward,visitors\n" + "A,41,998\nB,45,1007\n" * 2)
     address = f"sqlite:///{tmp_path / 'studies.db'}"
     for name, arms in (("ads", ["A", "B"]), ("other", ["X", "Y"])):
         dbcare.create_study(name, arms, price=0.5, value=20_000, binary=True, storage=address)

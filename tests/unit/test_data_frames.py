@@ -103,8 +103,10 @@ def test_logs_questions_and_observations_are_taken_alike(library: str) -> None:
 
 def test_a_stream_is_read_once() -> None:
     """Whatever has Arrow's interface is a data frame."""
-    stream = pa.table({"arm": ["A", "B"], "reward": [1.0, 0.5]}).to_reader()
-    assert dbcare.read_log(stream) == [("A", 1.0), ("B", 0.5)]
+    rows = [("A", 1.0), ("B", 0.5)] * 30
+    table = pa.table({"arm": [arm for arm, _ in rows], "reward": [reward for _, reward in rows]})
+    assert dbcare.read_log(table.to_reader()) == rows
+    assert dbcare.replay_log(table.to_reader(), cost=0.01, sigma=0.5).logged == 60
 
 
 def test_plans_as_data_frames() -> None:

@@ -208,7 +208,7 @@ def test_formulas_are_defused_in_csv_only(tmp_path: Path) -> None:
     with study.export(tmp_path / "t.csv").open(newline="") as file:
         cells = [row["arm"] for row in csv.DictReader(file)]
     assert cells == ["'=1+1", "''=1+1", "'+A1", "'-A1", "'@SUM(A1)", "plain", "'plain", "a=b"]
-    assert dbcare.read_log(tmp_path / "t.csv") == observations
+    assert dbcare.read_log(tmp_path / "t.csv", unit_column="trial") == observations
     lines = study.export(tmp_path / "t.jsonl").read_text().splitlines()
     assert [json.loads(line)["arm"] for line in lines] == arms
     assert list(study.to_dataframe()["arm"]) == arms

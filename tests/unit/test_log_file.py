@@ -93,17 +93,17 @@ def test_a_file_gives_the_same_as_a_frame(tmp_path: Path) -> None:
     ],
 )
 def test_rows_are_sorted_by_time(times: list[Any]) -> None:
-    log = {"arm": ["last", "first", "middle"], "reward": [1, 2, 3], "at": times}
-    assert dbcare.read_log(log, time_column="at") == [("first", 2.0), ("middle", 3.0), ("last", 1.0)]
-    alike = {"arm": ["A", "B", "C"], "reward": [1, 2, 3], "at": times[:1] * 3}
-    assert dbcare.read_log(alike, time_column="at") == [("A", 1.0), ("B", 2.0), ("C", 3.0)]
+    log = {"arm": ["A", "B", "A"], "reward": [1, 2, 3], "at": times}
+    assert dbcare.read_log(log, time_column="at") == [("B", 2.0), ("A", 3.0), ("A", 1.0)]
+    alike = {"arm": ["A", "B", "A"], "reward": [1, 2, 3], "at": times[:1] * 3}
+    assert dbcare.read_log(alike, time_column="at") == [("A", 1.0), ("B", 2.0), ("A", 3.0)]
 
 
 def test_cells_of_other_types() -> None:
     """Arms may be numbers, rewards booleans, decimals or texts; units anything that tells users apart."""
-    log = {"arm": [0, np.int64(1), True], "reward": [True, Decimal("1.5"), " 2 "], "unit": [(1, 2), 3, None]}
-    assert dbcare.read_log(log) == [("0", 1.0), ("1", 1.5), ("True", 2.0)]
-    assert dbcare.read_log({**log, "unit": [(1, 2), 3, "x"]}, unit_column="unit") == dbcare.read_log(log)
+    log = {"arm": [0, np.int64(1), True, 0], "reward": [True, Decimal("1.5"), " 2 ", 0], "unit": [(1, 2), 3, None, 4]}
+    assert dbcare.read_log(log) == [("0", 1.0), ("1", 1.5), ("True", 2.0), ("0", 0.0)]
+    assert dbcare.read_log({**log, "unit": [(1, 2), 3, "x", 4]}, unit_column="unit") == dbcare.read_log(log)
 
 
 NO_FRAME = "`source` must be the path of a CSV file, a data frame, or a mapping of columns but got "
@@ -195,9 +195,9 @@ def test_frames_that_are_not_logs(source: Any, options: dict[str, str], message:
 def test_a_log_is_read_in_its_order(tmp_path: Path) -> None:
     """It may have what spreadsheets write: a byte order mark, quoted names, line breaks, empty lines, spaces."""
     file = tmp_path / "log.csv"
-    text = '\ufeffday,reward, arm\r\n1,0.5,"A, the first"\r\n\r\n2,-1e-3, B\u00e4r \r\n,,\r\n3, 2 ,"x\ny"\r\n'
+    text = '\ufeffday,reward, arm\r\n1,0.5,"A, the first"\r\n\r\n2,-1e-3, B\u00e4r \r\n,,\r\n3, 2 ,"x\ny"\r\n4,0,"x\ny"'
     file.write_bytes(text.encode())
-    assert dbcare.read_log(file) == [("A, the first", 0.5), ("B\u00e4r", -1e-3), ("x\ny", 2.0)]
+    assert dbcare.read_log(file) == [("A, the first", 0.5), ("B\u00e4r", -1e-3), ("x\ny", 2.0), ("x\ny", 0.0)]
 
 
 @pytest.mark.parametrize(

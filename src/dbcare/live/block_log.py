@@ -13,6 +13,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.log_cells import read_arms, read_rewards, read_units
 from dbcare.live.log_file import check_columns
 from dbcare.live.log_table import read_table
+from dbcare.live.log_totals import refuse_totals
 from dbcare.spread import BINARY
 from dbcare.validation import show
 
@@ -87,7 +88,8 @@ def read_block_log(
     Raises
     ------
     InvalidValueError
-        If the source cannot be read, a cell is not what its column needs, or an arm lacks a block.
+        If the source cannot be read, a cell is not what its column needs, an arm lacks a block, or the source is a
+        table of totals, as in `read_log`.
 
     Examples
     --------
@@ -105,6 +107,7 @@ def read_block_log(
     table = read_table(source, columns)
     arms, blocks = read_arms(table, arm_column), map(str, read_units(table, block_column))
     rewards = read_rewards(table, reward_column)
+    refuse_totals(table.source, arms, rewards, table.cells, columns.values())
     if validation.flag("binary", binary):
         for row, reward in enumerate(rewards):
             if reward not in BINARY:

@@ -6,14 +6,16 @@ import math
 import numbers
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
-from dbcare.live.log_table import LogTable
 from dbcare.validation import show
+
+if TYPE_CHECKING:
+    from dbcare.live.log_table import LogTable
 
 NUMBER = "a number"
 WITH_OFFSET = "a time with a UTC offset"

@@ -11,6 +11,7 @@ from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.live.log_cells import read_arms, read_rewards, read_times, read_units
 from dbcare.live.log_table import LogTable, read_table
+from dbcare.live.log_totals import refuse_totals
 from dbcare.validation import show
 
 REQUIRED = ("arm_column", "block_column", "reward_column")
@@ -50,7 +51,17 @@ def read_log(
     ------
     InvalidValueError
         If the source cannot be read, a column is missing, a cell is not what its column needs, or a unit has two arms:
-        the message names the line of a file, or the row of a data frame, counted from 0.
+        the message names the line of a file, or the row of a data frame, counted from 0. Also if the source is a table
+        of totals instead of a log.
+
+    Notes
+    -----
+    A table of totals has one row per arm, or a column with counts. A column has counts if no option names it, it is
+    called like one ("n", "count", "visitors", "users", "impressions", "trials", "sample_size", "n_users",
+    "user_count"), and it holds only whole numbers, some above 1. With a `unit_column`, no column is taken for counts.
+    Row numbers and ids are not counts either. Row numbers are 1, 2, 3 and so on, in the whole log or starting over
+    within an arm. Ids are recognized in logs of 100 rows or more: no id belongs to two arms, and at most half of the
+    rewards differ from each other.
 
     Examples
     --------
@@ -64,6 +75,8 @@ def read_log(
     )
     table = read_table(source, columns)
     arms, rewards = read_arms(table, arm_column), read_rewards(table, reward_column)
+    if unit_column is None:
+        refuse_totals(table.source, arms, rewards, table.cells, columns.values())
     order: Sequence[int] = range(len(arms))
     if time_column is not None:
         order = sorted(order, key=read_times(table, time_column).__getitem__)

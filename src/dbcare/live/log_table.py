@@ -15,12 +15,16 @@ from typing import Any
 from dbcare.data_frames import open_frame, show_columns
 from dbcare.errors import InvalidValueError
 from dbcare.live.export import restore_formula
+from dbcare.live.log_totals import is_count_name
 from dbcare.validation import show
 
 
 @dataclass(frozen=True)
 class LogTable:
-    """Cells by column, and where each row stands: the line of a file, or the row of a data frame from 0."""
+    """Cells by column, and where each row stands: the line of a file, or the row of a data frame from 0.
+
+    The columns are those asked for, then others that are called like a count, by which a table of totals is recognized.
+    """
 
     source: str
     noun: str
@@ -47,7 +51,7 @@ def read_table(source: Any, columns: Mapping[str, str]) -> LogTable:
 def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTable:
     reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
     lines: list[int] = []
-    table = LogTable(str(path), "line", {name: [] for name in columns.values()}, lines)
+    table = LogTable(str(path), "line", {}, lines)
     places: dict[str, int] | None = None
     try:
         for row in reader:
@@ -56,13 +60,14 @@ def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTa
             if places is None:
                 header = [name.strip() for name in row]
                 _check_columns(f"{path}, line {reader.line_num},", header, columns)
-                places = {name: header.index(name) for name in columns.values()}
+                places = {name: header.index(name) for name in _list_wanted(header, columns)}
+                table.cells.update({name: [] for name in places})
                 continue
             lines.append(reader.line_num)
             for name, place in places.items():
-                if place >= len(row):
+                if place >= len(row) and name in columns.values():
                     raise InvalidValueError(f"{table.name_row(-1)}, ends before column {name!r}: {','.join(row)!r}.")
-                table.cells[name].append(restore_formula(row[place].strip()))
+                table.cells[name].append(restore_formula(row[place].strip()) if place < len(row) else "")
     except csv.Error as problem:
         raise InvalidValueError(f"{path}, line {reader.line_num}, is not valid CSV: {problem}.") from None
     return table
@@ -72,7 +77,7 @@ def _read_json_table(path: str | os.PathLike[str], columns: Mapping[str, str]) -
     rows = list(read_json_lines(path))
     names = {name: None for _, row in rows for name in row}
     _check_columns(f"{path}", list(names) if rows else list(columns.values()), columns)
-    cells = {name: [row.get(name) for _, row in rows] for name in columns.values()}
+    cells = {name: [row.get(name) for _, row in rows] for name in _list_wanted(list(names), columns)}
     return LogTable(str(path), "line", cells, [line for line, _ in rows])
 
 
@@ -127,10 +132,10 @@ def _read_frame(frame: Any, columns: Mapping[str, str]) -> LogTable:
     opened = open_frame(frame)
     if opened is not None:
         _check_columns("The data frame", opened.names, columns)
-        cells = opened.read(list(columns.values()))
+        cells = opened.read(_list_wanted(opened.names, columns))
     elif isinstance(frame, Mapping):
         _check_columns("The data frame", list(map(str, frame)), columns)
-        cells = {name: _list_cells(frame, name) for name in columns.values()}
+        cells = {name: _list_cells(frame, name) for name in _list_wanted(list(map(str, frame)), columns)}
     else:
         raise _refuse(frame)
     lengths = {name: len(column) for name, column in cells.items()}
@@ -157,6 +162,11 @@ def _refuse(source: Any) -> InvalidValueError:
 
 
 FILE_READERS = {".jsonl": _read_json_table, ".ndjson": _read_json_table, ".parquet": _read_parquet}
+
+
+def _list_wanted(available: list[str], columns: Mapping[str, str]) -> list[str]:
+    counts = [name for name in available if is_count_name(name) and available.count(name) == 1]
+    return list(dict.fromkeys([*columns.values(), *counts]))
 
 
 def _check_columns(where: str, available: list[str], columns: Mapping[str, str]) -> None:

@@ -16,12 +16,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
 from dbcare import validation
-from dbcare.data_frames import list_rows
+from dbcare.data_frames import FrameColumns, list_rows, open_frame
 from dbcare.errors import InvalidValueError
 from dbcare.live.arm_report import list_arms
 from dbcare.live.diagnostics import list_contradictions
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
+from dbcare.live.log_cells import parse_number
+from dbcare.live.log_totals import is_count_name, refuse_totals
 from dbcare.live.options import ReplayOptions
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.replay_orders import (
@@ -199,7 +201,8 @@ def replay_log(
     Raises
     ------
     InvalidValueError
-        If an option is invalid, or the log has rewards of fewer than two arms.
+        If an option is invalid, the log has rewards of fewer than two arms, or it is a table of totals: it has one row
+        per arm or, in a data frame, a column with counts, as `read_log` tells them.
 
     Examples
     --------
@@ -214,14 +217,18 @@ def replay_log(
             "`observations` must be pairs of an arm's name and a reward, which `read_log` makes of a mapping, but got "
             f"a {type(observations).__name__}."
         )
-    rows = list_rows("observations", observations, ("arm", "reward"))
+    source = open_frame(observations) or observations
+    counts = source.read(list(filter(is_count_name, source.names))) if isinstance(source, FrameColumns) else {}
+    listed = list_rows("observations", source, ("arm", "reward"))
+    rows = validation.pairs("observations", listed, "pairs of an arm's name and a reward")
     rewards: dict[str, list[float]] = {}
-    for arm, reward in validation.pairs("observations", rows, "pairs of an arm's name and a reward"):
+    for arm, reward in rows:
         validation.text("arm", arm)
         rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:
         names = ", ".join(map(repr, rewards)) or "none"
         raise InvalidValueError(f"A log must have rewards of 2 or more arms but got those of {names}.")
+    refuse_totals("`observations`", [arm for arm, _ in rows], [parse_number(reward) for _, reward in rows], counts, ())
     settings = Settings.from_options(list(rewards), **options)
     log = [
         [
