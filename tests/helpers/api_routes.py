@@ -13,7 +13,7 @@ ROUTES: dict[tuple[str, str], Role | None] = {
     ("delete", "/v1/studies/{name}"): Role.ADMIN,
     **{
         ("get", f"/v1/studies/{{name}}/{path}"): Role.VIEWER
-        for path in ("status", "recommendation", "explain", "pending", "history", "check", "export")
+        for path in ("status", "recommendation", "explain", "pending", "history", "check", "report", "export")
     },
     **{
         ("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER

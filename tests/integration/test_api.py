@@ -11,6 +11,8 @@ import httpx2 as httpx
 import pytest
 from helpers.api_client import STUDY, ApiServer, assert_refused
 
+from dbcare.server.headers import REPORT_SECURITY_POLICY
+
 COMMAND = Path(sys.executable).with_name("dbcare")
 
 
@@ -38,6 +40,11 @@ def test_a_study_over_http(admin: httpx.Client) -> None:
     lines = admin.get("export", params={"format": "csv"}).text.splitlines()
     assert lines[0].startswith("trial,arm,status,reward")
     assert len(lines) == 5
+    report = admin.get("report")
+    assert report.headers["content-type"] == "text/html; charset=utf-8"
+    assert report.headers.get_list("content-security-policy") == [REPORT_SECURITY_POLICY]
+    assert "B leads so far" in report.text
+    assert report.text.endswith("</html>\n")
     assert admin.get("check").json() == {"events": 8}
     assert admin.post("retire", json={"arm": "A"}).status_code == 204
     assert admin.post("ask", json={}).json() == {"trials": [], "stopped": True}

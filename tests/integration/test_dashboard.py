@@ -138,6 +138,11 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         assert page.evaluate("window.sameDocument"), "the page was reloaded"
         keep_screenshot(window, "stopped-light-1280")
 
+        with page.expect_popup() as popup:
+            page.get_by_role("link", name="Report").click()
+        expect(popup.value.locator(".verdict")).to_contain_text("Choose emoji")
+        assert popup.value.evaluate("getComputedStyle(document.querySelector('.verdict')).borderLeftStyle") == "solid"
+        popup.value.close()
         with page.expect_download() as download:
             page.get_by_role("link", name="Export CSV").click()
         download.value.save_as(tmp_path / "subject.csv")
@@ -231,7 +236,7 @@ def test_the_keyboard_reaches_everything(window: BrowserWindow, study_path: str)
         reached.append(page.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel"))
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline != "none", reached
-    order = ["Skip to content", "dbcare", "Studies", "New study", "Sign out", "Pause", "Export CSV"]
+    order = ["Skip to content", "dbcare", "Studies", "New study", "Sign out", "Pause", "Report", "Export CSV"]
     order += ["Export JSON", "Stop for good", "Retire an arm", "Settings"]
     assert [label for label in reached if label in order] == order
     page.get_by_role("button", name="Pause").focus()

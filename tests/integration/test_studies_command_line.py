@@ -61,7 +61,7 @@ def run(folder: Path, *arguments: str, code: int = 0) -> str:
     return result.stdout or result.stderr
 
 
-def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
+def test_a_study_from_start_to_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Create, ask, tell, show, export, stop; the library sees the same study."""
     output = run_process(tmp_path, "create", "ads", "--arms", "A, B", "--price", "1", "--value", "1000", "--binary")
     assert output == ""  # in a pipe, nothing but results
@@ -87,6 +87,11 @@ def test_a_study_from_start_to_finish(tmp_path: Path) -> None:
     assert "rewards: 0 or 1\n" in run(tmp_path, "status", "ads")
     run(tmp_path, "export", "ads", str(tmp_path / "ads.csv"))
     assert (tmp_path / "ads.csv").read_text().count("\n") == 4
+    assert run(tmp_path, "report", "ads", str(tmp_path / "decision.html")) == f"{tmp_path / 'decision.html'}\n"
+    assert "B leads so far" in (tmp_path / "decision.html").read_text()
+    monkeypatch.chdir(tmp_path)
+    assert run(tmp_path, "report", "ads") == "ads.html\n"
+    assert Path("ads.html").read_text().startswith("<!doctype html>")
     run(tmp_path, "stop", "ads", "--reason", "the season is over")
     assert run(tmp_path, "explain", "ads") == "the season is over\n"
     assert run(tmp_path, "ask", "ads", code=4) == ""

@@ -24,6 +24,7 @@ for panel, commands in {
         running.run,
         reports.status,
         reports.explain,
+        reports.report,
         reports.export,
         reports.studies,
         studies.describe,

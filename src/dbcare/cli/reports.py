@@ -1,4 +1,4 @@
-"""Commands that read live studies and change nothing: status, reasons, trials, and the list of studies."""
+"""Commands that read live studies and change nothing: status, reasons, report, trials, and the list of studies."""
 
 import sys
 from collections import deque
@@ -68,6 +68,19 @@ def explain(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
 
     rows = [{"sentence": sentence} for sentence in sentences]
     print_output(shape, sentences, rows, columns=["sentence"], lines=sentences, show=show)
+
+
+def report(
+    name: Name,
+    storage: Storage,
+    file: Annotated[Path | None, typer.Argument(help="The HTML file. Default: the study's name with .html.")] = None,
+) -> None:
+    """Write the decision as one HTML page to print and file away, and print the path of the file."""
+    import dbcare
+
+    with friendly_errors():
+        written = dbcare.load_study(name, storage).report(file or f"{name}.html")
+    typer.echo(f"Written to {written}" if at_terminal() else written)
 
 
 class ExportFormat(StrEnum):

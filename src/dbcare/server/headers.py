@@ -17,6 +17,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "base-uri 'none'",
     )
 )
+REPORT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -25,12 +26,13 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
 }
 ENCODED_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class SecurityHeaders:
-    """Adds these headers to every response, and forbids caching unless the route allows it."""
+    """Adds these headers to every response, except those that its route has set."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -39,9 +41,8 @@ class SecurityHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", ()))
-                headers += ENCODED_HEADERS
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
+                own = {name for name, _ in headers}
+                headers += [(name, value) for name, value in ENCODED_HEADERS if name not in own]
                 message = {**message, "headers": headers}
             await send(message)
 

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse
 
+from dbcare.live.decision_page import make_page
 from dbcare.live.export import TextFormat, TrialRow
 from dbcare.live.options import MAX_NAME_LENGTH
 from dbcare.live.recommendation import Recommendation
@@ -20,6 +22,7 @@ from dbcare.server.api import schemas
 from dbcare.server.api.option_models import NewStudy
 from dbcare.server.api.schemas import MAX_KEY_LENGTH, MAX_STUDIES_PER_PAGE, STUDIES_PER_PAGE, Name
 from dbcare.server.api.trial_stream import MEDIA_TYPES, TrialStream
+from dbcare.server.headers import REPORT_SECURITY_POLICY
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.request_log import STUDY
@@ -232,6 +235,11 @@ class StudyRoutes:
         def check(study: Viewed) -> schemas.Checked:
             """Replay all events and compare with the stored summary."""
             return schemas.Checked(events=study.check())
+
+        @router.get("/{name}/report", response_class=HTMLResponse)
+        def report(study: Viewed) -> HTMLResponse:
+            """Return the decision as one HTML page to print and file away."""
+            return HTMLResponse(make_page(study, None), headers={"Content-Security-Policy": REPORT_SECURITY_POLICY})
 
         @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": EXPORT_TYPES}})
         def export(study: Viewed, format: Annotated[TextFormat, Query()] = "json") -> Response:  # noqa: A002  # as in the URL
