@@ -143,11 +143,11 @@ def test_output_for_programs(tmp_path: Path) -> None:
         printed[name] = json.loads(run(tmp_path, *arguments, "--format", "json"), parse_constant=pytest.fail)
     assert printed["create ads"]["state"] == "running"
     assert [trial["arm"] for trial in printed["ask ads"]] == ["A", "B"]
-    assert (printed["tell ads"]["counted"], printed["tell ads"]["spent"]) == (1, 1.0)
+    assert (printed["tell ads"]["rewards"], printed["tell ads"]["spent"]) == (1, 1.0)
     assert (printed["pause ads"]["state"], printed["resume ads"]["state"]) == ("paused", "running")
     assert printed["status ads"]["arms"][1]["interval"] is None  # before the first reward
     shared = printed["resume ads"].keys() & printed["studies"][0].keys()
-    assert {"study", "state", "asked", "counted", "spent", "recommended", "verdict"} == shared
+    assert {"study", "state", "asked", "rewards", "spent", "recommended", "verdict"} == shared
     assert [printed["studies"][0][column] for column in shared] == [printed["resume ads"][column] for column in shared]
     assert printed["explain ads"] == []
     assert [row["status"] for row in printed["export ads"]] == ["told", "asked"]

@@ -41,7 +41,7 @@ def test_standings_follow_from_the_events(storage: str) -> None:
     for record in records[::7] + records[-1:]:
         study, standing = dbcare.load_study(record.name, storage), record.standing
         status, choice = study.status(), study.recommendation()
-        assert (standing.state, standing.asked, standing.counted) == (status.state, status.asked, status.counted)
+        assert (standing.state, standing.asked, standing.rewards) == (status.state, status.asked, status.rewards)
         assert (standing.spent, standing.expected_loss) == (status.spent, status.expected_loss)
         assert (standing.recommended or None, standing.verdict) == (choice.arm, choice.verdict)
         assert standing.reason == (choice.reason if choice.final else "")
@@ -69,7 +69,7 @@ def test_pages_of_the_api(storage: str) -> None:
         assert "q=ADS+12" in response.headers["link"]
         assert client.get("/v1/studies", params={"q": "_"}).json() == []  # no wildcard
         first = client.get("/v1/studies", params={"limit": 1}).json()[0]
-        assert (first["counted"], first["spent"], first["currency"], first["recommended"]) == (2, 2.0, "USD", "A")
+        assert (first["rewards"], first["spent"], first["currency"], first["recommended"]) == (2, 2.0, "USD", "A")
         assert_refused(client.get("/v1/studies", params={"limit": 1001}), 422, "`limit`")
         assert_refused(client.get("/v1/studies", params={"after": "gone"}), 404, "Study 'gone' not found.")
         with dbcare.connect(str(client.base_url)) as connection:

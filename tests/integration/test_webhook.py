@@ -118,8 +118,9 @@ def test_a_stop_is_told_with_a_signature(storage: str, receiver: Receiver) -> No
         "reason": "seen enough",
         "recommended": "A",
         "verdict": choice.verdict,
-        "counted": 9,
-        "spent": status.spent,
+        "asked": 9,
+        "rewards": 9,
+        "spent": 3.6,
         "currency": "EUR",
     }
     assert status.spent == pytest.approx(9 * 0.4)
@@ -251,7 +252,7 @@ def test_a_study_that_stops_again_is_told_again(storage: str, receiver: Receiver
         dbcare.create_study("ads", arms=["A", "B"], cost=0.1, sigma=0.1, storage=storage).stop()
         received = receiver.wait_for(4)
     assert [each.notice["recommended"] for each in received] == ["A", "B", "D", None]
-    assert [each.notice["counted"] for each in received] == [12, 12, 20, 0]
+    assert [each.notice["asked"] for each in received] == [12, 12, 20, 0]
     assert [each.notice["currency"] for each in received] == [None] * 4
     assert len({each.notice["id"] for each in received}) == 4
 

@@ -5,6 +5,7 @@ import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from helpers.memory_studies import create_memory_study
 
 from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
+from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
 from dbcare.live.ledger import RECENT_TRIALS, Ledger
@@ -307,3 +309,16 @@ def test_a_summary_may_word_its_events_differently() -> None:
         session.save_summary(60, plain)
     with pytest.raises(DbcareError, match="decision differs"):
         study.check()
+
+
+def test_charges_without_effect_are_told_apart() -> None:
+    """Leases that expire after the stop are not called answers."""
+    status = create_memory_study().status()
+    assert describe_uncounted(status, "EUR") == []
+    late = replace(status, late=1_953, late_cost=97.65)
+    assert describe_uncounted(late, "EUR") == ["1,953 answered after the stop (97.65 EUR)"]
+    expired = replace(late, late_expired=1_900, failed=2, failed_cost=0.1)
+    assert describe_uncounted(expired, "EUR") == [
+        "1,953 after the stop: 53 answered, 1,900 expired (97.65 EUR)",
+        "2 failed and charged (0.1 EUR)",
+    ]

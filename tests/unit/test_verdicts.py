@@ -268,6 +268,13 @@ def test_numbers_in_words() -> None:
     assert round_together(1234.6, 1000.2, 1500.9) == ("1,235", "1,000", "1,501")
     assert round_together(-0.001, -0.01, 0.3) == ("0.00", "-0.01", "0.30")
     assert round_together(2.0, 2.0, 2.0) == ("2", "2", "2")
+    # The sign of an end is visible.
+    assert round_together(0.0101, -0.00008, 0.0243) == ("0.010", "-0.00008", "0.024")
+    assert round_together(-0.0101, -0.0243, 0.00012) == ("-0.010", "-0.024", "0.0001")
+    assert round_together(27.3, -0.213, 54.1) == ("27", "-0.2", "54")
+    assert round_together(0.5, -1e-17, 1.0) == ("0.5", "-1e-17", "1.0")
+    assert round_together(0.5, 0.0, 1.0) == ("0.5", "0.0", "1.0")
+    assert round_together(0.5, -0.0, 1.0) == ("0.5", "0.0", "1.0")
     assert [Money(amount, "USD").rough() for amount in (0.05234, 12.0, 150.3, 999.6, 12_345.0)] == [
         "0.0523 USD",
         "12 USD",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
 MAX_TABLE_ROWS = 1_000
 TIME_LENGTH = len("2026-01-31T12:30:59")
-STUDY_COLUMNS = ("study", "state", "asked", "counted", "spent", "recommended", "verdict", "created", "created_by")
+STUDY_COLUMNS = ("study", "state", "asked", "rewards", "spent", "recommended", "verdict", "created", "created_by")
 
 
 def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
@@ -163,14 +163,14 @@ def studies(
             row |= {"created": record.created, "created_by": record.created_by}
             spent = Money(record.standing.spent, record.currency)
             choice = f"{row['recommended']} ({row['verdict']})"
-            cells.append([record.name, row["state"], f"{row['counted']:,}", str(spent), choice])
+            cells.append([record.name, row["state"], f"{row['rewards']:,}", str(spent), choice])
             rows.append({column: row[column] for column in STUDY_COLUMNS})
 
     def show(console: "Console") -> None:
         if not rows:
             console.print("No studies match." if search else "No studies yet. To create one: dbcare create --help")
             return
-        print_grid(["study", "state", "trials", "spent", "recommended"], cells, right=("trials", "spent"))
+        print_grid(["study", "state", "rewards", "spent", "recommended"], cells, right=("rewards", "spent"))
 
     names = [record.name for record in found]
     print_output(shape, rows, rows, columns=STUDY_COLUMNS, lines=names, show=show)

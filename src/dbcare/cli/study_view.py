@@ -24,7 +24,7 @@ def make_record(study: Study) -> dict[str, Any]:
         "study": status.name,
         "state": status.state,
         "asked": status.asked,
-        "counted": status.counted,
+        "rewards": status.rewards,
         "waiting": status.waiting,
         "held": status.held,
         "spent": status.spent,

@@ -80,6 +80,7 @@ class TrialCounts:
     missing: int = 0  # failed, or expired without a reward, each of them
     failed: int = 0  # failed, and charged anyway
     surplus: int = 0  # brought a reward after they had expired and been replaced, and were charged
+    late_expired: int = 0  # expired after the stop, and counted as the reward stated for that
     added: int = 0  # observations made elsewhere, which are never missing
 
 

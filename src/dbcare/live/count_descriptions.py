@@ -8,8 +8,12 @@ from dbcare.money import Money
 
 def describe_uncounted(status: Status, currency: str | None) -> list[str]:
     """Return one phrase for each reason why trials were charged and not counted, with their number and cost."""
+    after = "answered after the stop"
+    if status.late_expired:
+        answered = status.late - status.late_expired
+        after = f"after the stop: {answered:,} answered, {status.late_expired:,} expired"
     reasons = (
-        (status.late, status.late_cost, "answered after the stop"),
+        (status.late, status.late_cost, after),
         (status.failed, status.failed_cost, "failed and charged"),
         (status.surplus, status.surplus_cost, "answered after being replaced"),
     )

@@ -112,9 +112,10 @@ def list_counts(settings: Settings, status: Status) -> Iterator[Number]:
             "Pending", f"{status.waiting:,} not told, {status.held:,} held", "Trials whose outcome is not counted yet."
         )
     if status.late:
+        expired = f", {status.late_expired:,} of them expired" if status.late_expired else ""
         yield Number(
             "After the stop",
-            with_cost(status.late, status.late_cost),
+            with_cost(status.late, status.late_cost) + expired,
             "Rewards of trials that were under way at the stop: paid, without effect.",
         )
     if status.failed:

@@ -219,6 +219,7 @@ class Ledger:
         excess = 0.0 if trial.price is None else trial.price - self.settings.costs[trial.arm]
         if self._ignores_outcomes:
             self.charges[trial.arm].late += excess
+            counts.late_expired += trial.status is EventKind.EXPIRED
             return  # what comes after the stop is recorded, and changes nothing
         self.charges[trial.arm].counted += excess
         reward = self.settings.count_as(trial.reward)

@@ -75,7 +75,7 @@ def make_standing(ledger: Ledger) -> Standing:
     return Standing(
         state=ledger.state,
         asked=ledger.asked,
-        counted=ledger.counted,
+        rewards=ledger.rewards,
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, loss),
         recommended="" if chosen is None else ledger.settings.arms[chosen],
@@ -111,6 +111,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         cap=ledger.settings.cap,
         late=sum(late),
         late_cost=_price(ledger, late, sum(charges.late for charges in ledger.charges)),
+        late_expired=sum(counts.late_expired for counts in ledger.counts),
         failed=sum(failed),
         failed_cost=_price(ledger, failed, sum(charges.failed for charges in ledger.charges)),
         surplus=sum(surplus),

@@ -15,8 +15,8 @@ class Standing:
     ----------
     state : str
         "running", "paused" or "stopped".
-    asked, counted : int
-        Trials handed out, and trials whose outcome has been processed.
+    asked, rewards : int
+        Trials handed out, and rewards counted, as in `Status`.
     spent : float
         What trials have cost so far: in money where the study has a value, else in units of the loss.
     expected_loss : float or None
@@ -42,7 +42,7 @@ class Standing:
 
     state: str = "running"
     asked: int = 0
-    counted: int = 0
+    rewards: int = 0
     spent: float = 0.0
     expected_loss: float | None = None
     recommended: str = ""

@@ -51,6 +51,8 @@ class Status:
         What larger rewards count as; None without a cap.
     late, late_cost : int, float
         Rewards that came, or had their turn, after the stop: recorded and charged, without effect.
+    late_expired : int
+        How many of those are leases that ran out, with the reward that `timeout_reward` states.
     failed, failed_cost : int, float
         Trials that failed and were charged anyway.
     surplus, surplus_cost : int, float
@@ -92,6 +94,7 @@ class Status:
     cap: float | None = None
     late: int = 0
     late_cost: float = 0.0
+    late_expired: int = 0
     failed: int = 0
     failed_cost: float = 0.0
     surplus: int = 0

@@ -16,7 +16,7 @@ class StoppedStudy:
     name: str
     identity: int
     asked: int
-    counted: int
+    rewards: int
     spent: float
     currency: str | None
     recommended: str
@@ -31,7 +31,7 @@ def list_stopped(store: Store) -> list[StoppedStudy]:
             name=record.name,
             identity=record.identity,
             asked=record.standing.asked,
-            counted=record.standing.counted,
+            rewards=record.standing.rewards,
             spent=record.standing.spent,
             currency=record.currency,
             recommended=record.standing.recommended,

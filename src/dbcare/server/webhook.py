@@ -35,6 +35,7 @@ SECRET_VARIABLE = "DBCARE_WEBHOOK_SECRET"
 MIN_SECRET_LENGTH = 32
 SIGNATURE_HEADER = "X-Dbcare-Signature"
 EVENT = "study.stopped"
+SPENT_DIGITS = 12  # beyond, a sum of prices has only errors of rounding
 
 LOOK_SECONDS = 2.0  # between looks for studies that have stopped
 MAX_SHARE = 0.02  # of the time is spent on looking, however many studies there are
@@ -120,8 +121,9 @@ class Webhook:
             "reason": study.reason,
             "recommended": study.recommended or None,
             "verdict": study.verdict,
-            "counted": study.counted,
-            "spent": study.spent,
+            "asked": study.asked,
+            "rewards": study.rewards,
+            "spent": float(f"{study.spent:.{SPENT_DIGITS}g}"),
             "currency": study.currency,
             "at": datetime.now(UTC).isoformat(timespec="seconds"),
         }

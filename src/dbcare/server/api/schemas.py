@@ -39,7 +39,7 @@ class Listed(BaseModel):
     name: str
     state: Literal["running", "paused", "stopped"]
     arms: int
-    counted: int
+    rewards: int  # counted
     spent: float
     currency: str | None  # null if amounts are in units of the loss
     recommended: str | None
@@ -56,7 +56,7 @@ class Listed(BaseModel):
             name=record.name,
             state=standing.state,  # type: ignore[arg-type]  # one of these three
             arms=len(record.settings["arms"]),
-            counted=standing.counted,
+            rewards=standing.rewards,
             spent=standing.spent,
             currency=record.currency,
             recommended=standing.recommended or None,

@@ -64,6 +64,17 @@ class Leases(Checks):
         first = next(study.trials())
         assert (first.status, first.reward, first.late) == ("expired", 0.0, 1.0)
 
+    def test_leases_that_expire_after_the_stop_are_told_apart_from_answers(self) -> None:
+        study = self.make_study(timeout_reward=0.0, sigma=None, binary=True)
+        trials = study.ask(3, lease=self.lease_seconds)
+        study.stop()
+        study.tell(trials[1], 1)
+        self.wait_for_expiry()
+        study.ask()  # this is when the study notices
+        status = study.status()
+        assert (status.rewards, status.late, status.late_expired) == (0, 3, 2)
+        assert is_close(status.late_cost, 3 * COST)
+
     def test_a_timeout_reward_may_be_set_per_ask(self) -> None:
         """Trials of other asks are replaced as usual."""
         study = self.make_study(sigma=None, bounds=(0.0, 1.0))

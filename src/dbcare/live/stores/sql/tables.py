@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-LAYOUT = 4  # raised by every change of what is stored; there is no upgrade until the first release
+LAYOUT = 5  # raised by every change of what is stored; there is no upgrade until the first release
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 HAS_NOTE = sa.text("note IS NOT NULL")
@@ -65,7 +65,7 @@ standings = sa.Table(
     sa.Column("study", sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("asked", sa.BigInteger, nullable=False),
-    sa.Column("counted", sa.BigInteger, nullable=False),
+    sa.Column("rewards", sa.BigInteger, nullable=False),
     sa.Column("spent", sa.Double, nullable=False),
     sa.Column("expected_loss", sa.Double),
     sa.Column("recommended", sa.String, nullable=False),
