@@ -21,7 +21,7 @@ def parse_duration(name: str, text: Any, or_else: str = "") -> float:
     match = DURATION.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InvalidValueError(
-            f'`{name}` must be a duration such as "90s", "30m", "2h" or "1d"{or_else}, but got {show(text)}.'
+            f'`{name}` must be a duration such as "90s", "30m", "2h", "1d" or "2w"{or_else}, but got {show(text)}.'
         )
     return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 

@@ -41,7 +41,8 @@ def test_every_route_needs_its_role(server: ApiServer) -> None:
                 if needed is None:
                     assert response.status_code == 200
                 elif name not in list(Role):
-                    assert_refused(response, 401, "A valid API key is required")
+                    refused = "An API key is required" if text is None else "This API key is not valid: it is unknown"
+                    assert_refused(response, 401, refused)
                     assert response.headers["www-authenticate"] == "Bearer"
                 elif not Role(name).allows(needed):
                     assert_refused(response, 403, f"This requires a key with the role {needed}; yours has {name}.")
@@ -134,7 +135,7 @@ def test_until_a_key_exists_only_this_machine_is_served(tmp_path: Path) -> None:
         ours = {"Origin": url, "Sec-Fetch-Site": "same-origin"}
         assert client.post("/v1/studies/ads/pause", headers=ours).status_code == 204
         Keys(open_records(open_store(storage, create=True))).create("first", Role.ADMIN)
-        assert_refused(client.get("/v1/studies"), 401, "A valid API key is required")
+        assert_refused(client.get("/v1/studies"), 401, "An API key is required")
 
 
 def test_metrics_and_headers(server: ApiServer, admin: httpx.Client) -> None:

@@ -239,14 +239,21 @@ def test_keys(server: ApiServer, study: Study, monkeypatch: pytest.MonkeyPatch) 
             loaded.ask()
     wrong = server.keys["wrong secret"]
     with dbcare.connect(server.url, key=wrong) as stranger:
-        with pytest.raises(AccessError, match="A valid API key is required") as caught:
+        with pytest.raises(AccessError, match=r"does not accept this API key, which.*DBCARE_KEY") as caught:
             stranger.list_studies()
         shown = "".join(traceback.format_exception(caught.value)) + repr(stranger) + repr(loaded)
         assert wrong not in shown
         assert server.keys["viewer"] not in shown
     monkeypatch.delenv("DBCARE_KEY")
-    with dbcare.connect(server.url) as anonymous, pytest.raises(AccessError):
+    refused = pytest.raises(AccessError, match=r"requires an API key: pass `key=` of `dbcare\.connect`.*DBCARE_KEY")
+    with dbcare.connect(server.url) as anonymous, refused:
         anonymous.list_studies()
+
+
+def test_similar_names_are_suggested(client: dbcare.Client, study: Study) -> None:
+    with pytest.raises(StudyNotFoundError) as caught:
+        client.load_study(study.name[:-1] + "X")
+    assert f"not found. Did you mean {study.name!r}" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_a_server_whose_clock_jumps(study: Study, address: str, clock: MovingClo
                 time.sleep(0.3)  # longer than a valid key is remembered
                 assert work(lasting).status_code == work(patient).status_code == 200
                 if offset > HALF:
-                    assert_refused(work(expiring), 401, "A valid API key is required")
+                    assert_refused(work(expiring), 401, "This API key is not valid")
                 else:
                     assert work(expiring).status_code == 200
                 assert browser.get("/").status_code == 200

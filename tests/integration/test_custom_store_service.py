@@ -77,7 +77,7 @@ def test_keys_of_a_service_over_a_custom_store(monkeypatch: pytest.MonkeyPatch) 
     key, text = Keys(records).create("me", "admin")
     with run_in_thread(DictStore(), monkeypatch, records) as (address, protected):
         assert protected
-        with dbcare.connect(address) as stranger, pytest.raises(AccessError, match="A valid API key is required"):
+        with dbcare.connect(address) as stranger, pytest.raises(AccessError, match="requires an API key"):
             stranger.list_studies()
         with dbcare.connect(address, text) as client:
             client.create_study("ads", arms=["A", "B"], cost=0.01, sigma=1.0)

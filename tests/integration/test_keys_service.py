@@ -8,9 +8,11 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 from helpers.api_client import ApiServer, assert_refused
+from helpers.serve_command import run_serve
 from typer.testing import CliRunner
 
 from dbcare.cli import app
+from dbcare.cli.service import announce
 from dbcare.live.stores.open import open_store
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
@@ -36,7 +38,7 @@ def test_an_expired_key_is_refused_at_once(server: ApiServer) -> None:
             response = program.get("/v1/studies")
             assert time.time() < expires + 30.0
             if sent >= expires:
-                assert_refused(response, 401, "A valid API key is required")
+                assert_refused(response, 401, "This API key is not valid")
                 refused += 1
             elif time.time() < expires:
                 assert response.status_code == 200
@@ -65,3 +67,25 @@ def test_expiry_on_the_command_line(tmp_path: Path) -> None:
         ["shop", "worker", created["expires"], "-"],
         ["me", "admin", "-", "-"],
     ]
+
+
+def test_keys_over_plain_http_on_a_public_address_get_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storage, log = f"sqlite:///{tmp_path / 's.db'}", tmp_path / "log"
+    Keys(open_records(open_store(storage, create=True))).create("first", "admin")
+    with run_serve(storage, log, "--host", "0.0.0.0"):
+        pass
+    assert "Warning: this is HTTP without encryption, so whoever can listen" in log.read_text()
+    for host, has_proxy, warns in (
+        ("192.0.2.7", False, True),
+        ("[::]", False, True),
+        ("192.0.2.7", True, False),  # which has HTTPS
+        ("127.0.0.1", False, False),
+        ("[::1]", False, False),
+        ("localhost", False, False),
+    ):
+        announce(storage, has_proxy, f"http://{host}:8080", True)
+        printed = capsys.readouterr()
+        assert printed.out == f"Serving at http://{host}:8080\n"
+        assert ("Warning" in printed.err) == warns

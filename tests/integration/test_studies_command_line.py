@@ -97,6 +97,17 @@ def test_a_study_from_start_to_finish(tmp_path: Path, monkeypatch: pytest.Monkey
     assert run(tmp_path, "ask", "ads", code=4) == ""
 
 
+def test_similar_names_are_suggested(tmp_path: Path) -> None:
+    """Only similar ones, the most similar first, and by commands that delete, too."""
+    for name in ("checkout", "check", "prices"):
+        dbcare.create_study(name, ["A", "B"], cost=0.1, sigma=1.0, storage=make_address(tmp_path))
+    for command in (["status", "chekout"], ["delete", "chekout", "--yes"]):
+        output = run(tmp_path, *command, code=2)
+        assert output == "Error: Study 'chekout' not found. Did you mean 'checkout' or 'check'?\n"
+    assert run(tmp_path, "status", "wages", code=2) == "Error: Study 'wages' not found.\n"
+    assert run(tmp_path, "studies") == "checkout\ncheck\nprices\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

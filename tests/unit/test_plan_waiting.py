@@ -135,8 +135,8 @@ def test_more_arms_than_letters_are_named_as_in_the_study() -> None:
         ({"not_before": "14d"}, "`per_day` is required for a duration but got `not_before` 14d without it."),
         (
             {"not_before": "14", "per_day": 3},
-            '`not_before` must be a duration such as "90s", "30m", "2h" or "1d", or a number of observations, but got '
-            "'14'.",
+            '`not_before` must be a duration such as "90s", "30m", "2h", "1d" or "2w", or a number of observations, '
+            "but got '14'.",
         ),
         ({"not_before": 1.5}, "`not_before` must be a whole number but got 1.5."),
         ({"per_day": -1}, "`per_day` must be positive but got -1.0."),

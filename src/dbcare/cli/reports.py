@@ -133,9 +133,12 @@ def read_next(pieces: Iterator[str]) -> str | None:
 
 def print_last_trials(study: "Study") -> None:
     """Print the last trials as a table."""
+    from dbcare.live.export import TIMES
+
     with friendly_errors():
         rows = deque(study.trials(), maxlen=MAX_TABLE_ROWS)
-    print_grid(TRIAL_COLUMNS, map(format_cells, rows), right=("trial", "reward"))
+    headings = [f"{column} (UTC)" if column in TIMES else column for column in TRIAL_COLUMNS]
+    print_grid(headings, map(format_cells, rows), right=("trial", "reward"))
     if rows and rows[0].trial > 1:
         typer.echo(f"Trials 1 to {rows[0].trial - 1:,} are not shown; write all to a file such as t.csv.", err=True)
 

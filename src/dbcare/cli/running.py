@@ -24,7 +24,7 @@ def run(
     ],
     storage: Storage,
     workers: Annotated[int, typer.Option(help="Commands at the same time.")] = 1,
-    lease: Annotated[str, typer.Option(help="How long a command may take: 90s, 30m, 2h, 1d.")] = "30m",
+    lease: Annotated[str, typer.Option(help="How long a command may take: 90s, 30m, 2h, 1d, 2w.")] = "30m",
     max_failures: Annotated[int, typer.Option(help="How often an arm may fail in a row before the run ends.")] = 5,
     shape: Shape = Format.TABLE,
 ) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -54,17 +55,25 @@ def serve(
             storage,
             host,
             port,
-            partial(announce, storage),
+            partial(announce, storage, trusted_proxies is not None),
             webhook=webhook,
             limits=limits,
             trusted_proxies=trusted_proxies,
         )
 
 
-def announce(storage: str, address: str, protected: bool) -> None:
-    """Print where the service listens, and whether anyone can use it."""
+def announce(storage: str, has_proxy: bool, address: str, protected: bool) -> None:
+    """Print where the service listens, whether anyone can use it, and whether keys are sent unencrypted."""
+    from dbcare.server.access.gate import is_loopback
+
     announce_new_database(storage)
     typer.echo(f"Serving at {address}")
+    if not has_proxy and not is_loopback(urlsplit(address).hostname or ""):
+        typer.echo(
+            "Warning: this is HTTP without encryption, so whoever can listen on the network can read the keys. Put a "
+            "proxy with HTTPS in front, and name it with --trusted-proxies.",
+            err=True,
+        )
     if not protected:
         typer.echo("No API key yet: anyone on this machine has access; no one else does. To create one:")
         typer.echo("  dbcare keys create --role admin --name me")

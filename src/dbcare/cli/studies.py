@@ -59,7 +59,7 @@ def ask(
     name: Name,
     storage: Storage,
     n: Annotated[int, typer.Option("-n", help="Number of trials.")] = 1,
-    lease: Annotated[str, typer.Option(help="How long a trial may take: 90s, 30m, 2h, 1d.")] = "30m",
+    lease: Annotated[str, typer.Option(help="How long a trial may take: 90s, 30m, 2h, 1d, 2w.")] = "30m",
     worker: Annotated[str | None, typer.Option(help="Name of the worker who asks.")] = None,
     unit: Annotated[
         str | None, typer.Option(help="Who the trial is for, such as a visitor; asking again gives the same trial.")
@@ -94,12 +94,14 @@ def ask(
 
 
 def format_trial(trial: "Trial") -> str:
-    """Return a trial in words; its lease ends by the clock of this machine."""
+    """Return a trial in words; its lease ends in the time zone of this machine, which is named."""
     arm = trial.arm if trial.block is None else f"{trial.arm} on {trial.block}"
     if trial.told:
         return f"trial {trial.id}: {arm} (already told)"
-    until = "" if trial.expires is None else f" (until {datetime.fromtimestamp(trial.expires):%Y-%m-%d %H:%M:%S})"
-    return f"trial {trial.id}: {arm}{until}"
+    if trial.expires is None:
+        return f"trial {trial.id}: {arm}"
+    expires = datetime.fromtimestamp(trial.expires).astimezone()
+    return f"trial {trial.id}: {arm} (until {expires:%Y-%m-%d %H:%M:%S %Z})"
 
 
 def explain_wait(status: "Status") -> str:

@@ -17,7 +17,7 @@ from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
 from dbcare.extras import say_how_to_install
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
-from dbcare.live.studies import check_name
+from dbcare.live.studies import check_name, suggesting_names
 from dbcare.live.study import Study
 from dbcare.planner.options import PlanOptions
 
@@ -112,7 +112,8 @@ class Client:
 
     def load_study(self, name: str) -> Study:
         """Load a study, as `dbcare.load_study` does."""
-        return self._study(self._transport.call("GET", make_study_path(check_name(name))))
+        with suggesting_names(name, self.list_studies):
+            return self._study(self._transport.call("GET", make_study_path(check_name(name))))
 
     def list_studies(self) -> list[str]:
         """List the names of all studies, oldest first."""

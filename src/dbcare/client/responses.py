@@ -23,7 +23,6 @@ Built = TypeVar("Built")
 MAX_QUOTED_LENGTH = 80
 JSON_LINES = "application/jsonl"
 BY_STATUS: dict[int, type[DbcareError]] = {  # if the problem names no exception of the library
-    HTTPStatus.UNAUTHORIZED: AccessError,
     HTTPStatus.FORBIDDEN: AccessError,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: InvalidValueError,
     HTTPStatus.UNPROCESSABLE_ENTITY: InvalidValueError,
@@ -55,6 +54,12 @@ def _require_success(response: httpx2.Response) -> None:
 
 def read_error(response: httpx2.Response) -> DbcareError:
     """Return the exception that a problem (RFC 9457) describes."""
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        if "authorization" in response.request.headers:
+            problem = "does not accept this API key, which is unknown, expired, or revoked: correct"
+        else:
+            problem = "requires an API key: pass"
+        return AccessError(f"The server {problem} `key=` of `dbcare.connect`, or the environment variable DBCARE_KEY.")
     try:
         problem = _parse_json(response)
         detail = str(problem["detail"])

@@ -1,4 +1,4 @@
-"""How long a worker may keep a trial: "90s", "30m", "2h", "1d", a number of seconds, or None for no limit."""
+"""How long a worker may keep a trial: "90s", "30m", "2h", "1d", "2w", a number of seconds, or None for no limit."""
 
 from __future__ import annotations
 

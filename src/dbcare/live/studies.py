@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import cast
 
 from dbcare import validation
@@ -11,6 +13,7 @@ from dbcare.errors import (
     InvalidValueError,
     StudyExistsError,
     StudyMismatchError,
+    StudyNotFoundError,
 )
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import StudyOptions
@@ -22,6 +25,8 @@ from dbcare.live.stores.open import open_store
 from dbcare.live.study import Study
 from dbcare.money import DEFAULT_CURRENCY
 from dbcare.options import read_options
+
+MAX_COMPARED = 10_000  # names, which takes a tenth of a second
 
 
 def create_study(
@@ -201,7 +206,20 @@ def load_study(name: str, storage: str | Store | None = None) -> Study:
     >>> dbcare.load_study("load example").settings == study.settings
     True
     """
-    return StoredStudy(open_store(storage), check_name(name))
+    store = open_store(storage)
+    with suggesting_names(name, store.names):
+        return StoredStudy(store, check_name(name))
+
+
+@contextmanager
+def suggesting_names(name: str, list_names: Callable[[], list[str]]) -> Iterator[None]:
+    """Say which studies have similar names if there is none of that name; only the newest are compared."""
+    try:
+        yield
+    except StudyNotFoundError as missing:
+        similar = get_close_matches(name, list_names()[-MAX_COMPARED:], n=2)
+        hint = f" Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+        raise StudyNotFoundError(f"{missing}{hint}") from None
 
 
 def delete_study(name: str, storage: str | Store | None = None) -> None:
@@ -229,7 +247,9 @@ def delete_study(name: str, storage: str | Store | None = None) -> None:
     >>> "delete example" in dbcare.list_studies()
     False
     """
-    open_store(storage).delete(check_name(name))
+    store = open_store(storage)
+    with suggesting_names(name, store.names):
+        store.delete(check_name(name))
 
 
 def list_studies(storage: str | Store | None = None) -> list[str]:

@@ -91,8 +91,8 @@ class Study(StudyReports, StudyManagement):
         n : int, optional
             How many trials; without it, a single one is returned rather than a list.
         lease : str, float, timedelta or None
-            How long the trial may take: "90s", "30m", "2h", "1d", a number of seconds, or None for no limit. A trial
-            that is not told within its lease is replaced, or counts as `timeout_reward`; a block does without it.
+            How long the trial may take: "90s", "30m", "2h", "1d", "2w", a number of seconds, or None for no limit. A
+            trial that is not told within its lease is replaced, or counts as `timeout_reward`; a block does without it.
         worker : str, optional
             Who asks. Twice as many trials as there are workers may be pending.
         timeout_reward : float, optional

@@ -23,7 +23,7 @@ class Trial:
     arm : str
         The arm to observe.
     expires : float or None
-        When the lease ends, in seconds since 1970; None if it never does.
+        When the lease ends, in seconds since 1970 (UTC), as `time.time` counts them; None if it never does.
     unit : str or None
         Who or what it was asked for, as passed to `Study.ask`.
     told : bool

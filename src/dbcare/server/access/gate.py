@@ -129,7 +129,9 @@ class RoleCheck(SecurityBase):
         if visitor is None:
             raise RefusalError(
                 HTTPStatus.UNAUTHORIZED,
-                "A valid API key is required, sent as `Authorization: Bearer ...`.",
+                "An API key is required, sent as `Authorization: Bearer ...`."
+                if read_key(request) is None
+                else "This API key is not valid: it is unknown, expired, or revoked.",
                 {"WWW-Authenticate": "Bearer"},
             )
         if not visitor.role.allows(self._role):

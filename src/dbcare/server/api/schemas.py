@@ -88,9 +88,9 @@ class Checked(BaseModel):
 
 
 class Ask(BaseModel):
-    """A request for trials, as in `Study.ask`. A lease is "90s", "30m", "2h", "1d", seconds, or null for no limit.
+    """A request for trials, as in `Study.ask`. A lease is "90s", "30m", "2h", "1d", "2w", seconds, or null.
 
-    With a `unit`, a single trial is returned: the one that this unit has, if any.
+    Null means that the lease never ends. With a `unit`, a single trial is returned: the one that this unit has, if any.
     """
 
     model_config = strict(n=1, lease="30m", worker="shop-3")

@@ -115,7 +115,7 @@ function draw() {
     hovermode: "x unified",
     hoverlabel: { bgcolor: color("card"), bordercolor: color("line"), font: { color: color("text") } },
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
-    xaxis: byTime ? { ...axis, type: "date", nticks: chart.clientWidth < 500 ? 3 : 7, tickangle: 0, automargin: true } : { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
+    xaxis: byTime ? { ...axis, type: "date", title: { text: "time (UTC)" }, nticks: chart.clientWidth < 500 ? 3 : 7, tickangle: 0, automargin: true } : { ...axis, title: { text: "rewards counted" }, rangemode: "tozero" },
     yaxis: { ...axis, title: { text: currency }, tickformat: ",~g", automargin: true, ...(breaksEven ? logarithmic : {}) },
   };
   if (!chart.classList.contains("js-plotly-plot")) chart.replaceChildren();
