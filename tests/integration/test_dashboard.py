@@ -104,11 +104,23 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         page.get_by_label("Usual rate").fill("0.1")
         expect(page.locator("#plan-error")).to_contain_text("Price of a trial must be positive but got -1")
         window.ignore_message("status of 422")
+        page.get_by_label("Price of a trial").fill("0,4")
+        comma = "Price of a trial must be a number but got '0,4'; use a decimal point, and no commas between thousands."
+        expect(page.locator("#plan-error")).to_have_text(comma)
+        page.get_by_role("button", name="Create study").click()
+        expect(page.locator("#error")).to_have_text(comma)
+        window.ignore_message("status of 422")
         page.get_by_label("Price of a trial").fill("0.4")
         expect(page.locator("#plan-state")).to_have_text("computing…")
         # The first plan on a machine compiles its simulators.
         expect(page.locator("#plan-result table tbody tr")).not_to_have_count(0, timeout=4 * TIMEOUT_MILLISECONDS)
         expect(page.locator("#plan .advice li").first).to_contain_text("Experimenting pays")
+        for width in (1280, 390):  # every column is on the screen
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("Math.max(...[...document.querySelectorAll('#plan td')].map(cell => "
+                                 "cell.getBoundingClientRect().right))") < width  # fmt: skip
+            assert page.get_by_text("Decide now").count() > 0
+        page.set_viewport_size(WIDE)
         expect(page.locator("#plan-error")).to_be_hidden()
         page.get_by_text("More options", exact=True).click()
         page.get_by_label("Policy").select_option("breakeven-racing")

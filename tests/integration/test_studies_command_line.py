@@ -115,6 +115,18 @@ def test_similar_names_are_suggested(tmp_path: Path) -> None:
         (("create", "a/b", "--arms", "A,B", "--cost", "0.1", "--binary"), "`name` must not contain a slash"),
         (("create", "a", "--arms", "A,A", "--cost", "0.1", "--binary"), "`--arms` must be 2 or more different names"),
         (("create", "a", "--arms", "A,B", "--price", "-1", "--value", "2", "--binary"), "`--price` must be positive"),
+        (
+            ("create", "a", "--arms", "A,B", "--price", "0,05", "--value", "9", "--binary"),
+            "`--price` must be a number but got '0,05'; use a decimal point, and no commas between thousands.",
+        ),
+        (
+            ("create", "a", "--arms", "A,B", "--price", "0.5", "--value", "60,000", "--binary"),
+            "`--value` must be a number but got '60,000'; use a decimal point, and no commas between thousands.",
+        ),
+        (
+            ("create", "a", "--arms", "A,B", "--price", "1", "--value", "9", "--sigma", "1,5"),
+            "`--sigma` must be a number but got '1,5'; use a decimal point, and no commas between thousands.",
+        ),
         (("studies", "--storage", "nowhere"), "`--storage` must be an address such as sqlite:///ads.db"),
         (("studies", "--storage", "sqlite:////no/such/folder/s.db"), "folder/s.db does not exist; create"),
     ],

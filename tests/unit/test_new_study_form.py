@@ -144,8 +144,19 @@ def test_an_empty_field_means_the_default() -> None:
     assert parse_field(NamedOption("patience", option, 0.5), "") == 0.5
     with pytest.raises(InvalidValueError, match="`price` is required here"):
         parse_field(NamedOption("price", option, None), "")
-    with pytest.raises(InvalidValueError, match="`patience` must be a number but got 'x'"):
+    with pytest.raises(InvalidValueError, match=r"`patience` must be a number but got 'x'\."):
         parse_field(NamedOption("patience", option, None), "x")
+
+
+@pytest.mark.parametrize("typed", ["0,05", "60,000", "-1,5", "1.000,5", "1,234.5", ",5"])
+def test_a_comma_is_no_decimal_point(typed: str) -> None:
+    for kind in (OptionKind.NUMBER, OptionKind.PER_ARM):
+        named = NamedOption("price", Option(kind, "A number."), None)
+        with pytest.raises(InvalidValueError) as caught:
+            parse_field(named, typed)
+        assert str(caught.value) == (
+            f"`price` must be a number but got {typed!r}; use a decimal point, and no commas between thousands."
+        )
 
 
 def test_rewards_decide_which_fields_count() -> None:

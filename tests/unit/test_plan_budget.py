@@ -139,8 +139,8 @@ def test_advice_without_the_default_policy_names_it() -> None:
     assert planned.policies == ("fixed-size-test", "decide-now")
     assert planned.max_spend is None
     breakeven, dbcare, _remedy = planned.advice
-    assert breakeven.startswith("Breakeven is left out at every gap above: at a gap of 0.05, 100 runs make about ")
-    assert dbcare.startswith("DBCARE is left out at every gap above: at a gap of 0.05, 100 runs make about ")
+    assert breakeven.startswith("Breakeven is left out at every gap shown: at a gap of 0.05, 100 runs make about ")
+    assert dbcare.startswith("DBCARE is left out at every gap shown: at a gap of 0.05, 100 runs make about ")
 
 
 def test_the_table_marks_what_is_left_out() -> None:

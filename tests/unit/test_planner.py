@@ -219,7 +219,7 @@ def test_a_stated_rate_is_safe_if_the_best_arm_is_far_better() -> None:
 def test_advice_does_not_claim_more_than_the_runs_show() -> None:
     """Two runs are far too few to compare policies, or to say that no choice is wrong."""
     planned = plan(2, price=0.02, value=5_000, baseline=0.5, gaps=[0.2, 0.4], runs=2)
-    assert planned.advice[0] == "It is too close to call at every gap above."
+    assert planned.advice[0] == "It is too close to call at every gap shown."
     assert "<84.2%" in str(planned)  # (1 - 0.025^(1/2)): the exact 95% limit after no error in two runs
 
 
@@ -239,13 +239,13 @@ def test_advice_says_where_experimenting_pays() -> None:
     more = find(planned, "breakeven", 0.01).total_loss - find(planned, "decide-now", 0.01).total_loss
     assert worth.endswith(f"It does not pay at a gap of 0.01, where it loses up to {more:,.2f} more.")
     saved = find(planned, "fixed-size-test", 0.01).total_loss - find(planned, "breakeven", 0.01).total_loss
-    assert against.endswith(f"less than the fixed-size test at every gap above, a saving of up to {saved:,.0f}.")
+    assert against.endswith(f"less than the fixed-size test at every gap shown, a saving of up to {saved:,.0f}.")
     most = Breakeven(Risk.simple_regret(price=0.4, value=20_000), 5, 0.5).max_spend
     assert planned.max_spend == 20_000 * most
     usual = 0.4 * max(outlook.evaluation.pulls.quantiles[0.95] for outlook in planned.of("breakeven"))
     assert spending == (
         f"Breakeven never spends more than {20_000 * most:,.0f} if trials are made one at a time, whatever the truth; "
-        f"at the gaps above it spends at most {usual:,.2f} in 95% of runs."
+        f"at the gaps shown it spends at most {usual:,.2f} in 95% of runs."
     )
 
 
@@ -259,7 +259,7 @@ def test_advice_without_a_limit_on_spending() -> None:
     ]
     unlimited = replace(planned, outlooks=tuple(outlooks))
     assert unlimited.max_spend == math.inf
-    assert unlimited.advice[-1].startswith("No limit on what Breakeven spends is known in advance; at the gaps above ")
+    assert unlimited.advice[-1].startswith("No limit on what Breakeven spends is known in advance; at the gaps shown ")
     assert "inf" not in str(unlimited)
     assert json.loads(json.dumps(unlimited.to_dict(), allow_nan=False))["max_spend"] is None
     assert planned.to_dict()["max_spend"] == planned.max_spend

@@ -1,6 +1,7 @@
 """What commands share: kinds of options, numbers typed by the user, and errors in one line."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
@@ -18,8 +19,7 @@ class Format(StrEnum):
     CSV = "csv"
 
 
-# Packages that commands need, and the extra that has them.
-
+COMMA_IN_NUMBER = re.compile(r"0,\d+|\d+,0\d+")
 Shape = Annotated[Format, typer.Option("--format", help="Output format.")]
 Threads = Annotated[int | None, typer.Option(help="Number of threads. Default: all CPUs.")]
 Storage = Annotated[
@@ -37,9 +37,14 @@ def parse_numbers(name: str, text: str) -> list[float]:
 
 
 def parse_amounts(name: str, text: str) -> float | list[float] | dict[str, float]:
-    """Parse one number, or one per arm: in the order of the arms, or by their names."""
-    from dbcare.live.option_text import parse_per_arm
+    """Parse one number, or one per arm: in the order of the arms, or by their names.
 
+    `0,05` and `60,000` are a number that is written with a comma, since no list of amounts has a 0, or begins one by 0.
+    """
+    from dbcare.live.option_text import parse_number, parse_per_arm
+
+    if COMMA_IN_NUMBER.fullmatch(text.strip()):
+        return parse_number(name, text)
     return parse_per_arm(name, text, text.split(","))
 
 

@@ -11,6 +11,7 @@ QUOTED = re.compile(r"`([^`]+)`")
 WORD = re.compile(r"(?<![\w-])[A-Za-z_]\w*")  # not what is spelled for a shell already, such as --free
 ENTRY = re.compile(r"\[(\d+)\]$")  # as in `price[1]`, which counts from 0
 ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)=(None\b|True\b)?")  # as in "but got price=None"
+COMMA = re.compile(r"[-+]?[\d.]*(,\d+)+[\d.]*")  # a decimal point in some countries; in others, it separates thousands
 PAIR = re.compile(r"\s*(.*?)\s*=\s*([^,;=]*?)\s*(?:[,;]|$)")  # of a text such as A=0.4, B=2
 
 
@@ -50,7 +51,8 @@ def parse_number(name: str, text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidValueError(f"`{name}` must be a number but got {text!r}.") from None
+        hint = "; use a decimal point, and no commas between thousands" if COMMA.fullmatch(text.strip()) else ""
+        raise InvalidValueError(f"`{name}` must be a number but got {text!r}{hint}.") from None
 
 
 def parse_blocks(name: str, text: str) -> float | list[str]:

@@ -95,7 +95,7 @@ def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
     if not plan.setting.risk.costs_differ:
         cost = plan.setting.loss_value * plan.setting.risk.single_cost
         usual = f"spends at most {plan.setting.money(most * cost)}"
-    where = "at the gaps above" if len(ours) == len(plan.gaps) else _where(plan, [outlook.gap for outlook in ours])
+    where = "at the gaps shown" if len(ours) == len(plan.gaps) else _where(plan, [outlook.gap for outlook in ours])
     if math.isinf(plan.max_spend):
         return (
             f"No limit on what {_label()} spends is known in advance; {where} it {usual} in 95% of runs. "
@@ -183,7 +183,7 @@ def _where(plan: Plan, holds: Collection[float]) -> str:
     places = [place for place, gap in enumerate(plan.gaps) if gap in holds]
     gaps = [f"{plan.gaps[place]:g}" for place in places]
     if len(places) == len(plan.gaps):
-        return "at every gap above" if len(gaps) > 1 else f"at a gap of {gaps[0]}"
+        return "at every gap shown" if len(gaps) > 1 else f"at a gap of {gaps[0]}"
     if len(places) > 1 and places[-1] - places[0] == len(places) - 1:
         return f"at gaps from {gaps[0]} to {gaps[-1]}"
     return f"at a gap of {gaps[0]}" if len(gaps) == 1 else f"at gaps of {', '.join(gaps[:-1])} and {gaps[-1]}"

@@ -22,6 +22,9 @@ const NO_SPREAD =
 
 const COLUMNS = [["Trials", "observations"], ["Spend", "spend"], ["Wrong", "wrong"], ["Runs", "runs"]];
 
+const NUMBERS = ["price", "value", "baseline", "low", "high", "sigma", "sigma_pulls", "not_before"];
+const NO_COMMAS = "use a decimal point, and no commas between thousands.";
+
 const LEFT_OUT = "–"; // the advice says why
 
 const text = (name) => form.elements[name]?.value.trim() ?? "";
@@ -89,53 +92,63 @@ function render(plan) {
   const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
   const columns = plan.per_day === null ? COLUMNS : [...COLUMNS, ["Days", "days"]];
   const label = (name) => plan.rows.find((row) => row.policy === name)?.label ?? LABELS.get(name);
-  const head = ["Gap", ...columns.map(([title]) => title), ...policies.map(label)];
-  const rows = gaps.map((gap) => {
-    const full = find(gap, POLICY);
-    const figures = columns.map(([, name]) => full?.shown[name] ?? LEFT_OUT);
-    return element("tr", [
-      element("th", String(Number(gap.toPrecision(3))), "figure"),
-      ...figures.map((figure) => element("td", figure, "figure")),
-      ...policies.map((name) => totalLoss(find(gap, name))),
-    ]);
-  });
-  const group = (label, columns) => {
-    const cell = element("th", label);
-    cell.colSpan = columns;
-    return cell;
-  };
-  const currency = text("currency") || "in money";
-  const table = element("table", [
-    element("thead", [
-      element("tr", [element("td", ""), group(LABELS.get(POLICY), columns.length), group(`Total loss, ${currency}`, policies.length)], "groups"),
-      element("tr", head.map((label) => element("th", label, "figure"))),
-    ]),
-    element("tbody", rows),
-  ]);
+  const losses = makeTable(
+    `Total loss, ${text("currency") || "in money"}`, policies.map(label), gaps,
+    (gap) => policies.map((name) => totalLoss(find(gap, name))),
+  );
+  const figures = makeTable(
+    "Means over the runs", columns.map(([title]) => title), gaps,
+    (gap) => columns.map(([, name]) => element("td", find(gap, POLICY)?.shown[name] ?? LEFT_OUT, "figure")),
+  );
+  const details = element("details", [element("summary", `What ${LABELS.get(POLICY)} would do`), figures]);
+  details.open = result.querySelector("details")?.open ?? false;
   const leftOut = Object.entries(plan.left_out).map(([name, why]) => {
     const where = plan.rows.some((row) => row.policy === name) ? " at some gaps" : "";
     return `${LABELS.get(name) ?? name} is left out${where}: ${why}.`;
   });
-  const scroll = element("div", table, "scroll");
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", "Plan by gap");
   return [
     element("ul", [...plan.advice, ...leftOut].map((sentence) => element("li", sentence)), "advice"),
-    scroll,
+    losses,
+    details,
     element("p", HINT, "hint"),
   ];
+}
+
+// A table with a row by gap; on a phone, each row is a card.
+function makeTable(caption, titles, gaps, makeCells) {
+  const capitals = titles.map((title) => title[0].toUpperCase() + title.slice(1));
+  const rows = gaps.map((gap) => {
+    const head = element("th", String(Number(gap.toPrecision(3))), "figure");
+    head.scope = "row";
+    const cells = makeCells(gap);
+    cells.forEach((cell, place) => (cell.dataset.label = capitals[place]));
+    return element("tr", [head, ...cells]);
+  });
+  return element("table", [
+    element("caption", caption),
+    element("thead", element("tr", ["Gap", ...capitals].map((title) => element("th", title, "figure")))),
+    element("tbody", rows),
+  ], "cards");
+}
+
+// The first number with a comma, which is a decimal point in some countries and separates thousands in others.
+function findComma() {
+  const fields = [...NUMBERS.map((name) => form.elements[name]), perDay];
+  const wrong = fields.find((field) => /^[-+]?[\d.]*(,\d+)+[\d.]*$/.test(field.value.trim()));
+  return wrong && `${FIELDS[wrong.id]} must be a number but got '${wrong.value.trim()}'; ${NO_COMMAS}`;
 }
 
 let request = null;
 
 async function plan() {
   request?.abort();
-  const body = readOptions();
-  showError("");
+  const comma = findComma();
+  const body = comma ? null : readOptions();
+  showError(comma ?? "");
   if (body === null) {
     state.textContent = "";
-    if (text("rewards") === "unknown") result.replaceChildren(element("p", NO_SPREAD, "quiet"));
+    if (comma) result.replaceChildren();
+    else if (text("rewards") === "unknown") result.replaceChildren(element("p", NO_SPREAD, "quiet"));
     return;
   }
   const controller = (request = new AbortController());
