@@ -4,7 +4,6 @@ import asyncio
 import contextvars
 import threading
 import time
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -96,21 +95,26 @@ def test_a_call_that_hangs_fails_in_time(kind: str) -> None:
 
 
 def test_rate_limits_space_calls_evenly() -> None:
-    """At 1,200 calls per minute, calls begin at least 50 ms apart; without a limit they do not."""
+    """At 1,200 calls per minute, call k begins at least k times 50 ms after the start, however busy the machine is.
 
-    def measure(**options: Any) -> list[float]:
+    Without a limit, calls begin earlier. Only there can a delay do harm, so a few attempts are allowed.
+    """
+
+    def is_spaced(**options: Any) -> bool:
         times: list[float] = []
 
         def answer(number: int) -> float:
             times.append(time.monotonic())
             return 0.1 * number
 
+        start = time.monotonic()
         run({"a": answer, "b": lambda number: 0.1 * (number % 3)}, range(8), value=1e6, **options)
-        times.sort()
-        return [later - earlier for earlier, later in pairwise(times)]
+        assert len(times) == 8
+        rounding = 1e-6  # of sums of times
+        return all(began - start >= 0.05 * call - rounding for call, began in enumerate(sorted(times)))
 
-    assert min(measure(rate_limit={"a": 1_200})) > 0.04
-    assert min(measure()) < 0.04
+    assert is_spaced(rate_limit={"a": 1_200})
+    assert not all(is_spaced() for _ in range(20))
 
 
 def test_a_call_in_a_thread_of_the_users_own_does_not_keep_it_from_ending() -> None:
