@@ -17,6 +17,7 @@ from dbcare.cli import app
 from dbcare.money import Money
 
 COMMAND = Path(sys.executable).with_name("dbcare")
+ERASE_LINE = "\x1b[2K"
 MONEY = ["--price", "0.5", "--value", "20000"]
 
 
@@ -62,10 +63,13 @@ def test_json_has_every_order(tmp_path: Path, log: Path) -> None:
 
 
 def test_output_at_a_terminal(log: Path) -> None:
-    """The main result, the arms, what is behind it, and notes, within 80 columns."""
+    """Progress that is erased, the main result, the arms, what is behind it, and notes, within 80 columns."""
     code, output = run_at_terminal([COMMAND, "import", log, *MONEY, "--baseline", "0.01"], dict(os.environ))
     assert code == 0
-    lines = strip_codes(output).splitlines()
+    progress, erased, shown = output.rpartition(ERASE_LINE)
+    assert erased
+    assert "20/20" in strip_codes(progress)
+    lines = strip_codes(shown).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith("Would have chosen B in ")
     header = next(place for place, line in enumerate(lines) if line.split()[:3] == ["arm", "logged", "used"])

@@ -75,7 +75,9 @@ def compare(
                 shared_only=shared_only,
                 binary=options.get("binary", False),
             )
-        replay = dbcare.replay_blocks(log, orders=orders, only_these_blocks=only_these_questions, **options)
+        replay = dbcare.replay_blocks(
+            log, orders=orders, progress=True, only_these_blocks=only_these_questions, **options
+        )
     if log.averaged:
         typer.echo("Several scores of an arm on a question are averaged, and count as one trial.", err=True)
     if log.left_out:

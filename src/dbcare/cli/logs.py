@@ -55,7 +55,7 @@ def import_log(
             blocks = dbcare.read_block_log(
                 file, arm_column=arm_column, block_column=block_column, reward_column=reward_column
             )
-            print_replay(dbcare.replay_blocks(blocks, **options), shape)
+            print_replay(dbcare.replay_blocks(blocks, progress=True, **options), shape)
             return
         log = dbcare.read_log(
             file,
@@ -67,7 +67,7 @@ def import_log(
         if into is not None:
             add(log, into, storage, shape)
             return
-        replay = dbcare.replay_log(log, **options)
+        replay = dbcare.replay_log(log, progress=True, **options)
     print_replay(replay, shape)
 
 
@@ -103,6 +103,8 @@ def refuse_with_blocks(**options: str | None) -> None:
 
 def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: Format) -> None:
     """Add the log to a study."""
+    from rich.console import Console
+
     import dbcare
     from dbcare.cli import study_view
     from dbcare.errors import InvalidValueError
@@ -112,7 +114,8 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
         raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
     study = dbcare.load_study(name, storage)
     before = study.status().rewards
-    study.add(log)
+    with Console(stderr=True).status(f"adding {len(log):,} observations"):  # shown on a terminal only
+        study.add(log)
     status = study.status()
     used = status.rewards - before
     plain = {"added": len(log), "used": used, **study_view.make_record(study)}

@@ -22,7 +22,7 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.options import ReplayOptions
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.replay import DEFAULT_ORDERS, MAX_ORDERS, LoggedArm, Replay
-from dbcare.live.replay_orders import ReplayedOrder, make_loss_finder
+from dbcare.live.replay_orders import ReplayedOrder, make_loss_finder, showing_orders
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.policies.rule import STOP, BlockRule
@@ -34,6 +34,7 @@ def replay_blocks(
     log: BlockLog,
     *,
     orders: int = DEFAULT_ORDERS,
+    progress: bool = False,
     only_these_blocks: bool = False,
     **options: Unpack[ReplayOptions],
 ) -> Replay:
@@ -45,6 +46,8 @@ def replay_blocks(
         The rewards of every arm in every block, as `read_block_log` returns them.
     orders : int
         How many orders of the blocks to replay: the log's own, and random ones.
+    progress : bool
+        As in `replay_log`.
     only_these_blocks : bool
         Whether the decision is about these blocks alone, rather than about more like them.
     **options
@@ -87,7 +90,9 @@ def replay_blocks(
     settings = Settings.from_options(
         list(log.arms), blocks=len(log.blocks), only_these_blocks=only_these_blocks, **given
     )
-    return _BlockReplay(settings, log, log.prices if not states_price else None).replay(orders)
+    return _BlockReplay(settings, log, log.prices if not states_price else None).replay(
+        orders, validation.flag("progress", progress)
+    )
 
 
 class _BlockReplay:
@@ -107,14 +112,19 @@ class _BlockReplay:
         else:
             self.costs = [[price / (settings.value or 1.0) for price in row] for row in prices]
 
-    def replay(self, orders: int) -> Replay:
+    def replay(self, orders: int, progress: bool) -> Replay:
         """Return the replay in the log's own order and in random ones."""
         settings = self.settings
         means = [math.fsum(rewards) / len(rewards) for rewards in self.rewards]
         best = max(range(len(means)), key=lambda arm: settings.sign * means[arm])
         find_loss = make_loss_finder(settings, means)
-        recommendation, own = self._replay_own_order(find_loss)
-        replayed = (own, *self._replay_orders(orders, find_loss))
+        with showing_orders(orders, progress) as advance:
+            recommendation, own = self._replay_own_order(find_loss)
+            replayed = [own]
+            advance()
+            for order in self._replay_orders(orders, find_loss):
+                replayed.append(order)
+                advance()
         chosen = Counter(order.arm for order in replayed)
         whole = self._count_all()
         statuses = zip(list_arms(whole, best), self.rewards, means, own.used, strict=True)
@@ -127,7 +137,7 @@ class _BlockReplay:
             recommendation=recommendation,
             best=settings.arms[best],
             logged_cost=math.fsum(map(math.fsum, self.costs)) * (settings.value or 1.0),
-            orders=replayed,
+            orders=tuple(replayed),
             capped=sum(statistics.capped for statistics in whole.statistics),
             notes=(),
         )

@@ -33,6 +33,7 @@ from dbcare.live.replay_orders import (
     compute_savings,
     make_loss_finder,
     replay_orders,
+    showing_orders,
     summarize_orders,
 )
 from dbcare.live.replay_sentences import describe_replay
@@ -175,6 +176,7 @@ def replay_log(
     observations: Iterable[tuple[str, float]] | IntoFrame,
     *,
     orders: int = DEFAULT_ORDERS,
+    progress: bool = False,
     **options: Unpack[ReplayOptions],
 ) -> Replay:
     """Replay logged data: where a policy would have stopped, and what that would have saved.
@@ -188,6 +190,8 @@ def replay_log(
         How many orders of the rewards to replay: the log's own, and random ones. Any order is an honest run if the
         rewards of each arm are exchangeable, so averages over orders say more than a single run. The orders share
         their rewards, so they differ less than new data would, the more so the larger the share of the log they use.
+    progress : bool
+        Whether to show on standard error how many orders are done, if it is a terminal.
     **options
         Those of `create_study` that describe costs, rewards and the policy: price, value, cost, direction, risk,
         sigma, baseline, bounds, binary, sigma_pulls, cap, control, policy, currency and seed. Prices per arm are by
@@ -237,15 +241,20 @@ def replay_log(
         ]
         for name in settings.arms
     ]
-    return _replay(settings, log, orders)
+    return _replay(settings, log, orders, validation.flag("progress", progress))
 
 
-def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int) -> Replay:
+def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int, progress: bool) -> Replay:
     means = [math.fsum(rewards) / len(rewards) for rewards in log]
     best = max(range(len(log)), key=lambda arm: settings.sign * means[arm])
     find_loss = make_loss_finder(settings, means)
-    recommendation, own = _replay_own_order(settings, log, find_loss)
-    replayed = (own, *replay_orders(settings, log, orders, find_loss))
+    with showing_orders(orders, progress) as advance:
+        recommendation, own = _replay_own_order(settings, log, find_loss)
+        replayed = [own]
+        advance()
+        for order in replay_orders(settings, log, orders, find_loss):
+            replayed.append(order)
+            advance()
     chosen = Counter(order.arm for order in replayed)
     whole = _count_all(settings, log)
     return Replay(
@@ -257,7 +266,7 @@ def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int) -> 
         recommendation=recommendation,
         best=settings.arms[best],
         logged_cost=add_up(settings, [len(rewards) for rewards in log]),
-        orders=replayed,
+        orders=tuple(replayed),
         capped=sum(statistics.capped for statistics in whole.statistics),
         notes=list_contradictions(whole),
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,6 +123,22 @@ def summarize_orders(orders: Sequence[ReplayedOrder], logged_cost: float) -> Ord
         loss_range=find_range(loss),
         saved=compute_savings(logged_cost, float(spent.mean()), float(loss.mean())),
     )
+
+
+@contextmanager
+def showing_orders(orders: int, wanted: bool) -> Iterator[Callable[[], None]]:
+    """Show on a terminal how many orders are done, if that is wanted; yield the function to call after each."""
+    if not wanted:
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415  # only if somebody looks
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("orders replayed", total=orders)
+        yield lambda: progress.advance(bar)
 
 
 def make_loss_finder(settings: Settings, means: Sequence[float]) -> Callable[[int], float]:
