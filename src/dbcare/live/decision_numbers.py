@@ -96,13 +96,19 @@ def _list_lift(lift: Lift, currency: str | None) -> Iterator[Number]:
         )
 
 
+COST_OF_TESTING = (
+    "Cost of testing: all trials that were charged, at the stated prices unless others were told. It is an estimate if "
+    "the stated price is one."
+)
+
+
 def list_counts(settings: Settings, status: Status) -> Iterator[Number]:
     """Yield what was asked, counted and paid."""
 
     def with_cost(count: int, cost: float) -> str:
         return f"{count:,}, for {Money(cost, settings.currency)}"
 
-    yield Number("Spent", str(Money(status.spent, settings.currency)), "What all trials cost that were charged.")
+    yield Number("Spent", str(Money(status.spent, settings.currency)), COST_OF_TESTING)
     yield Number("Trials asked", f"{status.asked:,}", "Trials that were handed out, and observations made elsewhere.")
     yield Number("Rewards counted", f"{status.rewards:,}", "Rewards that the decision rests on.")
     if status.blocks_used is not None:
