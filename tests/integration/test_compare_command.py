@@ -37,6 +37,14 @@ def log(tmp_path: Path) -> Path:
     return file
 
 
+def test_a_table_of_totals_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "days.csv"
+    rows = [f"{model},day {day},{1_700 + 13 * day},{70 + day}" for day in range(30) for model in "AB"]
+    file.write_text("\n".join(["model,id,users,score", *rows]))
+    message = run("compare", file, *COLUMNS, "--price", "0.01", *MONEY, code=2)
+    assert "looks like a table of totals, as its column 'users' has counts such as 2,077, but each row" in message
+
+
 def test_a_replay_in_sentences_and_for_programs(log: Path) -> None:
     blocks = dbcare.read_block_log(
         log, arm_column="model", block_column="id", reward_column="score", price_column="cost"

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -260,13 +261,14 @@ def test_output_at_a_terminal(tmp_path: Path) -> None:
         "columns=60; stop ads": 0,
         "columns=60; ask ads": 4,
     }
-    exit_code, output = run_at_terminal([sys.executable, "-c", SEVERAL_COMMANDS, *codes], make_environment(tmp_path))
+    environment = make_environment(tmp_path) | {"TZ": "Pacific/Honolulu"}  # which has no daylight saving time
+    exit_code, output = run_at_terminal([sys.executable, "-c", SEVERAL_COMMANDS, *codes], environment)
     assert exit_code == 0, output
     *written, end = output.split("exit code ")
     assert [int(part.partition(",")[0]) for part in (*written[1:], end)] == list(codes.values()), output
     written[1:] = [part.partition("next command")[2] for part in written[1:]]
     first, others, none, told, status, plain, narrow, stop, refusal = written
-    assert strip_codes(first).startswith("trial 25: ")
+    assert re.fullmatch(r"trial 25: .* \(until [-\d]+ [:\d]+ HST\)", strip_codes(first).strip())
     assert "No trial available" in strip_codes(others) + strip_codes(none)
     assert strip_codes(told).strip() == "trial 1: A (already told)"
     assert "rewards      0 or 1" in strip_codes(status)
@@ -310,6 +312,7 @@ def test_export_prints_to_a_pipe_or_writes_a_file(tmp_path: Path) -> None:
     assert run(tmp_path, "export", "ads", str(tmp_path / "ads.csv")) == ""
     assert run(tmp_path, "export", "ads") == (tmp_path / "ads.csv").read_text()
     table = [line.split() for line in run(tmp_path, "export", "ads", "--format", "table").splitlines()]
+    assert " ".join(table[0]) == "trial arm status reward asked (UTC) answered (UTC)"
     assert [line[:4] for line in table[1:]] == [["1", "A", "told", "1.0"], ["2", "B", "told", "0.0"]]
     refused = run(tmp_path, "export", "ads", str(tmp_path / "x.csv"), "--format", "csv", code=2)
     assert "`--format` cannot be combined with a file" in refused
