@@ -36,7 +36,7 @@ def test_a_shop_without_units_is_told_about_its_limit() -> None:
     assert 7_492 / 2 < total <= 7_492
     expected = (
         f"at least {total:,} asks got no trial: 6 trials are pending, and no more than 6 may be; if rewards take long, "
-        "raise max_ahead to the number of trials that are asked while one reward is on its way"
+        "raise this limit, max_ahead, to the number of trials that are asked while one reward is on its way"
     )
     assert study.status().notes == (expected,)
     assert StoredStudy(store, "shop").status().notes == (expected,)  # other processes see it, too

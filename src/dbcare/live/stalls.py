@@ -16,8 +16,8 @@ def list_stalls(ledger: Ledger) -> tuple[str, ...]:
     sentence = f"at least {refused:,} asks got no trial: {pending}"
     if reason is RefusalReason.PENDING:
         return (
-            f"{sentence}, and no more than {ledger.max_pending():,} may be; if rewards take long, raise max_ahead to "
-            "the number of trials that are asked while one reward is on its way",
+            f"{sentence}, and no more than {ledger.max_pending():,} may be; if rewards take long, raise this limit, "
+            "max_ahead, to the number of trials that are asked while one reward is on its way",
         )
     if reason is RefusalReason.POLICY:
         policy = ledger.settings.policy_entry.label
