@@ -133,9 +133,9 @@ class Bandit:
         return cls(datasets.drug_binary(), names=datasets.NAMES)
 
     @classmethod
-    def drug_leveled(cls, reading: str = "exclusive") -> Bandit:
+    def drug_leveled(cls, reading: str = "exclusive", table: int = 1) -> Bandit:
         """Create the drug trial's five treatments, with a reward by level of response (see `datasets`)."""
-        return cls(datasets.drug_leveled(reading), names=datasets.NAMES)
+        return cls(datasets.drug_leveled(reading, table), names=datasets.NAMES)
 
     @cached_property
     def means(self) -> tuple[float, ...]:

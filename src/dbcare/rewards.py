@@ -1,7 +1,7 @@
 """Reward families: the distributions of the reward of one pull.
 
 Each family knows its mean, its sub-Gaussian sigma, and how to sample. Bounded families report
-sigma = (largest - smallest) / 2 (Hoeffding's lemma), which the paper uses for Bernoulli (1/2).
+sigma = (largest - smallest) / 2 by Hoeffding's lemma: 1/2 for Bernoulli. The paper does not state its sigma for them.
 Families with finitely many outcomes expose them as `outcomes`, so engines treat them alike.
 """
 

@@ -123,7 +123,7 @@ CALLS = {
     "Bandit.two_arm_bernoulli": Call(dbcare.Bandit.two_arm_bernoulli, {"gap": 0.5}),
     "Bandit.one_sparse": Call(dbcare.Bandit.one_sparse, {"arms": 3, "gap": 0.5, "sigma": 1.0}),
     "Bandit.linear_decay": Call(dbcare.Bandit.linear_decay, {"arms": 3, "gap": 0.5, "sigma": 1.0}),
-    "Bandit.drug_leveled": Call(dbcare.Bandit.drug_leveled, {"reading": "nested"}),
+    "Bandit.drug_leveled": Call(dbcare.Bandit.drug_leveled, {"reading": "nested", "table": 2}),
     "Bandit.require_bound": Call(PAIR.require_bound, {"bound": 1.0}),
     "GaussianBlocks": Call(
         dbcare.GaussianBlocks,

@@ -1,5 +1,6 @@
 """Bandits: gaps, complexity, the paper's named instances, and the drug data."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dbcare import datasets
 from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
@@ -90,6 +92,48 @@ def test_the_drug_data_give_the_published_means(
     assert bandit.sigma == pytest.approx(sigma, abs=1e-15)
 
 
+ACR20 = {"300 mg": (22, 41), "75 mg": (23, 49), "150 mg": (20, 43), "placebo": (18, 50), "25 mg": (18, 53)}
+LEVELED_MEANS = (0.230, 0.227, 0.200, 0.196, 0.102)  # as printed, of unnamed treatments
+
+
+def find_leveled_tables() -> set[tuple[tuple[int, int], ...]]:
+    """Find all ACR50 and ACR70 counts for which the means round to the printed ones, in any order of treatments.
+
+    Each count is at most the one before it, and the three exclusive shares of a treatment sum to at most 1.
+    """
+    fits = {
+        (name, mean): [
+            (at50, at70)
+            for at50 in range(at20 + 1)
+            for at70 in range(min(at50, patients - at20 - at50) + 1)
+            if abs((0.2 * at20 + 0.5 * at50 + 0.7 * at70) / patients - mean) <= 0.0005 + 1e-12
+        ]
+        for name, (at20, patients) in ACR20.items()
+        for mean in LEVELED_MEANS
+    }
+    return {
+        table
+        for order in itertools.permutations(LEVELED_MEANS)
+        for table in itertools.product(*(fits[name, mean] for name, mean in zip(ACR20, order, strict=True)))
+    }
+
+
+def test_exactly_four_tables_fit_the_leveled_means() -> None:
+    own = {
+        tuple(changes.get(each.name, (each.acr50, each.acr70)) for each in datasets.SECUKINUMAB)
+        for changes in datasets.LEVELED_TABLES
+    }
+    assert len(datasets.LEVELED_TABLES) == 4
+    assert own == find_leveled_tables()
+    for table in range(1, 5):
+        assert sorted(Bandit.drug_leveled(table=table).means) == pytest.approx(sorted(LEVELED_MEANS), abs=5.1e-4)
+
+
+def test_the_groups_sum_to_one_patient_less_than_the_paper_says() -> None:
+    assert {each.name: (each.acr20, each.patients) for each in datasets.SECUKINUMAB} == ACR20
+    assert sum(each.patients for each in datasets.SECUKINUMAB) == 237 - 1
+
+
 def test_only_differences_of_means_matter_to_the_bound() -> None:
     assert Bandit.two_arm(1.0).means == (0.5, -0.5)
     Bandit.gaussian([0.5, -0.5], bound=1.0)
@@ -113,6 +157,7 @@ def test_only_differences_of_means_matter_to_the_bound() -> None:
         (lambda: Bandit.bernoulli([0.5, 1.5]), "`mean` must lie between 0 and 1 but got 1.5."),
         (lambda: Bandit.categorical([0, 1], [[0.5, 0.5], [0.5, 0.6]]), "`probabilities` must sum to 1 but got 1.1."),
         (lambda: Bandit.drug_leveled("best"), "`reading` must be one of exclusive, nested but got 'best'."),
+        (lambda: Bandit.drug_leveled(table=5), "`table` must be at most 4 but got 5."),
         (lambda: Bandit((Bernoulli(0.5), 0.5)), "`arms[1]` must be a reward family but got 0.5."),  # type: ignore[arg-type]  # wrong on purpose
         (
             lambda: Bandit((Bernoulli(0.5), Bernoulli(0.1)), names=("a", "a")),

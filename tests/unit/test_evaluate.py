@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from dbcare import (
     DBCARE,
     Bandit,
     CustomPolicy,
+    Estimate,
     Guess,
     Racing,
     Risk,
@@ -145,6 +147,17 @@ def test_prints_and_converts() -> None:
     assert (
         plain["control"]["checkpoint"] == evaluation.control.checkpoint == 35
     )  # floor(1.5/e * (1 / (2 * 1e-3))^(2/3)) + 1
+
+
+def test_a_negative_estimate_is_printed_as_0_and_kept() -> None:
+    """A control variate may push the estimate of a loss below 0."""
+    evaluation = evaluate(DBCARE(REGRET, 3), Bandit.one_sparse(3, 0.5), runs=500, seed=3)
+    below = replace(evaluation, losses={loss: Estimate(-2.2e-5, 1.5e-5) for loss in Loss})
+    lines = [line for line in str(below).splitlines() if line.startswith(("error", "simple regret"))]
+    assert [re.split(" {2,}|,", line)[1] for line in lines] == ["0 ± 3e-05 (2 s.e.)"] * 2
+    assert "-2.2e-05" not in str(below) + below._repr_html_()
+    assert below.simple_regret == below.to_dict()["losses"]["simple_regret"]["value"] == -2.2e-5
+    assert all(bar.get_width() >= 0.0 for bar in below.plot().axes[0].patches)  # type: ignore[attr-defined]  # rectangles
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`evaluate_grid` equals `evaluate` point by point and accepts policies that know the gap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -22,6 +24,12 @@ def test_the_grid_equals_single_points(policy: DBCARE) -> None:
             assert curve.risk(RISK)[place] == pytest.approx(point.risk, rel=1e-9)
             assert curve.error[place] == pytest.approx(point.error, rel=1e-7)
             assert curve.quantiles[place].tolist() == list(point.pulls.quantiles.values())
+
+
+def test_a_negative_estimate_is_printed_as_0_and_kept() -> None:
+    curve = replace(evaluate_grid(DBCARE(RISK, 2), GAPS), error=np.array([0.1, -1e-9, 0.0]))
+    assert [line.split()[1] for line in str(curve).splitlines()[3:6]] == ["0.1", "0", "0"]
+    assert curve.error[1] == -1e-9
 
 
 def test_the_oracle_is_passed_as_a_function_of_the_gap() -> None:

@@ -113,7 +113,7 @@ def reproduce(
             title += " (quick: with so few points and runs, verdicts mean little)"
         folder = out or (Path("out/rivals") if with_rivals else Path("out"))
         whole = not with_rivals and not quick and set(chosen) == set(known)
-        run(experiments, folder, threads, dask, title, whole_paper=whole, bounds=bounds.NAME in chosen)
+        run(experiments, folder, threads, dask, title, quick=quick, whole_paper=whole, bounds=bounds.NAME in chosen)
 
 
 def choose_experiments(names: list[str], known: list[str], with_rivals: bool) -> list[str]:
@@ -149,7 +149,7 @@ def sweep(
     with friendly_errors():
         experiment = definition.load(file, seed=seed, quick=quick)
         folder = out or Path("out") / experiment.name
-        run([experiment], folder, threads, dask, experiment.title, modules=file.parent)
+        run([experiment], folder, threads, dask, experiment.title, quick=quick, modules=file.parent)
 
 
 def run(
@@ -159,6 +159,7 @@ def run(
     dask: str | None,
     title: str,
     *,
+    quick: bool,
     whole_paper: bool = False,
     bounds: bool = False,
     modules: Path | None = None,
@@ -187,6 +188,8 @@ def run(
     (hold, claims), (our_hold, ours) = reproduction.paper_claims, reproduction.our_claims
     verdicts = f" {hold} of {claims} claims hold." if claims else ""
     verdicts += f" Of {ours} claims about our own policies, {our_hold} hold{'s' * (our_hold == 1)}." if ours else ""
+    if verdicts and quick:
+        verdicts += " These verdicts rest on few points and runs; leave out --quick to judge the claims."
     done = "Nothing to do: everything is up to date."
     if reproduction.drawn:
         done = f"Computed {reproduction.computed:,} points."

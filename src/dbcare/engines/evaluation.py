@@ -235,6 +235,8 @@ def _words(loss: Loss) -> str:
 
 
 def _estimate(estimate: Estimate) -> str:
+    """Format what cannot be negative: a control variate may push its estimate below 0, which is shown as 0."""
+    value = max(estimate.value, 0.0)
     if estimate.standard_error == 0.0:
-        return f"{estimate.value:.6g}"
-    return f"{estimate.value:.6g} \N{PLUS-MINUS SIGN} {2.0 * estimate.standard_error:.2g} (2 s.e.)"
+        return f"{value:.6g}"
+    return f"{value:.6g} \N{PLUS-MINUS SIGN} {2.0 * estimate.standard_error:.2g} (2 s.e.)"

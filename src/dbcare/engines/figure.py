@@ -29,7 +29,7 @@ def draw_evaluation(evaluation: Evaluation) -> DisplayedFigure:
 def _draw_risks(axes: Axes, evaluation: Evaluation) -> None:
     losses = sorted(evaluation.risks, key=lambda loss: loss is not evaluation.loss)  # the one asked for comes first
     spend = evaluation.spend.value
-    loss = [evaluation.losses[each].value for each in losses]
+    loss = [max(evaluation.losses[each].value, 0.0) for each in losses]  # an estimate may be negative, a loss not
     error = [2.0 * evaluation.risks[each].standard_error for each in losses]
     places = range(len(losses))
     axes.barh(places, loss, color=LOSS, height=0.5, label="expected loss of the choice")
@@ -39,7 +39,7 @@ def _draw_risks(axes: Axes, evaluation: Evaluation) -> None:
         ecolor="black",
     )  # fmt: skip
     for place, each in enumerate(losses):
-        risk = evaluation.risks[each].value
+        risk = max(evaluation.risks[each].value, 0.0)
         axes.annotate(
             f"{risk:.4g}", (risk + error[place], place), xytext=(5, 0), textcoords="offset points", va="center"
         )

@@ -110,6 +110,7 @@ class GridEvaluation:
         )
 
     def _format(self, values: Floats, combination: Floats) -> list[str]:
+        values = np.maximum(values, 0.0)  # a control variate may push an estimate below 0, which none of these can be
         if self.estimates is None:
             return [f"{value:.6g}" for value in values]
         errors = 2.0 * np.sqrt(self.estimates.variances(combination.tolist()))

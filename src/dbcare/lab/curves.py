@@ -46,8 +46,8 @@ class Curve:
 
     @property
     def low(self) -> Floats:
-        """Risk - 2 standard errors, but at least what was spent, which a logarithmic axis can show."""
-        return np.maximum(self.risk - 2.0 * self.standard_error, np.minimum(self.spent, self.risk))
+        """Risk - 2 standard errors, which can be negative."""
+        return self.risk - 2.0 * self.standard_error
 
     @property
     def high(self) -> Floats:

@@ -53,7 +53,7 @@ from dbcare.risk import Loss
 EXPERIMENT_KEYS = (
     "title", "source", "decisions", "claims", "baselines", "runs", "seed", "cost", "losses", "settings", "policies",
 )  # fmt: skip
-BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading", "shape", "seed")
+BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading", "table", "shape", "seed")
 SETTING_KEYS = ("title", "bandit", "cost", "bound", "gap", *BANDIT_KEYS)
 QUICK_RUNS, LEAST_QUICK_RUNS = 200, 20
 QUICK_POINTS = 5

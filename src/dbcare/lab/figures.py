@@ -19,6 +19,9 @@ from dbcare.policies.registry import POLICIES
 
 THEORY = "theory"
 
+BAND_ROOM = 0.2  # a band may reach down to this share of the lowest curve; the axis cuts what is below
+AXIS_MARGIN = 0.9  # of the lowest number that is drawn: where the axis ends
+
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot including margins, in inches
 
 SPARE_MARKERS = ("", "s", "^", "D")  # of policies without one of their own: by how many lines had the color before
@@ -108,6 +111,7 @@ def draw(stem: Path, title: str, plots: Sequence[Plot], columns: int) -> list[Pa
 def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[str, Line2D]:
     """Draw a plot and return its lines by label, for the legend."""
     lines = {}
+    bottom = _find_bottom(plot)
     for line in plot.lines:
         style = styles[line.label]
         (lines[line.label],) = axes.loglog(
@@ -116,7 +120,10 @@ def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[
             markersize=4.5, markerfacecolor="white" if style.hollow else style.color,
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
-            axes.fill_between(plot.x, line.low, line.high, color=style.color, alpha=0.2, linewidth=0.0)
+            low = np.maximum(line.low, bottom)  # the logarithmic axis ends there
+            axes.fill_between(plot.x, low, line.high, color=style.color, alpha=0.2, linewidth=0.0)
+    if bottom > 0.0:
+        axes.set_ylim(bottom=bottom)
     # Without a fixed y, placing the title would take longer than drawing the curves.
     axes.set_title(plot.title, fontsize=10, y=1.0, parse_math=False)
     axes.set_xlabel(plot.x_label)
@@ -124,6 +131,21 @@ def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[
     axes.minorticks_off()
     axes.grid(True, which="major", alpha=0.25)
     return lines
+
+
+def _find_bottom(plot: Plot) -> float:
+    """Return where the y axis ends: below all lines, and at the lower ends of bands unless those go far below.
+
+    Most of a band whose lower end is near 0 or negative would be an empty decade, so the axis cuts it.
+    """
+    drawn = [line.y for line in plot.lines]
+    positive = np.concatenate([y[y > 0.0] for y in drawn])
+    if not positive.size:
+        return 0.0
+    lowest = float(positive.min())
+    ends = [line.low for line in plot.lines if line.low is not None]
+    below = min((float(low[low > lowest * BAND_ROOM].min(initial=lowest)) for low in ends), default=lowest)
+    return AXIS_MARGIN * min(lowest, below)
 
 
 class LineStyle(NamedTuple):
