@@ -88,6 +88,14 @@ SR_LOG_HALF = log(2 * SR_BUDGET_HALF * (3 + 2e-4 * SR_BUDGET_HALF) / 1e-4)
         (lambda: upper.oracle(SR, 0.1, 1e-4), 8e-4 / 0.01 * log(e * 10) + 2e-4),
         (lambda: upper.oracle(SR, 0.1, 1e-4, 0.5), 2e-4 / 0.01 * log(e * 40) + 2e-4),
         (lambda: upper.oracle(SR, 0.04, 1e-4), 8 * 0.04 + 2e-4),
+        (lambda: upper.oracle_curve(MI, 0.1, 1e-4), 8e-4 / 0.01 * log(e * 100 / 8) + 2e-4),
+        (lambda: upper.oracle_curve(MI, 0.1, 1e-4, 0.5), 2e-4 / 0.01 * log(e * 400 / 8) + 2e-4),
+        (lambda: upper.oracle_curve(MI, 0.02, 1e-4), 0.5),
+        (lambda: upper.oracle_curve(MI, 0.0, 1e-4), 0.5),
+        (lambda: upper.oracle_curve(SR, 0.2, 1e-4), 8e-4 / 0.04 * log(e * 80 / 8) + 2e-4),
+        (lambda: upper.oracle_curve(SR, 0.2, 1e-4, 0.5), 2e-4 / 0.04 * log(e * 320 / 8) + 2e-4),
+        (lambda: upper.oracle_curve(SR, 0.08, 1e-4), 0.04),
+        (lambda: upper.oracle_curve(SR, 0.0, 1e-4), 0.0),
         (lambda: upper.oracle_minimax(1e-4), 3 * (1e-4 / e) ** (1 / 3) + 2e-4),
         (lambda: upper.oracle_minimax(1e-3, 0.5), 3 * (0.25e-3 / e) ** (1 / 3) + 2e-3),
         (lambda: upper.oracle_minimax(e * 1e-3), 3 * 0.1 + 2e-3 * e),
@@ -226,9 +234,12 @@ def test_the_exact_risk_of_the_oracle_lies_between_its_bounds(loss: Loss, sigma:
         pulls = budgets.oracle_pulls(loss, gap, 1e-4, sigma)
         error = erfc(gap * sqrt(pulls) / (2 * sigma)) / 2  # difference of means: variance 2 sigma^2 / pulls
         risk = error * (1 if loss is MI else gap) + 2e-4 * pulls
-        assert lower.two_arm(loss, gap, 1e-4, sigma) <= risk <= upper.oracle(loss, gap, 1e-4, sigma)
+        curve = float(upper.oracle_curve(loss, gap, 1e-4, sigma))
+        assert lower.two_arm(loss, gap, 1e-4, sigma) <= risk <= curve <= upper.oracle(loss, gap, 1e-4, sigma)
+        assert (risk == curve) == (pulls == 0)  # a guess has exactly this risk
         if loss is SR:
             assert risk <= upper.oracle_minimax(1e-4, sigma)
+            assert curve <= upper.oracle_minimax(1e-4, sigma)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +271,7 @@ def test_the_curve_implies_the_corollaries(cost: float) -> None:
 
 GRID = [0.0, 1e-3, 0.02, 0.3, 2.5]
 COSTS = [1e-2, 1e-4]
-BY_GAP = (lower.two_arm, upper.oracle, upper.two_arm, upper.two_arm_curve)
+BY_GAP = (lower.two_arm, upper.oracle, upper.oracle_curve, upper.two_arm, upper.two_arm_curve)
 
 
 @pytest.mark.parametrize(

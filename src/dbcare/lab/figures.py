@@ -19,8 +19,7 @@ from dbcare.policies.registry import POLICIES
 
 THEORY = "theory"
 
-BAND_ROOM = 0.2  # a band may reach down to this share of the lowest curve; the axis cuts what is below
-AXIS_MARGIN = 0.9  # of the lowest number that is drawn: where the axis ends
+DEEPEST = 0.5  # of the lowest point of all curves: how far down a band is drawn, as it may end at 0 or below
 
 WIDTH, HEIGHT = 4.4, 3.6  # of one plot including margins, in inches
 
@@ -120,10 +119,11 @@ def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[
             markersize=4.5, markerfacecolor="white" if style.hollow else style.color,
         )  # fmt: skip
         if line.low is not None and line.high is not None and np.any(line.high > line.low):
-            low = np.maximum(line.low, bottom)  # the logarithmic axis ends there
-            axes.fill_between(plot.x, low, line.high, color=style.color, alpha=0.2, linewidth=0.0)
-    if bottom > 0.0:
-        axes.set_ylim(bottom=bottom)
+            axes.fill_between(
+                plot.x, np.maximum(line.low, bottom), line.high, color=style.color, alpha=0.2, linewidth=0.0
+            )
+            if np.any(line.low < bottom):
+                axes.set_ylim(bottom=bottom)
     # Without a fixed y, placing the title would take longer than drawing the curves.
     axes.set_title(plot.title, fontsize=10, y=1.0, parse_math=False)
     axes.set_xlabel(plot.x_label)
@@ -134,18 +134,9 @@ def _draw_plot(axes: Axes, plot: Plot, styles: Mapping[str, LineStyle]) -> dict[
 
 
 def _find_bottom(plot: Plot) -> float:
-    """Return where the y axis ends: below all lines, and at the lower ends of bands unless those go far below.
-
-    Most of a band whose lower end is near 0 or negative would be an empty decade, so the axis cuts it.
-    """
-    drawn = [line.y for line in plot.lines]
-    positive = np.concatenate([y[y > 0.0] for y in drawn])
-    if not positive.size:
-        return 0.0
-    lowest = float(positive.min())
-    ends = [line.low for line in plot.lines if line.low is not None]
-    below = min((float(low[low > lowest * BAND_ROOM].min(initial=lowest)) for low in ends), default=lowest)
-    return AXIS_MARGIN * min(lowest, below)
+    """Return where the y axis ends if bands reach that far down; 0 if no curve has a positive number."""
+    drawn = np.concatenate([line.y for line in plot.lines])
+    return DEEPEST * float(drawn[drawn > 0.0].min()) if np.any(drawn > 0.0) else 0.0
 
 
 class LineStyle(NamedTuple):

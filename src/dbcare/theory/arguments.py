@@ -41,6 +41,14 @@ def whole(name: str, value: ArrayLike, *, at_least: int) -> Floats:
     return numbers
 
 
+def positive_log(ratio: FloatOrFloats, cost: Floats) -> FloatOrFloats:
+    """Return the logarithm in a bound, which must be positive: the bounds are meaningless at larger costs."""
+    bad = np.broadcast_to(cost, np.shape(ratio))[np.asarray(ratio) <= 1.0]
+    if bad.size:
+        raise InvalidValueError(f"`cost` must be so small that the bound's logarithm is positive but got {bad[0]}.")
+    return np.log(ratio)
+
+
 def _real(name: str, value: ArrayLike, infinite: bool) -> Floats:
     try:
         array = np.asarray(value)

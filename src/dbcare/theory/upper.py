@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from dbcare.errors import InvalidValueError
 from dbcare.risk import Loss
 from dbcare.theory import arguments, lower
-from dbcare.theory.arguments import FloatOrFloats, Floats
-from dbcare.theory.budgets import confidence, epoch_budget
+from dbcare.theory.arguments import FloatOrFloats
+from dbcare.theory.budgets import epoch_budget
+from dbcare.theory.elimination import separating_gap
 
 
 def oracle(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
@@ -23,6 +24,28 @@ def oracle(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) 
     """
     cost = arguments.positive("cost", cost)
     return 32.0 * lower.two_arm(loss, gap, cost, sigma) + 2.0 * cost
+
+
+def oracle_curve(loss: Loss, gap: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
+    """Compute the sharper bound on the oracle's risk from which `oracle` is derived.
+
+    misidentification   (8 sigma^2 c / Delta^2) ln(e Delta^2 / (8 sigma^2 c)) + 2 c if Delta >= (8 sigma^2 c)^(1/2),
+                        else 1/2
+    simple regret       (8 sigma^2 c / Delta^2) ln(e Delta^3 / (8 sigma^2 c)) + 2 c if Delta >= (8 sigma^2 c)^(1/3),
+                        else Delta/2
+
+    From the proofs of Propositions 1 and 2 (Appendix C); below the transition the oracle guesses, and this is its risk.
+    In units of the loss.
+    """
+    gap = arguments.non_negative("gap", gap)
+    cost = arguments.positive("cost", cost)
+    sigma = arguments.positive("sigma", sigma)
+    power = 2 if arguments.loss(loss) is Loss.MISIDENTIFICATION else 3
+    ratio = gap**power / (8.0 * sigma**2 * cost)
+    samples = ratio >= 1.0
+    squared_gap = np.where(samples, gap**2, 1.0)
+    sampled = 8.0 * sigma**2 * cost / squared_gap * (1.0 + np.log(np.maximum(ratio, 1.0)))
+    return np.where(samples, sampled, 0.5 * gap ** (power - 2)) + 2.0 * cost * samples
 
 
 def oracle_minimax(cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
@@ -58,8 +81,8 @@ def two_arm(
     bound = arguments.positive("bound", bound)
     lower_bound = lower.two_arm(loss, gap, cost, sigma)
     if arguments.loss(loss) is Loss.MISIDENTIFICATION:
-        return 128.0 * _positive_log((math.e + 1.0) / (math.e * cost) ** 2, cost) * lower_bound + 3.0 * cost
-    factor = 128.0 * _positive_log(3.0 * bound * sigma ** (4 / 3) / cost ** (5 / 3), cost)
+        return 128.0 * arguments.positive_log((math.e + 1.0) / (math.e * cost) ** 2, cost) * lower_bound + 3.0 * cost
+    factor = 128.0 * arguments.positive_log(3.0 * bound * sigma ** (4 / 3) / cost ** (5 / 3), cost)
     scale = np.cbrt(sigma**2 * cost)
     return np.where(gap >= scale, factor * lower_bound, 4.0 * lower_bound + 2.0 * scale) + 3.0 * cost
 
@@ -118,11 +141,7 @@ def transition_gap(
     8 e / 3, which does not follow from the lemma and would make the curve jump by a factor of 4. In units of
     reward; holds unless the confidence interval fails.
     """
-    cost = arguments.positive("cost", cost)
-    sigma = arguments.positive("sigma", sigma)
-    budget = epoch_budget(loss, 2, cost, sigma)
-    ratio = 2.0 * budget / confidence(loss, 2, cost, sigma, bound)
-    return np.sqrt(16.0 * sigma**2 * _positive_log(ratio, cost) / budget)
+    return separating_gap(loss, 2, 2, cost, sigma, bound=bound)
 
 
 def misidentification(
@@ -139,7 +158,7 @@ def misidentification(
     """
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
-    factor = np.log(arms) * _positive_log(arms * np.log(arms) / (math.e * cost**2), cost)
+    factor = np.log(arms) * arguments.positive_log(arms * np.log(arms) / (math.e * cost**2), cost)
     return 760.0 * factor * lower.misidentification(complexity, cost, sigma) + (arms + 1.0) * cost
 
 
@@ -157,9 +176,10 @@ def simple_regret(
     550 ln K ln(K ln K B sigma^(4/3) / c^(5/3)) lower.simple_regret + (K+1) c if H / Delta_2 <= 1/(sigma^2 c),
     else lower.simple_regret + 4 ln K (K sigma^2 c)^(1/3) + (K+1) c (discontinuous there)
 
-    Theorem 4 as printed; its proof has 575 and the exponents swapped; K = 2 needs at least 570. For K > 2 its
-    logarithm covers the proof's ln(K N*/delta) with delta from the preset "corrected", not from "paper". In
-    units of reward.
+    Theorem 4 as printed; its proof has 575 and the exponents swapped. With Lemma 7 as printed, the proof needs 570 for
+    K = 2, and 606 once the lemma's maximum is corrected. With `elimination.regret_of_choice` instead, 413 suffices for
+    K = 2 and 436 for every K, so that the theorem holds. For K > 2 its logarithm covers the proof's ln(K N*/delta)
+    with delta from the preset "corrected", not from "paper". In units of reward.
     """
     complexity = arguments.positive("complexity", complexity, infinite=True)
     smallest_gap = arguments.non_negative("smallest_gap", smallest_gap)
@@ -169,7 +189,7 @@ def simple_regret(
     bound = arguments.positive("bound", bound)
     lower_bound = lower.simple_regret(complexity, smallest_gap, cost, sigma)
     ratio = arms * np.log(arms) * bound * sigma ** (4 / 3) / cost ** (5 / 3)
-    easy = 550.0 * np.log(arms) * _positive_log(ratio, cost) * lower_bound
+    easy = 550.0 * np.log(arms) * arguments.positive_log(ratio, cost) * lower_bound
     hard = lower_bound + 4.0 * np.log(arms) * np.cbrt(arms * sigma**2 * cost)
     return np.where(sigma**2 * cost * complexity <= smallest_gap, easy, hard) + (arms + 1.0) * cost
 
@@ -210,11 +230,3 @@ def two_arm_guess(loss: Loss, gap: ArrayLike) -> FloatOrFloats:
     """
     gap = arguments.non_negative("gap", gap)
     return guess(loss, np.stack([np.zeros_like(gap), gap], axis=-1))
-
-
-def _positive_log(ratio: FloatOrFloats, cost: Floats) -> FloatOrFloats:
-    """Return ln(ratio), which must be positive: the bounds are meaningless at larger costs."""
-    bad = np.broadcast_to(cost, np.shape(ratio))[np.asarray(ratio) <= 1.0]
-    if bad.size:
-        raise InvalidValueError(f"`cost` must be so small that the bound's logarithm is positive but got {bad[0]}.")
-    return np.log(ratio)
