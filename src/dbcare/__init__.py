@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from dbcare.policies.rule import Rule as Rule
     from dbcare.policies.run import Run as Run
     from dbcare.policies.run import RunEvent as RunEvent
+    from dbcare.policies.two_arm_likelihood import TwoArmLikelihood as TwoArmLikelihood
     from dbcare.policies.wording import Wording as Wording
     from dbcare.rewards import Bernoulli as Bernoulli
     from dbcare.rewards import Categorical as Categorical
@@ -178,6 +179,7 @@ _HOME = {
     "OCBA": "policies.adaptive.ocba",
     "TrackAndStop": "policies.adaptive.track_and_stop",
     "TwoArmChickFrazier": "policies.adaptive.two_arm_chick_frazier",
+    "TwoArmLikelihood": "policies.two_arm_likelihood",
     "UGapE": "policies.adaptive.ugape",
     "UGapEBudget": "policies.adaptive.ugape",
     "Breakeven": "policies.breakeven",

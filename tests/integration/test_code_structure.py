@@ -34,6 +34,7 @@ NAMING_MODULES = (
     "lab/paper_claims.py",
     "lab/our_claims.py",
     "lab/bounds.py",
+    "lab/guarantees.py",
 )
 # Texts that happen to be the name of a policy, but mean something else: the package itself, and the word.
 OTHER_MEANINGS = {"dbcare"}

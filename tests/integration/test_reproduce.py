@@ -164,7 +164,7 @@ ODD = """
 title = "Is $5_$ a <b>price</b> & more?"
 runs = 50
 cost = 0.01
-claims = ["flat-below", "near-oracle", "between-bounds", "never-dominated"]
+claims = ["flat-below", "near-oracle", "within-guarantees", "never-dominated"]
 [[settings]]
 bandit = "one-sparse"
 arms = 3

@@ -188,6 +188,7 @@ CALLS = {
         {"arms": 3, "indifference": 0.1, "delta": 0.1, "first_pulls": 4, "max_pulls": 100},
     ),
     "ChickFrazier": Call(dbcare.ChickFrazier, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
+    "TwoArmLikelihood": Call(dbcare.TwoArmLikelihood, {"delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
     "TwoArmChickFrazier": Call(dbcare.TwoArmChickFrazier, {"risk": SR, "sigma": 1.0}),
     "KGStar": Call(dbcare.KGStar, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
     "Adaptive": Call(

@@ -34,6 +34,7 @@ from dbcare.policies.keep import Keep
 from dbcare.policies.known_gap_sprt import KnownGapSPRT
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.policies.two_arm_likelihood import TwoArmLikelihood
 from dbcare.risk import Risk
 from dbcare.testing import PolicySuite
 from dbcare.testing.policy_suite import Draw
@@ -93,6 +94,7 @@ IN_UNIT_RANGE: list[Policy] = [
     *(KLLUCB(arms, 0.2, rate=rate, max_pulls=30) for arms in (2, 5) for rate in ("proven", "heuristic")),
     *(TrackAndStop(arms, 0.2, family="bernoulli", max_pulls=30) for arms in (2, 5)),
     EBTCI(4, 0.2, family="bernoulli", rate="heuristic", max_pulls=30),
+    TwoArmLikelihood(0.2, "heuristic", max_pulls=31),
     Adaptive(3, "eb-tci", "kl-lucb", family="bernoulli", max_pulls=40),
 ]
 

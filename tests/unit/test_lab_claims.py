@@ -23,6 +23,7 @@ from dbcare import (
 )
 from dbcare.lab import definition, our_claims, paper, paper_claims
 from dbcare.lab.curves import Curve, Panel, make_panels
+from dbcare.lab.guarantees import Guarantee
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
@@ -139,14 +140,29 @@ def test_claims_fail_on_swapped_policies(two_arm: list[Panel], one: str, other: 
     assert claims <= failing
 
 
+def exceed(panel: Panel, label: str, statement: str, share: float) -> Panel:
+    """Return a panel in which one bound is this share of the risk of the policy that it is about."""
+    curve = panel.curves[label]
+    changed = tuple(
+        replace(each, values=share * (curve.risk - each.of_loss * curve.spent)) if each.statement == statement else each
+        for each in panel.guarantees
+    )
+    return replace(panel, guarantees=changed)
+
+
 def test_bounds_are_checked_from_both_sides(two_arm: list[Panel]) -> None:
-    assert all(judge("between-bounds", two_arm))
+    """Each of the paper's bounds is checked: if any is a hundredth too low, the claim fails."""
+    assert all(judge("above-lower-bound", two_arm))
     assert not any(
-        judge("between-bounds", [replace(panel, lower=panel.curves["DBCARE"].risk * 1.01) for panel in two_arm])
+        judge("above-lower-bound", [replace(panel, lower=panel.curves["DBCARE"].risk * 1.01) for panel in two_arm])
     )
-    assert not any(
-        judge("between-bounds", [replace(panel, upper=panel.curves["DBCARE"].risk * 0.99) for panel in two_arm])
-    )
+    assert all(judge("within-guarantees", two_arm))
+    for panel in two_arm:
+        names = {"dbcare": "DBCARE", "known-gap-oracle": "known-gap oracle"}
+        assert len(panel.guarantees) == (7 if panel.loss is Loss.SIMPLE_REGRET else 5)
+        for each in panel.guarantees:
+            assert judge("within-guarantees", [exceed(panel, names[each.policy], each.statement, 1.01)]) == [True]
+            assert judge("within-guarantees", [exceed(panel, names[each.policy], each.statement, 0.99)]) == [False]
 
 
 def test_noise_counts_against_a_claim(two_arm: list[Panel]) -> None:
@@ -184,8 +200,11 @@ def test_any_other_policy_is_a_competitor(two_arm: list[Panel]) -> None:
 
 
 def test_no_verdict_where_the_bound_is_undefined(two_arm: list[Panel]) -> None:
-    undefined = [replace(panel, upper=np.full_like(panel.upper, np.nan)) for panel in two_arm]
-    assert judge("between-bounds", undefined) == []
+    def undefine(panel: Panel) -> Panel:
+        nothing = np.full_like(panel.x, np.nan)
+        return replace(panel, guarantees=tuple(replace(each, values=nothing) for each in panel.guarantees))
+
+    assert judge("within-guarantees", [undefine(panel) for panel in two_arm]) == []
 
 
 def test_our_theorem_is_judged_only_where_it_applies(two_arm: list[Panel]) -> None:
@@ -233,7 +252,8 @@ def make_curve(policy: str, risk: npt.NDArray[np.float64], standard_error: float
 
 
 def make_panel(curves: dict[str, Curve], bound: npt.NDArray[np.float64]) -> Panel:
-    return Panel("noise", Loss.SIMPLE_REGRET, "gap", GAPS, curves, 0.5 * bound, bound, bound, bound)
+    guarantees = (Guarantee("dbcare", "its theorem", bound),)
+    return Panel("noise", Loss.SIMPLE_REGRET, "gap", GAPS, curves, bound, guarantees, bound, bound)
 
 
 def count_wrong_verdicts(claim: str, correlation: float) -> int:
@@ -250,15 +270,15 @@ def count_wrong_verdicts(claim: str, correlation: float) -> int:
         elif claim == "below-dbcare":  # true, just so
             curves = {"DBCARE": make_curve("dbcare", flat, 0.0), "B": make_curve("breakeven", flat + errors, 0.01)}
         else:  # true, just so
-            assert claim in ("between-bounds", "within-theorem")
-            policy = "dbcare" if claim == "between-bounds" else "breakeven-racing"
+            assert claim in ("within-guarantees", "above-lower-bound", "within-theorem")
+            policy = "breakeven-racing" if claim == "within-theorem" else "dbcare"
             curves = {"one": make_curve(policy, flat + errors, 0.01)}
         (verdict,) = ALL_CLAIMS[claim].judge([make_panel(curves, flat)])
         wrong += verdict.holds == (claim in ("never-dominated", "flat-below"))
     return wrong
 
 
-CLAIMS = ("never-dominated", "flat-below", "below-dbcare", "between-bounds", "within-theorem")
+CLAIMS = ("never-dominated", "flat-below", "below-dbcare", "within-guarantees", "above-lower-bound", "within-theorem")
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99])

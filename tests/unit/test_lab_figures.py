@@ -30,7 +30,7 @@ def make_curve(policy: str, risk: npt.NDArray[np.float64], error: npt.NDArray[np
 def panel() -> Panel:
     policies = dict(zip(RISKS, ("dbcare", "racing"), strict=True))
     curves = {label: make_curve(policies[label], *numbers) for label, numbers in RISKS.items()}
-    return Panel("Noise", Loss.SIMPLE_REGRET, "gap", GAPS, curves, LOWER, LOWER, LOWER, LOWER)
+    return Panel("Noise", Loss.SIMPLE_REGRET, "gap", GAPS, curves, LOWER, (), LOWER, LOWER)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -69,7 +70,8 @@ def test_equal_points_are_computed_once() -> None:
     ],
 )
 def test_the_papers_points_share_passes(name: str, points: int, passes: int) -> None:
-    planned = plan_passes(definition.load(paper.find_definition(name)).points)
+    experiment = definition.load(paper.find_definition(name))
+    planned = plan_passes(replace(experiment, variants=()).points)
     assert sum(len(work.points) for work in planned) == points
     assert len(planned) == passes
 

@@ -186,8 +186,8 @@ def run(
         typer.echo(f"Stopped. Finished results are in {out / RESULTS}; the same command resumes from there.", err=True)
         raise typer.Exit(130) from None
     (hold, claims), (our_hold, ours) = reproduction.paper_claims, reproduction.our_claims
-    verdicts = f" {hold} of {claims} claims hold." if claims else ""
-    verdicts += f" Of {ours} claims about our own policies, {our_hold} hold{'s' * (our_hold == 1)}." if ours else ""
+    verdicts = f" Claims of the paper that hold: {hold} of {claims}." if claims else ""
+    verdicts += f" Other claims that hold: {our_hold} of {ours}." if ours else ""
     if verdicts and quick:
         verdicts += " These verdicts rest on few points and runs; leave out --quick to judge the claims."
     done = "Nothing to do: everything is up to date."

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,20 @@ from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.lab.contenders import Contender
 from dbcare.lab.experiment import Experiment, Setting
+from dbcare.lab.guarantees import Guarantee, list_guarantees
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.fixed import KnownGapOracle
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
 from dbcare.rewards import Gaussian
 from dbcare.risk import Loss
-from dbcare.theory import breakeven, lower, pulls, upper
+from dbcare.theory import breakeven, lower, pulls
 
 Floats = npt.NDArray[np.float64]
+P = TypeVar("P", bound=Policy)
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """All curves of one setting under one loss, with the bounds for any policy, DBCARE and BreakevenRacing."""
+    """All curves of one setting under one loss, with the bounds for any policy and the guarantees of the paper's."""
 
     title: str
     loss: Loss
@@ -73,7 +76,7 @@ class Panel:
     x: Floats
     curves: Mapping[str, Curve]
     lower: Floats
-    upper: Floats  # DBCARE's guarantee; NaN where undefined
+    guarantees: tuple[Guarantee, ...]
     pulls: Floats  # DBCARE's bound on the expected number of pulls
     racing: Floats  # BreakevenRacing's guarantee; NaN where undefined
 
@@ -85,6 +88,24 @@ class Panel:
     def keep(self, labels: Collection[str]) -> Panel:
         """Return the panel with these curves alone."""
         return replace(self, curves={label: curve for label, curve in self.curves.items() if label in labels})
+
+    def up_to(self, largest: float) -> Panel:
+        """Return the panel as far as the axis goes up to `largest`."""
+        kept = self.x <= largest
+
+        def cut(curve: Curve) -> Curve:
+            arrays = ("risk", "standard_error", "plain_runs", "error", "pulls", "spent")
+            return replace(curve, **{name: getattr(curve, name)[kept] for name in arrays})
+
+        return replace(
+            self,
+            x=self.x[kept],
+            curves={label: cut(curve) for label, curve in self.curves.items()},
+            guarantees=tuple(replace(each, values=each.values[kept]) for each in self.guarantees),
+            lower=self.lower[kept],
+            pulls=self.pulls[kept],
+            racing=self.racing[kept],
+        )
 
     def by_policy(self, *names: str) -> dict[str, Curve]:
         """Return the curves of the policies with these names, which must be registered."""
@@ -117,44 +138,47 @@ def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mappin
         for label, contender in experiment.contenders.items()
         if (place := (loss, number, label)) in experiment.curves
     }
-    # DBCARE's guarantees use the sigma and bound that it was built with, if it takes part.
-    policies: list[Policy | None] = next(
-        (
-            [point.policy for point in points]
-            for (own_loss, own_number, _), points in experiment.curves.items()
-            if (own_loss, own_number) == (loss, number) and isinstance(points[0].policy, DBCARE)
-        ),
-        [None] * len(setting.x),
-    )
-    places = zip(setting.bandits, setting.costs, policies, strict=True)
+    # Guarantees use the sigma and bound that a policy was built with, if it takes part.
+    dbcare, oracle = (_find_policies(experiment, number, loss, kind) for kind in (DBCARE, KnownGapOracle))
+    problems = list(zip(setting.bandits, setting.costs, dbcare, oracle, strict=True))
     bounds = np.array(
         [
-            (*_compute_bounds(loss, bandit, cost, policy), _compute_racing_bound(loss, bandit, cost))
-            for bandit, cost, policy in places
+            (_compute_lower_bound(loss, bandit, cost), *_compute_our_bounds(loss, bandit, cost, policy))
+            for bandit, cost, policy, _ in problems
         ]
     )
-    return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, *bounds.T)
+    guarantees = [list_guarantees(loss, *problem) for problem in problems]
+    joined = tuple(
+        replace(each, values=np.array([one[place].values for one in guarantees]))
+        for place, each in enumerate(guarantees[0])
+    )
+    least, most_pulls, racing = bounds.T
+    return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, least, joined, most_pulls, racing)
 
 
-def _compute_bounds(loss: Loss, bandit: Bandit, cost: float, policy: Policy | None) -> tuple[float, float, float]:
-    """Return the lower bound for any policy; if DBCARE takes part, its guarantee and its bound on expected pulls."""
-    arms, hardness, gap = len(bandit.arms), bandit.complexity, bandit.smallest_gap
+def _find_policies(experiment: Experiment, number: int, loss: Loss, kind: type[P]) -> list[P | None]:
+    """Return the policies of a kind along the axis of a panel, or Nones if it does not take part."""
+    for (own_loss, own_number, _), points in experiment.curves.items():
+        found = [point.policy for point in points if isinstance(point.policy, kind)]
+        if (own_loss, own_number) == (loss, number) and found:
+            return [*found]
+    return [None] * len(experiment.settings[number].x)
+
+
+def _compute_lower_bound(loss: Loss, bandit: Bandit, cost: float) -> float:
+    """Return the bound that every policy exceeds on some instance of the bandit's complexity and smallest gap."""
     if loss is Loss.MISIDENTIFICATION:
-        least = float(lower.misidentification(hardness, cost, bandit.sigma))
-    else:
-        least = float(lower.simple_regret(hardness, gap, cost, bandit.sigma))
-    guarantee = most_pulls = math.nan
-    if isinstance(policy, DBCARE):
-        sigma, bound = policy.sigma, policy.bound
-        most_pulls = float(pulls.expected_pulls(loss, arms, cost, sigma)) + arms  # epochs are whole: see its docstring
-        with contextlib.suppress(InvalidValueError):  # the cost is too high for the bound to be defined
-            if arms == 2:
-                guarantee = float(upper.two_arm(loss, gap, cost, sigma, bound=bound))
-            elif loss is Loss.MISIDENTIFICATION:
-                guarantee = float(upper.misidentification(hardness, arms, cost, sigma))
-            else:
-                guarantee = float(upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound))
-    return least, guarantee, most_pulls
+        return float(lower.misidentification(bandit.complexity, cost, bandit.sigma))
+    return float(lower.simple_regret(bandit.complexity, bandit.smallest_gap, cost, bandit.sigma))
+
+
+def _compute_our_bounds(loss: Loss, bandit: Bandit, cost: float, policy: DBCARE | None) -> tuple[float, float]:
+    """Return DBCARE's bound on expected pulls, if it takes part, and BreakevenRacing's bound on its risk."""
+    most_pulls = math.nan
+    if policy is not None:
+        arms = len(bandit.arms)
+        most_pulls = float(pulls.expected_pulls(loss, arms, cost, policy.sigma)) + arms  # whole epochs: its docstring
+    return most_pulls, _compute_racing_bound(loss, bandit, cost)
 
 
 def _compute_racing_bound(loss: Loss, bandit: Bandit, cost: float) -> float:

@@ -26,6 +26,18 @@
 The axis is the gap or the cost, whichever has several values. Name a policy of your own `module:function`, where the
 module may be next to the file. `baselines = ["Breakeven"]`, before the settings, adds tables of all risks as multiples
 of that policy's, in colors. Unknown keys and names are errors that list the valid ones.
+
+Where a source leaves a choice open, a variant repeats the experiment with another one, and the report says which
+verdicts flip. It changes policies, the bandit, or both; `settings` are titles, `every = 4` uses each fourth point:
+
+    [[variants]]
+    choice = "sigma of binary rewards"
+    ours = "1/2"
+    alternative = "1"
+    settings = ["Bernoulli"]
+    every = 4
+    policies = { DBCARE = { sigma = 1.0 }, racing = { sigma = 1.0 } }   # `policy` replaces it
+    bandit = { table = 2 }
 """
 
 from __future__ import annotations
@@ -34,7 +46,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +57,17 @@ from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.lab.bandit_names import build_bandit
 from dbcare.lab.contenders import EVERYWHERE, as_list, check_text, parse_contenders, parse_losses
-from dbcare.lab.experiment import Experiment, Setting
+from dbcare.lab.experiment import Experiment, PaperFigure, Setting, Variant
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.policies.factory import refuse_unknown
 from dbcare.risk import Loss
 
 EXPERIMENT_KEYS = (
     "title", "source", "decisions", "claims", "baselines", "runs", "seed", "cost", "losses", "settings", "policies",
+    "paper_figure", "variants",
 )  # fmt: skip
+PAPER_FIGURE_KEYS = ("columns", "leave_out", "largest")
+VARIANT_KEYS = ("choice", "ours", "alternative", "settings", "every", "policies", "bandit")
 BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading", "table", "shape", "seed")
 SETTING_KEYS = ("title", "bandit", "cost", "bound", "gap", *BANDIT_KEYS)
 QUICK_RUNS, LEAST_QUICK_RUNS = 200, 20
@@ -114,10 +129,76 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
         ),
         baselines=tuple(as_list("baselines", raw.get("baselines", []), empty=True)),
     )
+    _check_who_takes_part(experiment)
+    if "paper_figure" in raw:
+        experiment = replace(experiment, paper_figure=_parse_paper_figure(raw["paper_figure"], experiment))
+    if "variants" in raw:
+        variants = [
+            _build_variant(table, raw, experiment, quick) for table in _check_tables("variants", raw["variants"])
+        ]
+        experiment = replace(experiment, variants=tuple(variants))
     # Building all points now reports invalid options and instances before anything runs.
     _ = experiment.points
-    _check_who_takes_part(experiment)
     return experiment
+
+
+def _parse_paper_figure(table: Any, experiment: Experiment) -> PaperFigure:
+    if not isinstance(table, Mapping) or "columns" not in table:
+        raise InvalidValueError(f"`paper_figure` must be a table with `columns` but got {table!r}.")
+    refuse_unknown("Keys of paper_figure", table, PAPER_FIGURE_KEYS)
+    largest = table.get("largest", {})
+    refuse_unknown("Keys of paper_figure.largest", largest, [str(loss) for loss in Loss])
+    return PaperFigure(
+        columns=validation.whole("paper_figure.columns", table["columns"], at_least=1),
+        leave_out=tuple(
+            validation.one_of("paper_figure.leave_out", label, experiment.contenders)
+            for label in as_list("paper_figure.leave_out", table.get("leave_out", []), empty=True)
+        ),
+        largest={Loss(loss): validation.positive(f"paper_figure.largest.{loss}", end) for loss, end in largest.items()},
+    )
+
+
+def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Experiment, quick: bool) -> Variant:
+    """Return a variant: the same settings, at fewer points if wanted, without and with its changes."""
+    refuse_unknown("Keys of variants", table, VARIANT_KEYS)
+    texts = [check_text(f"variants.{key}", table.get(key)) for key in VARIANT_KEYS[:3]]
+    step = 1 if quick else validation.whole("variants.every", table.get("every", 1), at_least=1)
+    titles = [setting.title for setting in experiment.settings]
+    chosen = [
+        validation.one_of("variants.settings", title, titles)
+        for title in as_list("variants.settings", table.get("settings", titles))
+    ]
+    changed = [
+        column.setting
+        for own in _check_tables("settings", raw["settings"])
+        if any(column.setting.title in chosen for column in _expand_columns(own, raw.get("cost"), quick))
+        for column in _expand_columns({**own, **table.get("bandit", {})}, raw.get("cost"), quick)
+    ]
+    contenders = dict(experiment.contenders)
+    for label, options in table.get("policies", {}).items():
+        own = contenders[validation.one_of("variants.policies", label, contenders)]
+        kept = {} if "policy" in options else {"policy": own.policy, **own.options}
+        parsed = parse_contenders({label: {"runs": own.runs or experiment.runs, **kept, **options}}, experiment.runs)
+        contenders[label] = replace(parsed[label], group=own.group, only=own.only)
+    left_out = () if experiment.paper_figure is None else experiment.paper_figure.leave_out
+    paper = [label for label in contenders if label not in left_out]
+    base, other = (
+        replace(
+            experiment,
+            settings=tuple(_thin(setting, step) for setting in settings if setting.title in chosen),
+            contenders={label: policies[label] for label in paper},
+        )
+        for settings, policies in ((experiment.settings, experiment.contenders), (changed, contenders))
+    )
+    return Variant(*texts, base, other)
+
+
+def _thin(setting: Setting, step: int) -> Setting:
+    """Return a setting at the first of its points and each so many after it, and the last."""
+    last = len(setting.x) - 1
+    places = [place for place in range(last + 1) if place % step == 0 or place == last]
+    cut = {name: tuple(getattr(setting, name)[place] for place in places) for name in ("x", "bandits", "costs")}
+    return replace(setting, **cut)
 
 
 def _check_who_takes_part(experiment: Experiment) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dbcare.bandit import Bandit
@@ -27,6 +27,26 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class PaperFigure:
+    """The figure of an experiment as the paper has it: fewer policies, so many plots per row, perhaps fewer gaps."""
+
+    columns: int
+    leave_out: tuple[str, ...] = ()  # labels of policies that are not in the paper
+    largest: Mapping[Loss, float] = field(default_factory=dict)  # where its axis ends under a loss
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another choice where the source leaves one open: the same points with our choice and with that one."""
+
+    choice: str
+    ours: str
+    alternative: str
+    base: Experiment
+    changed: Experiment
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Policies compared along an axis, in one or more settings, under one or both losses."""
 
@@ -42,6 +62,8 @@ class Experiment:
     decisions: tuple[str, ...] = ()  # what the source leaves open, and what we chose
     claims: tuple[str, ...] = ()  # names in `our_claims.ALL_CLAIMS`
     baselines: tuple[str, ...] = ()  # labels of the policies by whose risk the heat tables divide
+    paper_figure: PaperFigure | None = None
+    variants: tuple[Variant, ...] = ()
 
     def build_policy(self, label: str, setting: Setting, loss: Loss, place: int) -> Policy:
         """Build the policy called `label` at one place on the axis."""
@@ -81,5 +103,6 @@ class Experiment:
 
     @property
     def points(self) -> list[Point]:
-        """All points of all curves; points shared by two curves occur twice."""
-        return [point for curve in self.curves.values() for point in curve]
+        """All points of all curves and variants; points shared by two of them occur twice."""
+        own = [point for curve in self.curves.values() for point in curve]
+        return own + [point for variant in self.variants for point in variant.changed.points]

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from dbcare.lab.heat import HeatTable
 from dbcare.lab.heat_pictures import EXPLANATION, format_heat_table
-from dbcare.lab.paper_claims import Claim, Verdict
+from dbcare.lab.paper_claims import Claim, Quote, Verdict
 from dbcare.lab.tables import Cell, Table
+from dbcare.lab.uniformity import EXPLANATION as STANDINGS
 
 ENGINES = {  # how each engine computes points
     "exact": "exact, without runs",
@@ -26,10 +27,11 @@ PAPER_HOURS = 7.5  # "Total runtime across all experiments", on 12 cores (append
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim with its verdicts."""
+    """A claim about an experiment with its verdicts, and what the paper says about it."""
 
     claim: Claim
     verdicts: tuple[Verdict, ...]
+    quote: Quote | None
 
     @property
     def holds(self) -> bool | None:
@@ -48,7 +50,9 @@ class Section:
     decisions: tuple[str, ...]
     heat: tuple[HeatTable, ...]
     figures: tuple[tuple[str, Path], ...]  # caption, SVG file
+    standings: tuple[tuple[str, Table], ...]  # title, table
     claims: tuple[JudgedClaim, ...]
+    sensitivity: Table | None
     table: Table
 
 
@@ -105,10 +109,17 @@ def _format_totals(totals: Totals, whole_paper: bool) -> str:
 
 
 def _format_verdicts(sections: Sequence[Section]) -> str:
-    """Return all claims at a glance, the paper's and ours separately."""
+    """Return all claims at a glance: those of the paper, our observations about its policies, and about our own."""
     parts = []
-    for heading, ours in (("Claims", False), ("Our own policies, not in the paper", True)):
-        claims = [(section, judged) for section in sections for judged in section.claims if judged.claim.ours is ours]
+    headings = {"The paper's claims": (False, True), "Our observations, not in the paper": (False, False)}
+    headings["Our own policies, not in the paper"] = (True, False)
+    for heading, kind in headings.items():
+        claims = [
+            (section, judged)
+            for section in sections
+            for judged in section.claims
+            if (judged.claim.ours, judged.quote is not None) == kind
+        ]
         rows = []
         for section, judged in claims:
             count = f"{sum(verdict.holds for verdict in judged.verdicts)} of {len(judged.verdicts)} panels"
@@ -132,6 +143,10 @@ def _format_section(section: Section) -> str:
             f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{data}">'
             f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
+    for title, table in section.standings:
+        parts.append(f"<h3>{escape(title)}</h3>\n{_format_table(table)}")
+    if section.standings:
+        parts.append(f'<p class="small">{escape(STANDINGS)}</p>')
     if section.claims:
         parts.append("<h3>Claims</h3>")
         parts.extend(_format_claim(judged) for judged in section.claims)
@@ -140,8 +155,10 @@ def _format_section(section: Section) -> str:
     if section.decisions:
         items = "".join(f"<li>{escape(decision)}</li>" for decision in section.decisions)
         parts.append(f"<h3>What was left open, and what we chose</h3>\n<ul>{items}</ul>")
-    numbers = _format_grid(section.table.columns, ([_format_cell(cell) for cell in row] for row in section.table.rows))
-    parts.append(f"<details><summary>Numbers ({len(section.table.rows):,} rows)</summary>{numbers}</details>")
+    if section.sensitivity is not None:
+        parts.append(f"<h3>What other choices would change</h3>\n{_format_table(section.sensitivity)}")
+    rows = f"{len(section.table.rows):,} rows"
+    parts.append(f"<details><summary>Numbers ({rows})</summary>{_format_table(section.table)}</details>")
     return "\n".join(parts)
 
 
@@ -162,9 +179,12 @@ def _format_claim(judged: JudgedClaim) -> str:
         for verdict in judged.verdicts
     ]
     opened = " open" if judged.holds is False else ""
+    quote = "" if judged.claim.ours else "<blockquote>Not in the paper.</blockquote>"
+    if judged.quote is not None:
+        quote = f"<blockquote>“{escape(judged.quote.text)}” <cite>{escape(judged.quote.place)}</cite></blockquote>"
     return (
-        f"<details{opened}><summary>{_format_mark(judged.holds)} {escape(judged.claim.text)} "
-        f'<span class="small">{escape(judged.claim.source)}</span></summary>{_format_grid(None, rows)}</details>'
+        f"<details{opened}><summary>{_format_mark(judged.holds)} {escape(judged.claim.text)}</summary>"
+        f'{quote}<p class="small">{escape(judged.claim.reading)}</p>{_format_grid(None, rows)}</details>'
     )
 
 
@@ -178,10 +198,15 @@ def _format_link(section: Section) -> str:
     return f'<a href="#{escape(section.name)}">{escape(section.name)}</a>'
 
 
+def _format_table(table: Table) -> str:
+    return _format_grid(table.columns, ([_format_cell(cell) for cell in row] for row in table.rows))
+
+
 def _format_cell(cell: Cell) -> str:
+    """Format a number or text; no number here can be negative, but an estimate with a control variate may be."""
     if isinstance(cell, str):
         return escape(cell)
-    return f"{cell:,}" if isinstance(cell, int) else f"{cell:.5g}"
+    return f"{cell:,}" if isinstance(cell, int) else f"{max(cell, 0.0):.5g}"
 
 
 def _format_grid(columns: Sequence[str] | None, rows: Iterable[Sequence[str]]) -> str:

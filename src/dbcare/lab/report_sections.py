@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from dbcare.lab import bounds
 from dbcare.lab.contenders import EVERYWHERE, Only
 from dbcare.lab.curves import Panel, format_loss, make_panels
-from dbcare.lab.experiment import Experiment
+from dbcare.lab.experiment import Experiment, PaperFigure
 from dbcare.lab.figures import draw, make_ratio_plot, make_risk_plot
 from dbcare.lab.heat import make_heat_tables, make_summary_table
 from dbcare.lab.heat_pictures import draw_heat_tables
@@ -18,10 +19,17 @@ from dbcare.lab.points import Pass, Point
 from dbcare.lab.report import JudgedClaim, Section
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Result
+from dbcare.lab.sensitivity import make_sensitivity_table
 from dbcare.lab.sweep import collect_results
-from dbcare.lab.tables import make_plots_table, make_results_table
+from dbcare.lab.tables import Table, make_plots_table, make_results_table
+from dbcare.lab.uniformity import make_standings_table
 
 MOST_COLUMNS, COLUMNS = 4, 3  # of a figure; the second where more settings do not fill rows of the first
+BANDS = (
+    "Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs. The logarithmic axis cuts "
+    "bands that go below half of the lowest curve. The lower bound is one for the worst instance of its class."
+)
+PAPER_CAPTION = f"The paper's policies alone, in its layout. {BANDS}"
 
 
 def write_experiment_section(
@@ -31,6 +39,17 @@ def write_experiment_section(
     panels = make_panels(experiment, results)
     stem = folder / experiment.name
     figures, files = _draw_curves(experiment, panels, stem)
+    standings: list[tuple[str, Table]] = []
+    if (paper := experiment.paper_figure) is not None:
+        drawn = _draw_paper_figure(experiment, paper, panels, stem)
+        figures, files = [(PAPER_CAPTION, drawn[0]), *figures], [*drawn, *files]
+        theirs = [label for label in experiment.contenders if label not in paper.leave_out]
+        standings.append(("How uniformly good: the paper's policies", make_standings_table(panels, theirs)))
+        standings.append(("How uniformly good: with ours", make_standings_table(panels, experiment.contenders)))
+    sensitivity = None
+    if experiment.variants:
+        sensitivity = make_sensitivity_table(experiment, results)
+        files.append(sensitivity.write(folder / f"{stem.name}_sensitivity.csv"))
     heat = make_heat_tables(experiment, panels)
     for baseline in experiment.baselines:
         own = [table for table in heat if table.baseline == baseline]
@@ -38,7 +57,10 @@ def write_experiment_section(
     if heat:
         files.append(make_summary_table(experiment, panels).write(folder / f"{stem.name}_summary.csv"))
     table = make_results_table(panels, experiment.axis)
-    claims = [JudgedClaim(ALL_CLAIMS[name], tuple(ALL_CLAIMS[name].judge(panels))) for name in experiment.claims]
+    claims = [
+        JudgedClaim(claim, tuple(claim.judge(panels)), claim.find_quote(experiment.name))
+        for claim in map(ALL_CLAIMS.__getitem__, experiment.claims)
+    ]
     section = Section(
         name=experiment.name,
         title=experiment.title,
@@ -47,10 +69,20 @@ def write_experiment_section(
         decisions=experiment.decisions,
         heat=tuple(heat),
         figures=tuple(figures),
+        standings=tuple(standings),
         claims=tuple(claims),
+        sensitivity=sensitivity,
         table=table,
     )
     return section, [*files, table.write(folder / f"{stem.name}.csv")]
+
+
+def _draw_paper_figure(experiment: Experiment, paper: PaperFigure, panels: Sequence[Panel], stem: Path) -> list[Path]:
+    """Draw the paper's policies alone, in its layout, up to the gaps where its axes end."""
+    labels = [label for label in experiment.contenders if label not in paper.leave_out]
+    shown = [panel.keep(labels).up_to(paper.largest.get(panel.loss, math.inf)) for panel in panels]
+    plots = [make_risk_plot(panel, experiment.axis) for panel in shown]
+    return draw(stem, f"{experiment.title}, as in the paper", plots, paper.columns)
 
 
 def _draw_curves(
@@ -68,7 +100,9 @@ def _draw_curves(
         shown = [panel for panel in own if panel.curves]
         title = f"{experiment.title}: {group}" if group else experiment.title
         intro = f"{group[:1].upper()}{group[1:]}. " if group else ""
-        risk = draw(_extend(stem, group), title, [make_risk_plot(panel, experiment.axis) for panel in shown], columns)
+        # Where the paper has a figure of its own, that one has the plain name.
+        name = _extend(stem, group, "with ours" if experiment.paper_figure else "")
+        risk = draw(name, title, [make_risk_plot(panel, experiment.axis) for panel in shown], columns)
         ratio = draw(
             _extend(stem, group, "ratio"),
             f"{title}: risk / {divisor.removeprefix('the ')}",
@@ -76,7 +110,7 @@ def _draw_curves(
             columns,
         )
         figures += [
-            (f"{intro}Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs.", risk[0]),
+            (f"{intro}{BANDS}", risk[0]),
             (f"{intro}The same as a multiple of {divisor}.", ratio[0]),
         ]
         files += [*risk, *ratio]
@@ -137,7 +171,9 @@ def write_bounds_section(folder: Path) -> tuple[Section, list[Path]]:
         decisions=bounds.DECISIONS,
         heat=(),
         figures=(("Theory alone: no policy was run.", files[0]),),
+        standings=(),
         claims=(),
+        sensitivity=None,
         table=table,
     )
     return section, [*files, table.write(folder / f"{bounds.NAME}.csv")]

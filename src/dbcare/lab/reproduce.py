@@ -36,7 +36,7 @@ class Reproduction:
 
     files: tuple[Path, ...]
     paper_claims: tuple[int, int]  # how many hold, of how many
-    our_claims: tuple[int, int]  # the same, for claims about our own policies
+    our_claims: tuple[int, int]  # the same, for those that are not the paper's
     computed: int  # points that were not on disk
     drawn: bool  # whether figures and report had to be written
 
@@ -87,8 +87,8 @@ def reproduce(
     judged = [claim for section, _ in sections for claim in section.claims if claim.verdicts]
     reproduction = Reproduction(
         files,
-        _count_holding([claim for claim in judged if not claim.claim.ours]),
-        _count_holding([claim for claim in judged if claim.claim.ours]),
+        _count_holding([claim for claim in judged if claim.quote is not None]),
+        _count_holding([claim for claim in judged if claim.quote is None]),
         computed,
         drawn=True,
     )
@@ -119,7 +119,8 @@ def _compute_digest(passes: Sequence[Pass], experiments: Sequence[Experiment], t
         texts = (experiment.name, experiment.title, experiment.source, experiment.decisions)
         digest.update(repr((*texts, experiment.claims, experiment.losses, experiment.baselines)).encode())
         digest.update(repr([(setting.title, setting.x, setting.bound) for setting in experiment.settings]).encode())
-        digest.update(repr(experiment.contenders).encode())
+        digest.update(repr((experiment.contenders, experiment.paper_figure)).encode())
+        digest.update(repr([(each.choice, each.ours, each.alternative) for each in experiment.variants]).encode())
     package = Path(__file__).parent.parent
     for path in sorted([*(package / "lab").glob("*.*"), *(package / name for name in PRESENTATION_FILES)]):
         digest.update(path.read_bytes())

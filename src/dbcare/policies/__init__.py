@@ -14,5 +14,6 @@ keep                 Keep, for plans: always the same arm, such as what is in us
 breakeven_rounds     BreakevenRounds, for arms that share blocks, with its state and losses (rounds_state) and its rules
                      for moments (timed_rounds) and for lists of blocks (pooled_rounds)
 adaptive             rules from the literature, each of a sampling part and a stopping part: LUCB, Track-and-Stop, ...
+two_arm_likelihood   TwoArmLikelihood, the test of two Bernoulli arms, from parts of those
 breakeven            Breakeven, with its rule (breakeven_rule) and its losses (breakeven_losses)
 """

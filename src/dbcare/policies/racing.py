@@ -114,6 +114,8 @@ class TwoArmConfidence(ConfidencePolicy):
     "heuristic"  ln((ln(2n) + 1)/delta); their choice in practice, without proof
     "union"      ln(2n/delta) + 2 ln ln(12n/delta); a plain union bound over n
 
+    These are for sub-Gaussian rewards; for Bernoulli arms, `TwoArmLikelihood` has a likelihood ratio test.
+
     Parameters
     ----------
     delta : float

@@ -133,6 +133,8 @@ POLICIES = PolicyRegistry(
         _shipped("racing", "policies.racing:Racing", "racing", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
         _shipped("two-arm-confidence", "policies.racing:TwoArmConfidence", "two-arm confidence",
                  PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
+        _shipped("two-arm-likelihood", "policies.two_arm_likelihood:TwoArmLikelihood",
+                 "two-arm likelihood ratio", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN), "x")),
         _shipped("sequential-halving", "policies.halving:SequentialHalving", "Sequential Halving",
                  PolicyKind.FIXED_BUDGET, Look((ORANGE, RED))),
         _shipped("successive-rejects", "policies.halving:SuccessiveRejects", "Successive Rejects",
