@@ -28,7 +28,7 @@ def make_curve(risk: list[float], standard_error: float, error: list[float], pul
 
 def make_panel(title: str, curves: dict[str, Curve]) -> Panel:
     nothing = np.ones(2)
-    return Panel(title, REGRET, "gap", np.array([0.1, 1.0]), curves, nothing, nothing, nothing, nothing)
+    return Panel(title, REGRET, "gap", np.array([0.1, 1.0]), curves, nothing, (), nothing, nothing)
 
 
 BASE = make_curve([1.0, 4.0], 0.0, [0.5, 0.1], [10.0, 1_000.0])

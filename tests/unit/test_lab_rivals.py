@@ -112,7 +112,7 @@ def make_pair(risk: float, error: float = 0.0, **options: str) -> Curve:
 def judge(claim: str, **pairs: Curve) -> tuple[bool, tuple[str, ...]] | None:
     nothing = np.ones(4)
     curves = {"Breakeven": make_pair(1.0), **pairs}
-    panel = Panel("made", Loss.SIMPLE_REGRET, "gap", nothing, curves, nothing, nothing, nothing, nothing)
+    panel = Panel("made", Loss.SIMPLE_REGRET, "gap", nothing, curves, nothing, (), nothing, nothing)
     verdicts = list(ALL_CLAIMS[claim].judge([panel]))
     return (verdicts[0].holds, verdicts[0].evidence) if verdicts else None
 

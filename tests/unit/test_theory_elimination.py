@@ -23,7 +23,7 @@ def delta_of(loss: Loss, arms: int, cost: float, sigma: float = 1.0, bound: floa
     if loss is MI:
         return cost / (1.0 + 2.0 * cost * log(arms) / (2.0 * e * cost))
     budget = 1.5 / e * (sigma / cost) ** (2 / 3)
-    return cost / (bound + e * arms ** (1 / 3) * log(arms) * budget)
+    return float(cost / (bound + e * arms ** (1 / 3) * log(arms) * budget))
 
 
 @pytest.mark.parametrize(("arms", "k"), [(3, 2), (8, 2), (8, 5), (8, 8), (32, 17)])
@@ -188,7 +188,8 @@ def constant_of_theorem_4(arms: int, term: Callable[[int], float]) -> float:
     `term(M)` bounds the regret on G in units of ((M-1) sigma^2 c)^(1/3).
     """
     scale = 128.0 * e / 3.0 / log(arms)
-    return scale * max(term(m) + 1.5 * log(m) * (m / (m - 1)) ** (1 / 3) for m in range(2, arms + 1))
+    needed: float = scale * max(term(m) + 1.5 * log(m) * (m / (m - 1)) ** (1 / 3) for m in range(2, arms + 1))
+    return needed
 
 
 def ours(undecided: int) -> float:

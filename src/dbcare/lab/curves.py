@@ -139,7 +139,8 @@ def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mappin
         if (place := (loss, number, label)) in experiment.curves
     }
     # Guarantees use the sigma and bound that a policy was built with, if it takes part.
-    dbcare, oracle = (_find_policies(experiment, number, loss, kind) for kind in (DBCARE, KnownGapOracle))
+    dbcare = _find_policies(experiment, number, loss, DBCARE)
+    oracle = _find_policies(experiment, number, loss, KnownGapOracle)
     problems = list(zip(setting.bandits, setting.costs, dbcare, oracle, strict=True))
     bounds = np.array(
         [

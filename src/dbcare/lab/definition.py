@@ -161,7 +161,7 @@ def _parse_paper_figure(table: Any, experiment: Experiment) -> PaperFigure:
 def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Experiment, quick: bool) -> Variant:
     """Return a variant: the same settings, at fewer points if wanted, without and with its changes."""
     refuse_unknown("Keys of variants", table, VARIANT_KEYS)
-    texts = [check_text(f"variants.{key}", table.get(key)) for key in VARIANT_KEYS[:3]]
+    choice, own_choice, alternative = (check_text(f"variants.{key}", table.get(key)) for key in VARIANT_KEYS[:3])
     step = 1 if quick else validation.whole("variants.every", table.get("every", 1), at_least=1)
     titles = [setting.title for setting in experiment.settings]
     chosen = [
@@ -190,15 +190,19 @@ def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Exper
         )
         for settings, policies in ((experiment.settings, experiment.contenders), (changed, contenders))
     )
-    return Variant(*texts, base, other)
+    return Variant(choice, own_choice, alternative, base, other)
 
 
 def _thin(setting: Setting, step: int) -> Setting:
     """Return a setting at the first of its points and each so many after it, and the last."""
     last = len(setting.x) - 1
     places = [place for place in range(last + 1) if place % step == 0 or place == last]
-    cut = {name: tuple(getattr(setting, name)[place] for place in places) for name in ("x", "bandits", "costs")}
-    return replace(setting, **cut)
+    return replace(
+        setting,
+        x=tuple(setting.x[place] for place in places),
+        bandits=tuple(setting.bandits[place] for place in places),
+        costs=tuple(setting.costs[place] for place in places),
+    )
 
 
 def _check_who_takes_part(experiment: Experiment) -> None:
