@@ -104,9 +104,10 @@ def test_numbers_are_those_from_before(quick: tuple[Path, str], name: str) -> No
 
 def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
     folder, output = quick
-    names = [*paper.NAMES, *(f"{name}_ratio" for name in paper.NAMES), "bounds"]
+    names = [*(f"{name}{part}" for name in paper.NAMES for part in ("", "_with_ours", "_ratio")), "bounds"]
     expected = {f"{name}.{kind}" for name in names for kind in ("svg", "png")}
-    expected |= {f"{name}.csv" for name in (*paper.NAMES, "bounds")} | {"report.html", "results.jsonl", "manifest.json"}
+    expected |= {f"{name}.csv" for name in (*paper.NAMES, *(f"{name}_sensitivity" for name in paper.NAMES), "bounds")}
+    expected |= {"report.html", "results.jsonl", "manifest.json"}
     assert {path.name for path in folder.iterdir()} == expected
     assert f"{len(expected)} files in {folder}; start with {folder / 'report.html'}" in output.splitlines()[-1]
     for path in folder.glob("*.svg"):
@@ -130,10 +131,16 @@ def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
 def test_the_report_is_self_contained(quick: tuple[Path, str]) -> None:
     page = Page((quick[0] / "report.html").read_text())
     assert page.open == []
-    assert len(page.images) == 2 * len(paper.NAMES) + 1
+    assert len(page.images) == 3 * len(paper.NAMES) + 1
     assert all(link.startswith(("data:image/svg+xml;base64,", "#")) for link in page.links)  # no external resources
     for part in (
-        "Claims: ",
+        "The paper's claims: ",
+        "Our observations, not in the paper: ",
+        "Our own policies, not in the paper: ",
+        "necessarily have some region of gaps where they perform sub-optimally",
+        "Section 4, Drug Discovery Experiment",
+        "How uniformly good: the paper's policies",
+        "What other choices would change",
         "Settings",
         "What was left open",
         "Numbers (",
@@ -148,7 +155,7 @@ def test_the_report_is_self_contained(quick: tuple[Path, str]) -> None:
 def test_results_include_seed_version_and_engine(quick: tuple[Path, str]) -> None:
     stored = read_results(quick[0]).values()
     assert {line["seed"] for line in stored} == {1}
-    assert {line["engine"] for line in stored} == {"exact", "pooled", "skip"}
+    assert {line["engine"] for line in stored} == {"exact", "pooled", "skip", "direct"}
     assert {line["versions"]["dbcare"] for line in stored} == {dbcare.__version__}
 
 

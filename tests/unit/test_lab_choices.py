@@ -93,7 +93,7 @@ def test_variants_repeat_some_points_with_other_policies(tmp_path: Path) -> None
     assert set(first.base.points) | set(second.base.points) | set(third.changed.points) <= own
     assert len(set(experiment.points) - own) == 2 * 3 + 2 * 7  # A under both losses; H, whose points serve both
     quick = load(TEXT, tmp_path, quick=True)
-    assert quick.variants[0].changed.settings[0].x == quick.settings[1].x
+    assert quick.variants[0].changed.settings[0].x == quick.settings[1].x[::2]
 
 
 def test_the_sensitivity_table_is_computed(computed: tuple[Experiment, dict[Point, Result]]) -> None:
@@ -111,12 +111,12 @@ def test_the_sensitivity_table_is_computed(computed: tuple[Experiment, dict[Poin
         ):
             ratios.append(results[new].risk(loss)[0] / results[old].risk(loss)[0])
     assert table.rows[0][3] == f"A: {min(ratios):.3g} to {max(ratios):.3g}"
-    assert max(ratios) > 2.0
+    assert min(ratios) < 0.5
     # With so small a sigma, DBCARE soon drops the better arm, and its bounds do not apply.
     assert "within-guarantees in Y, misidentification: no longer holds" in str(table.rows[0][4])
     assert "below-dbcare" not in str(table.rows)  # our own policies are not judged
     shared = {new: results[old] for variant in experiment.variants for new, old in pair_points(variant)}
-    assert {row[3:] for row in make_sensitivity_table(experiment, {**results, **shared}).rows} == {("none", "none")}
+    assert {row[3] for row in make_sensitivity_table(experiment, {**results, **shared}).rows} == {"none"}
 
 
 def pair_points(variant: definition.Variant) -> list[tuple[Point, Point]]:
@@ -141,7 +141,7 @@ def test_the_papers_figure_has_its_policies_alone(
     assert set(drawn) == {"mine", "mine_with_ours", "mine_ratio"}
     plots, columns = drawn["mine"]
     assert columns == 2
-    assert [[line.label for line in plot.lines] for plot in plots] == [["A", "H", "lower bound"]] * 4
+    assert [[line.label for line in plot.lines] for plot in plots] == [["A", "H"]] * 4
     assert [plot.x[-1] <= 0.5 for plot in plots] == [True, True, False, False]  # by loss: misidentification first
     assert all(len(line.y) == len(plot.x) for plot in plots for line in plot.lines)
     assert [line.label for line in drawn["mine_with_ours"][0][0].lines] == ["A", "H", "B", "lower bound"]

@@ -71,7 +71,7 @@ VARIANT_KEYS = ("choice", "ours", "alternative", "settings", "every", "policies"
 BANDIT_KEYS: tuple[str, ...] = ("arms", "sigma", "means", "reading", "table", "shape", "seed")
 SETTING_KEYS = ("title", "bandit", "cost", "bound", "gap", *BANDIT_KEYS)
 QUICK_RUNS, LEAST_QUICK_RUNS = 200, 20
-QUICK_POINTS = 5
+QUICK_POINTS, QUICK_STEP = 5, 2  # of an axis, and of those for a variant
 
 
 def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experiment:
@@ -109,7 +109,7 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
     axes = {column.axis for column in columns}
     if len(axes) > 1:
         raise InvalidValueError("All `settings` must sweep the same parameter: gap or cost.")
-    runs = validation.whole("runs", raw.get("runs", 10_000), at_least=2)
+    runs = _count_runs(raw)
     experiment = Experiment(
         name=name,
         title=check_text("title", raw.get("title", name)),
@@ -142,6 +142,11 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
     return experiment
 
 
+def _count_runs(raw: dict[str, Any]) -> int:
+    """Return the number of runs per point without `quick`."""
+    return validation.whole("runs", raw.get("runs", 10_000), at_least=2)
+
+
 def _parse_paper_figure(table: Any, experiment: Experiment) -> PaperFigure:
     if not isinstance(table, Mapping) or "columns" not in table:
         raise InvalidValueError(f"`paper_figure` must be a table with `columns` but got {table!r}.")
@@ -162,7 +167,7 @@ def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Exper
     """Return a variant: the same settings, at fewer points if wanted, without and with its changes."""
     refuse_unknown("Keys of variants", table, VARIANT_KEYS)
     choice, own_choice, alternative = (check_text(f"variants.{key}", table.get(key)) for key in VARIANT_KEYS[:3])
-    step = 1 if quick else validation.whole("variants.every", table.get("every", 1), at_least=1)
+    step = QUICK_STEP if quick else validation.whole("variants.every", table.get("every", 1), at_least=1)
     titles = [setting.title for setting in experiment.settings]
     chosen = [
         validation.one_of("variants.settings", title, titles)
@@ -174,11 +179,11 @@ def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Exper
         if any(column.setting.title in chosen for column in _expand_columns(own, raw.get("cost"), quick))
         for column in _expand_columns({**own, **table.get("bandit", {})}, raw.get("cost"), quick)
     ]
-    contenders = dict(experiment.contenders)
+    contenders, runs = dict(experiment.contenders), _count_runs(raw)
     for label, options in table.get("policies", {}).items():
         own = contenders[validation.one_of("variants.policies", label, contenders)]
         kept = {} if "policy" in options else {"policy": own.policy, **own.options}
-        parsed = parse_contenders({label: {"runs": own.runs or experiment.runs, **kept, **options}}, experiment.runs)
+        parsed = parse_contenders({label: {"runs": own.runs or runs, **kept, **options}}, runs)
         contenders[label] = replace(parsed[label], group=own.group, only=own.only)
     left_out = () if experiment.paper_figure is None else experiment.paper_figure.leave_out
     paper = [label for label in contenders if label not in left_out]

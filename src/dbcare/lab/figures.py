@@ -50,10 +50,11 @@ class Plot:
     lines: tuple[PlotLine, ...]
 
 
-def make_risk_plot(panel: Panel, axis: str) -> Plot:
-    """Plot every policy's risk, and the lower bound."""
+def make_risk_plot(panel: Panel, axis: str, *, with_bound: bool = True) -> Plot:
+    """Plot every policy's risk, and the lower bound if wanted."""
     lines = [PlotLine(label, curve.policy, curve.risk, curve.low, curve.high) for label, curve in panel.curves.items()]
-    lines.append(PlotLine("lower bound", THEORY, panel.lower))
+    if with_bound:
+        lines.append(PlotLine("lower bound", THEORY, panel.lower))
     return Plot(panel.heading, panel.x, AXIS[axis], "risk", tuple(lines))
 
 

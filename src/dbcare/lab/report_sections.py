@@ -27,8 +27,9 @@ from dbcare.lab.uniformity import make_standings_table
 MOST_COLUMNS, COLUMNS = 4, 3  # of a figure; the second where more settings do not fill rows of the first
 BANDS = (
     "Mean risk. Bands show ± 2 standard errors of simulated results; points may share runs. The logarithmic axis cuts "
-    "bands that go below half of the lowest curve. The lower bound is one for the worst instance of its class."
+    "bands that go below half of the lowest curve."
 )
+LOWER_BOUND = "The lower bound is one for the worst instance of its class."
 PAPER_CAPTION = f"The paper's policies alone, in its layout. {BANDS}"
 
 
@@ -81,7 +82,7 @@ def _draw_paper_figure(experiment: Experiment, paper: PaperFigure, panels: Seque
     """Draw the paper's policies alone, in its layout, up to the gaps where its axes end."""
     labels = [label for label in experiment.contenders if label not in paper.leave_out]
     shown = [panel.keep(labels).up_to(paper.largest.get(panel.loss, math.inf)) for panel in panels]
-    plots = [make_risk_plot(panel, experiment.axis) for panel in shown]
+    plots = [make_risk_plot(panel, experiment.axis, with_bound=False) for panel in shown]
     return draw(stem, f"{experiment.title}, as in the paper", plots, paper.columns)
 
 
@@ -110,7 +111,7 @@ def _draw_curves(
             columns,
         )
         figures += [
-            (f"{intro}{BANDS}", risk[0]),
+            (f"{intro}{BANDS} {LOWER_BOUND}", risk[0]),
             (f"{intro}The same as a multiple of {divisor}.", ratio[0]),
         ]
         files += [*risk, *ratio]

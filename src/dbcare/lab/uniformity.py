@@ -29,7 +29,8 @@ class Uniformity:
     points: int
 
     def __str__(self) -> str:
-        return f"{self.worst:.3g} at {self.place:.3g}, best at {self.best_at} of {self.points}"
+        worst = f"{self.worst:.3g}" if self.worst < 1_000.0 else f"{self.worst:,.0f}"
+        return f"{worst} at {self.place:.3g}, best at {self.best_at} of {self.points}"
 
 
 def rank(panel: Panel, labels: Collection[str]) -> dict[str, Uniformity]:
