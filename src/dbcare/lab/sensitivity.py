@@ -23,7 +23,7 @@ def make_sensitivity_table(experiment: Experiment, results: Mapping[Point, Resul
     for variant in experiment.variants:
         before, after = (make_panels(side, results) for side in (variant.base, variant.changed))
         changes = "; ".join(list_changes(variant, before, after)) or "none"
-        flips = "; ".join(list_flips(experiment.claims, before, after)) or "none"
+        flips = ". ".join(list_flips(experiment.claims, before, after)) or "none"
         rows.append((variant.choice, variant.ours, variant.alternative, changes, flips))
     return Table(COLUMNS, tuple(rows))
 
@@ -39,11 +39,11 @@ def list_changes(variant: Variant, before: Iterable[Panel], after: Iterable[Pane
 
 
 def list_flips(claims: Iterable[str], before: Iterable[Panel], after: Iterable[Panel]) -> Iterator[str]:
-    """Yield the panels in which a verdict on the paper's policies is another one."""
+    """Yield each claim about the paper's policies with the panels in which its verdict is another one."""
     olds, news = list(before), list(after)
-    for name in claims:
-        claim = ALL_CLAIMS[name]
-        if not claim.ours:
-            for old, new in zip(claim.judge(olds), claim.judge(news), strict=True):
-                if old.holds != new.holds:
-                    yield f"{name} in {old.panel}: {'no longer holds' if old.holds else 'holds'}"
+    for claim in (ALL_CLAIMS[name] for name in claims):
+        pairs = [] if claim.ours else list(zip(claim.judge(olds), claim.judge(news), strict=True))
+        for change, held in (("fails now", True), ("holds now", False)):
+            panels = [old.panel for old, new in pairs if old.holds is held and new.holds is not held]
+            if panels:
+                yield f"{claim.text.rstrip('.')}: {change} ({'; '.join(panels)})"
