@@ -22,6 +22,7 @@ from dbcare.cli import app
 from dbcare.lab import paper, rivals
 
 COMMAND = Path(sys.executable).with_name("dbcare")
+ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parents[1] / "golden" / "quick_reproduction"
 
 SWEEP = """
@@ -126,6 +127,16 @@ def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
             assert row["plain runs"] == "exact" or int(row["plain runs"]) >= 200
             assert (row["plain runs"] == "exact") == (name == "two_arm" and row["policy"] != "Breakeven")
         assert {row["loss"] for row in rows} == {"misidentification", "simple_regret"}
+
+
+def test_quick_says_in_the_terminal_what_its_verdicts_rest_on(quick: tuple[Path, str]) -> None:
+    assert "These verdicts rest on few points and runs; leave out --quick to judge the claims." in quick[1]
+
+
+def test_make_reproduce_installs_what_it_needs_and_no_more() -> None:
+    made = subprocess.run(["make", "-n", "-B", "reproduce"], capture_output=True, text=True, cwd=ROOT, check=True)
+    installed = [line for line in made.stdout.splitlines() if "pip install" in line]
+    assert [line.split(" -e ")[1] for line in installed] == ["'.[lab]'"]
 
 
 def test_the_report_is_self_contained(quick: tuple[Path, str]) -> None:

@@ -18,7 +18,7 @@ def budget_of(loss: Loss, survivors: int, cost: float, sigma: float) -> float:
     """N* of Theorems 2 and 4."""
     if loss is Loss.MISIDENTIFICATION:
         return 1.0 / (survivors * math.e * cost)
-    return 3.0 / (2.0 * math.e) * sigma ** (2.0 / 3.0) * ((survivors - 1) * cost) ** (-2.0 / 3.0)
+    return float(3.0 / (2.0 * math.e) * sigma ** (2.0 / 3.0) * ((survivors - 1) * cost) ** (-2.0 / 3.0))
 
 
 def delta_of(loss: Loss, arms: int, cost: float, sigma: float, bound: float) -> float:
@@ -28,7 +28,7 @@ def delta_of(loss: Loss, arms: int, cost: float, sigma: float, bound: float) -> 
         return cost / (1.0 + 2.0 * cost * (1.0 if arms == 2 else math.log(arms)) * budget)
     if arms == 2:
         return cost / (bound + 2.0 * cost * budget)
-    return cost / (bound + math.e * arms ** (1.0 / 3.0) * math.log(arms) * budget)
+    return float(cost / (bound + math.e * arms ** (1.0 / 3.0) * math.log(arms) * budget))
 
 
 def eliminate(

@@ -10,7 +10,7 @@ from dbcare import DBCARE, SequentialHalving, TwoArmLikelihood
 from dbcare.errors import InvalidValueError
 from dbcare.lab import definition, paper, report_sections, uniformity
 from dbcare.lab.curves import Curve, Panel, make_panels
-from dbcare.lab.experiment import Experiment
+from dbcare.lab.experiment import Experiment, Variant
 from dbcare.lab.figures import Plot
 from dbcare.lab.paper_claims import PAPER_CLAIMS
 from dbcare.lab.points import Point, plan_passes
@@ -120,7 +120,7 @@ def test_the_sensitivity_table_is_computed(computed: tuple[Experiment, dict[Poin
     assert {row[3] for row in make_sensitivity_table(experiment, {**results, **shared}).rows} == {"none"}
 
 
-def pair_points(variant: definition.Variant) -> list[tuple[Point, Point]]:
+def pair_points(variant: Variant) -> list[tuple[Point, Point]]:
     return [
         pair
         for place, curve in variant.changed.curves.items()
@@ -146,6 +146,22 @@ def test_the_papers_figure_has_its_policies_alone(
     assert [plot.x[-1] <= 0.5 for plot in plots] == [True, True, False, False]  # by loss: misidentification first
     assert all(len(line.y) == len(plot.x) for plot in plots for line in plot.lines)
     assert [line.label for line in drawn["mine_with_ours"][0][0].lines] == ["A", "H", "B", "lower bound"]
+    stored = {}
+    for setting, loss, label, gap, risk, error, *_, least in section.table.rows:
+        stored[f"{setting}, {str(loss).replace('_', ' ')}", label, gap] = (float(risk), float(error), float(least))
+    bands = 0
+    for name, (shown, _) in drawn.items():
+        for plot in shown:
+            for line in plot.lines[: -1 if name != "mine" else None]:
+                assert line.low is not None
+                assert line.high is not None
+                for x, y, low, high in zip(plot.x, line.y, line.low, line.high, strict=True):
+                    risk, error, least = stored[plot.title, line.label, float(x)]
+                    divisor = least if name == "mine_ratio" else 1.0
+                    expected = [number / divisor for number in (risk, risk - 2.0 * error, risk + 2.0 * error)]
+                    assert [y, low, high] == pytest.approx(expected, rel=1e-12)
+                    bands += 1
+    assert bands == 2 * (2 * 5 + 2 * 7) + 2 * 4 * 3 * 7  # gaps up to 0.5 are 5 of 7 under misidentification
     assert section.figures[0][0].startswith("The paper's policies alone")
     (_, theirs), (_, all_of_them) = section.standings
     assert [row[0] for row in theirs.rows] == ["A", "H"]
@@ -193,9 +209,9 @@ def test_every_quote_has_a_place_and_every_check_says_what_is_ours() -> None:
     assert quoted["confidence-worst-at-small-gaps"] == ["two_arm"]
     assert quoted["competitors-fail-somewhere"] == ["two_arm", "one_sparse", "linear_decay"]
     assert quoted["within-guarantees"] == list(paper.NAMES)
-    for claim in PAPER_CLAIMS.values():
-        assert claim.reading
-        assert all(quote.text and quote.place for quote in claim.quotes)
+    for checked in PAPER_CLAIMS.values():
+        assert checked.reading
+        assert all(quote.text and quote.place for quote in checked.quotes)
 
 
 def test_the_papers_variants_change_what_they_say() -> None:
