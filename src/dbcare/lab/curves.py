@@ -141,29 +141,34 @@ def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mappin
     # Guarantees use the sigma and bound that a policy was built with, if it takes part.
     dbcare = _find_policies(experiment, number, loss, DBCARE)
     oracle = _find_policies(experiment, number, loss, KnownGapOracle)
-    problems = list(zip(setting.bandits, setting.costs, dbcare, oracle, strict=True))
+    problems = list(zip(setting.bandits, setting.costs, dbcare or [None] * len(setting.x), strict=True))
     bounds = np.array(
         [
             (_compute_lower_bound(loss, bandit, cost), *_compute_our_bounds(loss, bandit, cost, policy))
-            for bandit, cost, policy, _ in problems
+            for bandit, cost, policy in problems
         ]
     )
-    guarantees = [list_guarantees(loss, *problem) for problem in problems]
-    joined = tuple(
-        replace(each, values=np.array([one[place].values for one in guarantees]))
-        for place, each in enumerate(guarantees[0])
-    )
     least, most_pulls, racing = bounds.T
-    return Panel(setting.title, loss, experiment.axis, np.array(setting.x), curves, least, joined, most_pulls, racing)
+    return Panel(
+        setting.title,
+        loss,
+        experiment.axis,
+        np.array(setting.x),
+        curves,
+        least,
+        list_guarantees(loss, setting.bandits, np.array(setting.costs), dbcare, oracle),
+        most_pulls,
+        racing,
+    )
 
 
-def _find_policies(experiment: Experiment, number: int, loss: Loss, kind: type[P]) -> list[P | None]:
-    """Return the policies of a kind along the axis of a panel, or Nones if it does not take part."""
+def _find_policies(experiment: Experiment, number: int, loss: Loss, kind: type[P]) -> list[P] | None:
+    """Return the policies of a kind along the axis of a panel; None if it does not take part."""
     for (own_loss, own_number, _), points in experiment.curves.items():
         found = [point.policy for point in points if isinstance(point.policy, kind)]
         if (own_loss, own_number) == (loss, number) and found:
-            return [*found]
-    return [None] * len(experiment.settings[number].x)
+            return found
+    return None
 
 
 def _compute_lower_bound(loss: Loss, bandit: Bandit, cost: float) -> float:

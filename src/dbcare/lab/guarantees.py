@@ -1,9 +1,8 @@
-"""All upper bounds that the paper proves, for the instance of a point: what a report checks measured risks against."""
+"""All upper bounds that the paper proves, for the instances of a panel: what a report checks measured risks against."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,8 @@ from dbcare.policies.fixed import KnownGapOracle
 from dbcare.risk import Loss
 from dbcare.theory import budgets, elimination, upper
 
+Floats = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -24,60 +25,99 @@ class Guarantee:
 
     policy: str  # its registered name
     statement: str  # where the paper proves it
-    values: npt.NDArray[np.float64]
+    values: Floats
     of_loss: bool = False
 
 
 def list_guarantees(
-    loss: Loss, bandit: Bandit, cost: float, policy: DBCARE | None, oracle: KnownGapOracle | None
-) -> list[Guarantee]:
-    """List the bounds of DBCARE and of the oracle at one instance and cost, as far as they take part.
+    loss: Loss,
+    bandits: Sequence[Bandit],
+    costs: Floats,
+    dbcare: Sequence[DBCARE] | None,
+    oracle: Sequence[KnownGapOracle] | None,
+) -> tuple[Guarantee, ...]:
+    """List the bounds of DBCARE and of the oracle along an axis, as far as they take part.
 
     A bound for the worst instance of a class holds for each of its instances, and a bound for the sigma that a policy
     was built with holds where that of the rewards is smaller.
     """
-    arms, gap = len(bandit.arms), bandit.smallest_gap
-    regret = loss is Loss.SIMPLE_REGRET
+    others = np.array([sorted(bandit.gaps)[1:] for bandit in bandits])
+    found: list[Guarantee] = []
+    if oracle is not None:
+        found += _list_for_oracle(loss, others[:, 0], costs, np.array([policy.sigma for policy in oracle]))
+    if dbcare is not None:
+        hardness = np.array([bandit.complexity for bandit in bandits])
+        found += _list_for_dbcare(loss, others, hardness, costs, dbcare)
+    return tuple(found)
+
+
+def _list_for_oracle(loss: Loss, gaps: Floats, costs: Floats, sigmas: Floats) -> list[Guarantee]:
+    number = 2 if loss is Loss.SIMPLE_REGRET else 1
+    bounds = [
+        Guarantee("known-gap-oracle", f"Proposition {number}", np.asarray(upper.oracle(loss, gaps, costs, sigmas))),
+        Guarantee(
+            "known-gap-oracle",
+            f"proof of Proposition {number}",
+            np.asarray(upper.oracle_curve(loss, gaps, costs, sigmas)),
+        ),
+    ]
+    if loss is Loss.SIMPLE_REGRET:
+        any_gap = np.asarray(upper.oracle_minimax(costs, sigmas))
+        bounds.append(Guarantee("known-gap-oracle", "Proposition 2, any gap", any_gap))
+    return bounds
+
+
+def _list_for_dbcare(
+    loss: Loss, others: Floats, hardness: Floats, costs: Floats, policies: Sequence[DBCARE]
+) -> list[Guarantee]:
+    arms, regret, preset = others.shape[1] + 1, loss is Loss.SIMPLE_REGRET, policies[0].confidence
+    theorem, lemma = ("Theorem 4", "Lemma 7, corrected,") if regret else ("Theorem 2", "Lemma 6")
+    sigmas, bounds, deltas = np.array([(policy.sigma, policy.bound, policy.delta) for policy in policies]).T
     found: list[Guarantee] = []
 
-    def add(name: str, statement: str, compute: Callable[[], Any], *, of_loss: bool = False) -> None:
-        try:
-            value = float(compute())
-        except InvalidValueError:  # the cost is too high for the bound to be defined
-            value = math.nan
-        found.append(Guarantee(name, statement, np.array(value), of_loss))
+    def add(statement: str, compute: Callable[..., Any], *columns: Floats, of_loss: bool = False) -> None:
+        found.append(Guarantee("dbcare", statement, _compute_where_defined(compute, columns), of_loss))
 
-    if oracle is not None:
-        known, number = oracle.sigma, 2 if regret else 1
-        add("known-gap-oracle", f"Proposition {number}", lambda: upper.oracle(loss, gap, cost, known))
-        add("known-gap-oracle", f"proof of Proposition {number}", lambda: upper.oracle_curve(loss, gap, cost, known))
+    def bound_loss(gaps: Floats, cost: Floats, sigma: Floats, bound: Floats, delta: Floats) -> Any:
+        undecided = elimination.undecided_arms(loss, gaps, cost, sigma, bound=bound, preset=preset)
         if regret:
-            add("known-gap-oracle", "Proposition 2, any gap", lambda: upper.oracle_minimax(cost, known))
-    if policy is None:
-        return found
-    sigma, bound = policy.sigma, policy.bound
-    others = sorted(bandit.gaps)[1:]
-    theorem = "Theorem 4" if regret else "Theorem 2"
+            budget = budgets.epoch_budget(loss, np.maximum(undecided, 2), cost, sigma)
+            return elimination.regret_of_choice(budget, undecided, sigma) + bound * delta
+        return elimination.wrong_choice(loss, gaps, cost, sigma, bound=bound, preset=preset).sum(axis=-1) + delta
 
-    def bound_loss() -> float:
-        undecided = int(elimination.undecided_arms(loss, others, cost, sigma, bound=bound, preset=policy.confidence))
-        if regret:
-            budget = budgets.epoch_budget(loss, max(undecided, 2), cost, sigma)
-            return float(elimination.regret_of_choice(budget, undecided, sigma)) + bound * policy.delta
-        chances = elimination.wrong_choice(loss, others, cost, sigma, bound=bound, preset=policy.confidence)
-        return float(chances.sum()) + policy.delta
-
+    gaps = others[:, 0]
     if arms == 2:
-        add("dbcare", f"corollary of {theorem}", lambda: upper.two_arm(loss, gap, cost, sigma, bound=bound))
-        add("dbcare", "its proof", lambda: upper.two_arm_curve(loss, gap, cost, sigma, bound=bound))
+        add(
+            f"corollary of {theorem}",
+            lambda g, c, s, b: upper.two_arm(loss, g, c, s, bound=b),
+            gaps,
+            costs,
+            sigmas,
+            bounds,
+        )
+        add("its proof", lambda g, c, s, b: upper.two_arm_curve(loss, g, c, s, bound=b), gaps, costs, sigmas, bounds)
         if regret:
-            add("dbcare", "the corollary, any gap", lambda: upper.two_arm_minimax(cost, sigma))
+            add("the corollary, any gap", upper.two_arm_minimax, costs, sigmas)
     elif regret:
-        hardness = bandit.complexity
-        add("dbcare", theorem, lambda: upper.simple_regret(hardness, gap, arms, cost, sigma, bound=bound))
-        add("dbcare", f"{theorem}, any gaps", lambda: upper.simple_regret_minimax(arms, cost, sigma))
+        add(
+            theorem,
+            lambda h, g, c, s, b: upper.simple_regret(h, g, arms, c, s, bound=b),
+            hardness, gaps, costs, sigmas, bounds,
+        )  # fmt: skip
+        add(f"{theorem}, any gaps", lambda c, s: upper.simple_regret_minimax(arms, c, s), costs, sigmas)
     else:
-        add("dbcare", theorem, lambda: upper.misidentification(bandit.complexity, arms, cost, sigma))
-    lemma = "Lemma 7, corrected," if regret else "Lemma 6"
-    add("dbcare", f"{lemma} and Lemma 5, without the cost of pulls", bound_loss, of_loss=True)
+        add(theorem, lambda h, c, s: upper.misidentification(h, arms, c, s), hardness, costs, sigmas)
+    statement = f"{lemma} and Lemma 5, without the cost of pulls"
+    add(statement, bound_loss, others, costs, sigmas, bounds, deltas, of_loss=True)
     return found
+
+
+def _compute_where_defined(compute: Callable[..., Any], columns: Sequence[Floats]) -> Floats:
+    """Compute a bound at all points, or point by point with NaN where the cost is too high for it to be defined."""
+    try:
+        return np.asarray(compute(*columns), dtype=np.float64)
+    except InvalidValueError:
+        if len(columns[0]) == 1:
+            return np.array([np.nan])
+    points = range(len(columns[0]))
+    return np.concatenate([_compute_where_defined(compute, [each[[place]] for each in columns]) for place in points])
