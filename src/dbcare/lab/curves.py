@@ -141,7 +141,8 @@ def _make_panel(experiment: Experiment, number: int, loss: Loss, results: Mappin
     # Guarantees use the sigma and bound that a policy was built with, if it takes part.
     dbcare = _find_policies(experiment, number, loss, DBCARE)
     oracle = _find_policies(experiment, number, loss, KnownGapOracle)
-    problems = list(zip(setting.bandits, setting.costs, dbcare or [None] * len(setting.x), strict=True))
+    policies: list[DBCARE | None] = [None] * len(setting.x) if dbcare is None else [*dbcare]
+    problems = list(zip(setting.bandits, setting.costs, policies, strict=True))
     bounds = np.array(
         [
             (_compute_lower_bound(loss, bandit, cost), *_compute_our_bounds(loss, bandit, cost, policy))
