@@ -1,7 +1,7 @@
 """Choose a model without fitting every candidate to death: `python examples/model_choice.py`.
 
-Cross-validation fits every model equally often, however hopeless. A study fits those that may be best, and stops once
-another fit costs more than it can gain. Arms are models. A trial fits one of them on a random half of the data and
+Cross-validation fits every model equally often, however hopeless. A study fits those that may be best, and stops at
+break-even. Arms are models. A trial fits one of them on a random half of the data and
 scores it on the other half. Each model has its own price per fit, the computing time it takes; `value` is what accuracy
 is worth.
 

@@ -3,7 +3,7 @@
 A prompt (or a model) is any function that answers a question; here they are fakes of known quality that need no
 network. Each call reports its price, and so does the judge that scores the answers. Scores vary mostly because some
 questions are harder than others. All prompts answer the same questions, so that part cancels: `compare` looks at
-differences only, drops what is clearly worse, and stops once more questions are not worth their price.
+differences only, drops what is clearly worse, and stops at break-even.
 
 Include a prompt's future running cost in its score. The last lines make the same decision many times, and compare what
 it costs, wrong choices included, with asking every prompt every question.

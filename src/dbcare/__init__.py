@@ -1,4 +1,4 @@
-"""dbcare: find the best of K options when every observation costs money, and stop when more is not worth its price.
+"""dbcare: find the best of K options when every observation costs money, and stop at break-even.
 
 Public names load when they are first used, so that `import dbcare` costs next to nothing.
 """

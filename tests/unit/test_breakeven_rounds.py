@@ -187,7 +187,7 @@ def test_an_exhausted_pool_stops_the_run_and_says_so() -> None:
     rewards = np.random.default_rng(4).normal(size=(8, 2))
     run = BreakevenRounds(Risk.simple_regret(1e-9), 2, pool=8).start(seed=1)
     assert len(play(run, rewards)) == 16
-    assert run.why().endswith("has been spent, but all 8 blocks have been used")
+    assert run.why().endswith("has been spent; all 8 blocks have been used")
 
 
 def test_only_these_blocks_leave_nothing_to_lose_once_all_are_answered() -> None:

@@ -45,8 +45,8 @@ def test_sentences_of_a_live_study() -> None:
     run.tell(0.0)
     sentence = run.why(Wording(("red", "blue"), "trial", "USD"))
     assert sentence.startswith("waiting for a trial of ")
-    assert "red leads; against its strongest rival alone, blue, it is expected to lose " in sentence
-    assert sentence.endswith(" USD, and 0.8 USD has been spent)")
+    assert "(red leads. Choosing it now is expected to lose " in sentence
+    assert sentence.endswith(" USD to blue; 0.8 USD has been spent)")
 
 
 def test_recommendation_at_any_moment() -> None:

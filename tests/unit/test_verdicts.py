@@ -125,8 +125,8 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
             "Choosing it is expected to lose about 84.5 USD against the unknown best.",
             "Its mean is about 0.58 (95% interval 0.48 to 0.71), and it leads B by about 0.06 (-0.05 to 0.26); both "
             "are adjusted for selection.",
-            "More trials are not worth their price: 66.80 USD has been spent, at least as much as the choice can be "
-            "expected to lose to its strongest rival.",
+            "Stopped at break-even after 66.80 USD: by the rule's own estimate, the choice loses no more than that to "
+            "its strongest rival.",
         ],
     ),
     "out of budget": (

@@ -68,11 +68,11 @@ def compare(
     storage: str | Store | None = None,
     progress: bool = True,
 ) -> Comparison:
-    """Compare prompts or models on the same questions, and stop when more calls are not worth their price.
+    """Compare prompts or models on the same questions, and stop at break-even.
 
     Arms are compared only on questions that both have answered, so that hard questions do not blur the difference. The
     questions are asked in a random order by `seed`; arms that are clearly worse drop out early, and the comparison ends
-    once the best arm is known well enough for what is at stake. It works in scripts and notebooks; where an event loop
+    once the choice is expected to lose no more to any single rival than has been spent. It works in scripts and notebooks; where an event loop
     is running, it blocks that loop until it is done. Asynchronous functions run on an event loop of another thread, so
     create clients that belong to a loop inside of them.
 

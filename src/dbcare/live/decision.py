@@ -43,7 +43,7 @@ class Decision:
 
     @property
     def has_broken_even(self) -> bool:
-        """Whether the policy stopped because more trials are not worth their price."""
+        """Whether the policy stopped because the loss that it weighs is no more than what has been spent."""
         if self.run is None or self.policy is None or not self.has_stopped:
             return False
         return self.policy.has_broken_even(self.run.state)

@@ -1,7 +1,8 @@
 """Diagnostics: which of a study's assumptions its own data contradict, and what else speaks against its means.
 
-Each check but that for heavy tails has a bound on its chance of a false alarm at any one look, FALSE_ALARM_CHANCE,
-which holds for rewards of any shape that the policies allow, not only for normal ones, and needs no table.
+The checks of spread and drift have a chance of a false alarm of FALSE_ALARM_CHANCE at most at any one look, for rewards
+of any shape that the policies allow, if their number does not depend on them. A policy chooses it by the rewards, so
+that is approximate. The check of missing answers holds at all looks together, however trials are chosen.
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ def _explain_stop(ledger: Ledger) -> str:
     spent, weighed = ledger.standing()[1:]
     if ledger.decision.has_broken_even and spent is not None and weighed is not None:
         return (
-            f"More trials are not worth their price: {ledger.settings.money(spent)} has been spent, at least as "
-            "much as the choice can be expected to lose to its strongest rival."
+            f"Stopped at break-even after {ledger.settings.money(spent)}: by the rule's own estimate, the choice loses "
+            "no more than that to its strongest rival."
         )
     if ledger.decision.run is not None and ledger.decision.has_stopped:  # in the words "stopped after so many trials"
         return f"The study {ledger.stopped}."

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from dbcare.durations import SECONDS_PER_DAY, spell_duration
 from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_label
-from dbcare.planner.table import format_percent
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 
 if TYPE_CHECKING:
@@ -58,7 +57,12 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
         )
     groups = []
     if pays:
-        groups.append(f"Experimenting pays {_where(plan, pays)}: {_label()} loses up to {gain} less than {instead}.")
+        premise = (
+            "" if setting.control is None else f", if another arm is better than {setting.control.name} by that much"
+        )
+        groups.append(
+            f"Experimenting pays {_where(plan, pays)}{premise}: {_label()} loses up to {gain} less than {instead}."
+        )
     if costs:
         groups.append(f"It does not pay {_where(plan, costs)}, where it loses up to {extra} more.")
     if unclear:
@@ -68,17 +72,15 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
 
 def compare_with_test(plan: Plan, pairs: Pairs) -> str:
     """Compare the total losses of the default policy and of the test."""
-    better = {one.gap: 1.0 - one.largest_loss / other.least_loss for one, other in pairs if _clearly_less(one, other)}
+    better = [one.gap for one, other in pairs if _clearly_less(one, other)]
     worse = [one.gap for one, other in pairs if _clearly_less(other, one)]
     if not better and not worse:
         return f"{_label()} and the fixed-size test lose about the same."
     sentences = []
     if better:
-        low, high = format_percent(min(better.values())), format_percent(max(better.values()))
-        share = low if low == high else f"{low} to {high}"
         sentences.append(
-            f"{_label()} loses {share} less than the fixed-size test {_where(plan, better)}, "
-            f"a saving of up to {_most_saved(plan, pairs)}."
+            f"{_label()} loses up to {_most_saved(plan, pairs)} less than the fixed-size test {_where(plan, better)}; "
+            "that test is sized for power, and a size chosen to lose least loses far less."
         )
     if worse:
         sentences.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, _swap(pairs))}.")

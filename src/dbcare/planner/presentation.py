@@ -88,8 +88,8 @@ def notes(plan: Plan) -> list[str]:
         )
     if FIXED_SIZE_TEST.name in plan.policies:
         sentences.append(
-            "The fixed-size test is designed for the gap of its section, as if it were known: two-sided 5%, 80% power "
-            "for two arms; then the best mean is chosen."
+            "The fixed-size test is designed for power at the gap of its section, as if it were known: two-sided 5%, "
+            "80% for two arms; then the best mean is chosen. It is not sized to lose least."
         )
         if setting.not_before > 0:
             sentences.append(f"The fixed-size test makes at least {setting.not_before:,} observations too.")
@@ -97,7 +97,8 @@ def notes(plan: Plan) -> list[str]:
         name = setting.control.name
         sentences.append(
             f"Deciding now means to keep {name}. In each section another arm is the best, so keeping it loses the "
-            f"whole gap for certain; if {name} is the best itself, keeping it loses nothing."
+            f"whole gap for certain; if {name} is the best itself, keeping it loses nothing, and an experiment loses "
+            "what it spends and what a wrong switch loses."
         )
     for name, why in plan.left_out.items():
         where = " at some gaps" if name in plan.policies else ""

@@ -1,4 +1,4 @@
-"""Breakeven: stop once the expected loss of stopping is no more than what has been spent."""
+"""Breakeven: stop once the expected loss to the strongest rival is no more than what has been spent."""
 
 import math
 from dataclasses import dataclass

@@ -105,21 +105,21 @@ class BreakevenPolicy(Policy):
         if self.guesses:
             everything = self.risk.money(sum(self.risk.costs(self.arms)), wording.currency)
             return f"one {wording.noun} of each arm would cost {everything}, and a guess cannot lose more"
-        return f"{wording.arm(int(state[LEADER]))} leads, and {self._balance(state, wording)}"
+        return f"{wording.arm(int(state[LEADER]))} leads. {self._balance(state, wording)}"
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if state[SEEN] < self.arms:
             return f"{int(state[SEEN])} of {self.arms} arms tried"
-        waits = f", and no stop before {self.not_before:,} {wording.noun}s" if state[PULLS] < self.not_before else ""
-        return f"{wording.arm(int(state[LEADER]))} leads; {self._balance(state, wording)}{waits}"
+        waits = f"; no stop before {self.not_before:,} {wording.noun}s" if state[PULLS] < self.not_before else ""
+        return f"{wording.arm(int(state[LEADER]))} leads. {self._balance(state, wording)}{waits}"
 
     def _balance(self, state: State, wording: Wording) -> str:
         if not self.knows_losses(state):
-            return "the rewards do not vary yet, so their spread is unknown"
+            return "The rewards do not vary yet, so their spread is unknown"
         rival = int(state[RIVAL])
         loss = state[section(self.tables.cost, LOSS) + rival]
         spent = self.risk.money(state[SPENT], wording.currency)
         return (
-            f"against its strongest rival alone, {wording.arm(rival)}, it is expected to lose "
-            f"{self.risk.money(loss, wording.currency)}, and {spent} has been spent"
+            f"Choosing it now is expected to lose {self.risk.money(loss, wording.currency)} to {wording.arm(rival)}; "
+            f"{spent} has been spent"
         )

@@ -242,16 +242,16 @@ class BreakevenRounds(BreakevenPolicy):
         rival = int(state[RIVAL])
         blocks = int(state[section(self.tables.cost, SHARED) + rival])
         if has_started(state, self.tables) and blocks < self.blocks_before_stop:  # arms may have missed blocks
-            return f"it shares only {blocks} blocks with {wording.arm(rival)}, too few to compare them"
+            return f"It shares only {blocks} blocks with {wording.arm(rival)}, too few to compare them"
         return super()._balance(state, wording)
 
     def _used_up(self, state: State) -> str:
         if self.pool is None or self.has_broken_even(state):
             return ""
-        return f", but all {self.pool:,} blocks have been used"
+        return f"; all {self.pool:,} blocks have been used"
 
     def progress(self, state: State, wording: Wording = DEFAULT_WORDING) -> str:
         if not has_started(state, self.tables):
             return f"block {int(state[ROUND]) + 1} of the first {self.blocks_before_stop}, which all arms answer"
-        waits = f", and no stop before {self.not_before:,} {wording.noun}s" if state[PULLS] < self.not_before else ""
-        return f"{wording.arm(int(state[LEADER]))} leads; {self._balance(state, wording)}{waits}"
+        waits = f"; no stop before {self.not_before:,} {wording.noun}s" if state[PULLS] < self.not_before else ""
+        return f"{wording.arm(int(state[LEADER]))} leads. {self._balance(state, wording)}{waits}"

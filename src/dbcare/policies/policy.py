@@ -153,7 +153,7 @@ class Policy(ABC):
         return None
 
     def has_broken_even(self, state: State) -> bool:
-        """Return whether a run that has stopped did so because more data is not worth its price."""
+        """Return whether a run that has stopped did so because its largest loss was no more than its spend."""
         return self.breaks_even
 
     def reopen(self, state: State) -> None:

@@ -1,4 +1,4 @@
-"""Searches for scikit-learn that stop when another fit is not worth its price.
+"""Searches for scikit-learn that stop at break-even.
 
 search             `BreakevenSearchCV` over a grid, `BreakevenRandomizedSearchCV` over candidates drawn at random
 breakeven_search   `fit`: batches of fits until the plan is done, then the table and the refit

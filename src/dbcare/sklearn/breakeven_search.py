@@ -1,4 +1,4 @@
-"""What both searches do: fit candidates on folds until another fit is not worth its price, then refit the best."""
+"""What both searches do: fit candidates on folds until break-even, then refit the best."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BreakevenSearch(BaseSearchCV):
 
     @_fit_context(prefer_skip_nested_validation=False)  # nobody has validated the estimator's parameters
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit candidates on folds until another fit is not worth its price, then refit the best one on all data.
+        """Fit candidates on folds until break-even, then refit the best one on all data.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""A race of candidates over folds, in which those drop out that are not worth another fit."""
+"""A race of candidates over folds, in which those drop out that are unlikely to be worth their fits."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class FoldRace(FitPlan):
         # A tie may have been won by the rival.
         other = labels[self.active[rival if self.active[rival] != chosen else int(state[LEADER])]]
         return (
-            f"Another fit does not pay: the chance that {other} is better than {name} is worth about "
+            f"Stopped by the rule: the chance that {other} is better than {name} is worth about "
             f"{show_amount(loss * self.value)}, no more than {self._policy.patience:.0%} of the "
             f"{show_amount(self.spent)} spent."
         )

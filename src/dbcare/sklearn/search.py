@@ -13,10 +13,11 @@ from dbcare.sklearn.breakeven_search import BreakevenSearch
 
 
 class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
-    """Search a grid of parameters, fitting no more than the choice is worth.
+    """Search a grid of parameters, fitting until break-even.
 
-    Use it like GridSearchCV. Candidates are compared on the folds that they share; those that are not worth
-    another fit are given up, and the search stops once no fit is worth its price.
+    Use it like GridSearchCV. Candidates are compared on the folds that they share; those that are unlikely
+    to be worth their fits are given up, and the search stops once no rival's chance of being better is worth more than
+    a quarter of what has been spent.
 
     Parameters
     ----------
@@ -150,10 +151,11 @@ class BreakevenSearchCV(BreakevenSearch, GridSearchCV):
 
 
 class BreakevenRandomizedSearchCV(BreakevenSearch, RandomizedSearchCV):
-    """Search candidates drawn at random, fitting no more than the choice is worth.
+    """Search candidates drawn at random, fitting until break-even.
 
-    Use it like RandomizedSearchCV. Candidates are compared on the folds that they share; those that are not worth
-    another fit are given up, and the search stops once no fit is worth its price.
+    Use it like RandomizedSearchCV. Candidates are compared on the folds that they share; those that are unlikely
+    to be worth their fits are given up, and the search stops once no rival's chance of being better is worth more than
+    a quarter of what has been spent.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def misidentification(complexity: ArrayLike, arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """Bound the misidentification risk for K arms of complexity H, for c K <= 0.13.
+    """Bound the misidentification risk for K arms of complexity H, for c K <= 0.13; for K > 2, the proof is a sketch.
 
     119 (1 + ln(K-1)) lower + (1 + e) c K if sigma^2 c H <= 1, else 5.48 lower + c K
 
@@ -131,7 +131,10 @@ def misidentification(complexity: ArrayLike, arms: ArrayLike, cost: ArrayLike, s
 
 
 def simple_regret_minimax(arms: ArrayLike, cost: ArrayLike, sigma: ArrayLike = 1.0) -> FloatOrFloats:
-    """Bound the simple-regret risk on any instance of K arms: (14 + 6 ln K) ((K-1) sigma^2 c)^(1/3) + c K."""
+    """Bound the simple-regret risk on any instance of K arms: (14 + 6 ln K) ((K-1) sigma^2 c)^(1/3) + c K.
+
+    The proof is a sketch.
+    """
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
     sigma = arguments.positive("sigma", sigma)

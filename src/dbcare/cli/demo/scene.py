@@ -16,7 +16,7 @@ from dbcare.risk import Risk
 from dbcare.spread import Spread
 
 TITLE = "Which home page sells best?"
-IDEA = "Stop once the expected loss of stopping is no more than what has been spent."
+IDEA = "Stop once the expected loss to the strongest rival is no more than what has been spent."
 RATE_AXIS = (0.0, 0.30)
 MIN_VISITORS = 30  # before an arm can be shown as clearly behind
 SPENT, LOSS = "bright_magenta", "bright_cyan"

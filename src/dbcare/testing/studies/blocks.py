@@ -137,7 +137,7 @@ class Blocks(Checks):
         assert sorted(asked) == sorted((arm, question) for arm in NAMES for question in QUESTIONS)
         status = study.status()
         assert (status.blocks_used, status.blocks, status.rewards) == (30, 30, 90)
-        assert status.reason.endswith("but all 30 blocks have been used")
+        assert status.reason.endswith("; all 30 blocks have been used")
         assert study.recommendation().arm == "B"
 
     def test_retiring_an_arm_of_a_pool_equals_a_study_without_it(self) -> None:

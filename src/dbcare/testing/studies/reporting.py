@@ -120,7 +120,7 @@ class Reporting(Checks):
             assert (study.status().arms[0].left or "").startswith("dropped at epoch 1")
         breakeven = self.make_study(arms=["left", "right"], cost=None, price=0.4, value=20_000, sigma=0.5)
         breakeven.tell_many((trial, 3.0 if trial.arm == "left" else 0.0) for trial in breakeven.ask(2))
-        assert "left leads; against its strongest rival alone, right, it is" in breakeven.status().reason
+        assert "left leads. Choosing it now is expected to lose " in breakeven.status().reason
 
     def test_recommendation_and_status_agree(self) -> None:
         """What is said of the chosen arm is the same in both, and adds up."""
