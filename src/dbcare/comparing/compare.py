@@ -72,9 +72,9 @@ def compare(
 
     Arms are compared only on questions that both have answered, so that hard questions do not blur the difference. The
     questions are asked in a random order by `seed`; arms that are clearly worse drop out early, and the comparison ends
-    once the choice is expected to lose no more to any single rival than has been spent. It works in scripts and notebooks; where an event loop
-    is running, it blocks that loop until it is done. Asynchronous functions run on an event loop of another thread, so
-    create clients that belong to a loop inside of them.
+    once the choice is expected to lose no more to any single rival than has been spent. It works in scripts and
+    notebooks; where an event loop is running, it blocks that loop until it is done. Asynchronous functions run on an
+    event loop of another thread, so create clients that belong to a loop inside of them.
 
     Parameters
     ----------

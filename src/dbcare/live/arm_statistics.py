@@ -22,6 +22,7 @@ class ArmStatistics:
     trials: int = 0
     mean: float = 0.0
     squares: float = 0.0  # of deviations from the mean
+    variation: float = 0.0  # of squared deviations, of each reward but the first from the mean of those before it
     answered: int = 0  # trials that gave a reward, including those after the stop
     interruptions: int = 0  # trials that failed, or expired without a reward; several in a row count as one
     length: int = 1  # of a block
@@ -39,6 +40,8 @@ class ArmStatistics:
         self.blocks[-1] += reward
         self.trials += 1
         deviation = reward - self.mean
+        if self.trials > 1:
+            self.variation += deviation * deviation
         self.tail.add(reward, deviation, self.trials, self.squares)
         self.variety.add(reward)
         self.mean += deviation / self.trials

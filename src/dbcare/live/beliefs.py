@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from dbcare.live.arm_statistics import ArmStatistics
 from dbcare.live.recommendation import Interval
 from dbcare.live.settings import Settings
@@ -21,16 +23,17 @@ from dbcare.risk import Loss
 
 @dataclass(frozen=True)
 class ArmRewards:
-    """Number, mean, and sum of squared deviations of an arm's rewards."""
+    """Number, mean, and sum of squared deviations of an arm's rewards, and what bounds on a bounded mean need."""
 
     trials: int
     mean: float
     squares: float
+    variation: float = math.inf  # as in `ArmStatistics`; infinite if it is not known
 
     @classmethod
     def of(cls, statistics: ArmStatistics) -> ArmRewards:
         """Return those of an arm as they are now."""
-        return cls(statistics.trials, statistics.mean, statistics.squares)
+        return cls(statistics.trials, statistics.mean, statistics.squares, statistics.variation)
 
 
 class Beliefs:
@@ -141,20 +144,54 @@ class Beliefs:
         return None if self.posterior is None else self.posterior.chance_ahead(self._place[arm], self._place[other])
 
     def anytime_interval(self, arm: int) -> Interval | None:
-        """Return an interval of an arm's mean that holds however often one looks, together with those of all others."""
+        """Return an interval of an arm's mean that holds however often one looks, together with those of all others.
+
+        For rewards without a known range it is approximate: it takes them for normal, with the variance estimated.
+        """
         if self.posterior is None:
             return None
         own = self.rewards[arm]
-        margin = self._always_valid(len(self.active), arm).margin(math.sqrt(self.variance_of(arm)), own.trials)
+        if self._bounded is not None:
+            low, high = map(float, self._bounded[self._place[arm]])
+            return self._clip(low), self._clip(high)
+        always = self._always_valid(len(self.settings.arms), arm)
+        margin = always.margin(math.sqrt(self.variance_of(arm)), own.trials)
         return self._clip(own.mean - margin), self._clip(own.mean + margin)
 
+    @ComputedOnce
+    def _bounded(self) -> Floats | None:
+        """Intervals that hold however often one looks, a row per arm; None where rewards have no known range."""
+        from dbcare.posterior.bounded import OWN_SHARE, bound_deviations, bound_rates  # noqa: PLC0415  # imports scipy
+
+        spread, arms = self.settings.spread, len(self.settings.arms)
+        if spread.range is None or spread.width is None or spread.largest is None:
+            return None
+        counts, means, variation = (
+            np.array([getattr(own, name) for own in self.rewards.values()], float)
+            for name in ("trials", "mean", "variation")
+        )
+        alpha = (1.0 - LEVEL) / arms
+        r = np.array([self._always_valid(arms, arm).r for arm in self.active])
+        if spread.takes_binary:
+            return bound_rates(np.round(counts * means), counts, r, alpha)
+        deviation = (spread.sigma or OWN_SHARE * spread.largest) / spread.width
+        margins = spread.width * bound_deviations(variation / spread.width**2, counts, r * deviation**2, alpha)
+        return np.stack((means - margins, means + margins), axis=-1)
+
     def anytime_lead_interval(self, arm: int, other: int) -> Interval | None:
-        """Return an interval of a lead that holds however often one looks, together with all leads over `other`."""
+        """Return an interval of a lead that holds however often one looks, together with all leads over `other`.
+
+        For bounded rewards it follows from the intervals of the two means, so it holds together with those, too.
+        """
         if self.posterior is None:
             return None
+        if self._bounded is not None:
+            rows = [self._bounded[self._place[one]] for one in (arm, other)]
+            ends = [self.settings.sign * float(rows[0][end] - rows[1][1 - end]) for end in (0, 1)]
+            return min(ends), max(ends)
         pair = self.rewards[arm], self.rewards[other]
         deviations = math.sqrt(self.variance_of(arm)), math.sqrt(self.variance_of(other))
-        always = self._always_valid(len(self.active) - 1, arm)
+        always = self._always_valid(len(self.settings.arms) - 1, arm)
         margin = always.lead_margin(deviations, (pair[0].trials, pair[1].trials))
         lead = self.settings.sign * (pair[0].mean - pair[1].mean)
         return lead - margin, lead + margin

@@ -59,5 +59,10 @@ class PairedBeliefs(Beliefs):
         common = max(0.0, self._plain.variance_of(leader) - compared.variances[compared.leader] / 2.0)
         return math.sqrt(common * max(0.0, 1.0 / own.trials - compared.share_seen))
 
+    @property
+    def _bounded(self) -> None:
+        """Leads within blocks are approximate; those that follow from the means would be far wider."""
+        return None
+
     def anytime_interval(self, arm: int) -> Interval | None:
         return None if self.posterior is None else self._plain.anytime_interval(arm)

@@ -1,4 +1,7 @@
-"""Intervals that hold however often one looks, and whenever one stops.
+"""Intervals that hold however often one looks, and whenever one stops, for rewards whose spread is known.
+
+Studies use them for rewards without a known range, with an estimated spread: they are then approximate. For bounded
+rewards, `posterior.bounded` has intervals that need no spread.
 
 Half-widths follow from mixing the exponential martingale of a sum of sub-Gaussian rewards over a normal law (Robbins
 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, equation 14): with probability at least 1 - alpha, the sum of n rewards
@@ -47,19 +50,20 @@ class AlwaysValid:
     rewards: float
 
     @property
-    def _r(self) -> float:
+    def r(self) -> float:
+        """The constant of the mixture, in rewards."""
         x = 2.0 * math.log(1.0 / self.alpha)
         return self.rewards / (x + math.log1p(x))
 
     def margin(self, deviation: float, count: int) -> float:
         """Return the half-width for the mean of `count` rewards."""
-        r = self._r
+        r = self.r
         spread = 2.0 * math.log(1.0 / self.alpha) + math.log((count + r) / r)
         return deviation * math.sqrt((count + r) * spread) / count
 
     def lead_margin(self, deviations: tuple[float, float], counts: tuple[int, int]) -> float:
         """Return the half-width for the difference of two means."""
-        r = self._r
+        r = self.r
         spread = 2.0 * math.log(1.0 / self.alpha) + sum(math.log((count + r) / r) for count in counts)
         scale = sum(deviation**2 * (count + r) / count**2 for deviation, count in zip(deviations, counts, strict=True))
         return math.sqrt(scale * spread)
