@@ -29,6 +29,7 @@ class Judged:
     covers_mean: Floats
     covers_lead: Floats
     beats_control: Floats
+    covers_always: Floats  # of all arms at the stop, by the intervals that hold however often one looks
 
     @property
     def is_enough(self) -> bool:
@@ -112,6 +113,27 @@ def report(figures: Figures, judged: list[Judged]) -> None:
     figures.add(f"'beats the control' among equal arms, largest of {len(equal)} cells", value, -math.inf, 0.05, slack)
 
 
+def report_close(figures: Figures, judged: list[Judged]) -> None:
+    """Report two arms that are close: where nothing else says how close arms can be."""
+    for u in (1.0, 2.0, 3.0):
+        cells = [each for each in judged if isinstance(each.cell, StopCell) and (each.cell.arms, each.cell.u) == (2, u)]
+        cells = [each for each in cells if each.is_enough and each.cell.order_deviation == 1.0]
+        sure = np.concatenate([each.is_best[each.chance > MOST_STATED] for each in cells])
+        print(
+            f"{f'  K = 2, u = {u:g}: share that is best of {len(sure)} with a chance over 90%':<66} {sure.mean():>8.3f}"
+        )
+        for name, covers in (("mean", "covers_mean"), ("lead", "covers_lead"), ("always", "covers_always")):
+            value, slack = extreme(cells, lambda each, covers=covers: mean_of(getattr(each, covers)), -1.0)
+            figures.add(f"K = 2, u = {u:g}: coverage, {name}, smallest of {len(cells)}", value, 0.90, math.inf, slack)
+
+
+def report_heavy(cells: list[Judged]) -> None:
+    """Print the coverage for revenue whose orders vary more; no bar, as no finite sample shows its tail."""
+    for each in cells:
+        shares = [f"{name} {mean_of(getattr(each, f'covers_{name}'))[0]:.3f}" for name in ("mean", "lead", "always")]
+        print(f"  {each.cell.name}: {len(each.loss)} stops; coverage: {', '.join(shares)}")
+
+
 def report_blocks(figures: Figures, judged: list[Judged]) -> None:
     """Report the figures of arms that share blocks, with the bars of all others."""
     cells = [each for each in judged if each.cell.u > 0.0]
@@ -150,7 +172,7 @@ def report_chances(figures: Figures, found: list[Judged], prefix: str = "") -> N
     sure = np.concatenate([each.is_best[each.chance > MOST_STATED] for each in found])
     share, error = mean_of(sure)
     figures.add(
-        f"{prefix}share that is best of {len(sure)} stops that state over 90%", share, 0.85, math.inf, 3.0 * error
+        f"{prefix}share that is best of {len(sure)} stops with a chance over 90%", share, 0.85, math.inf, 3.0 * error
     )
 
 
@@ -172,6 +194,7 @@ def list_cell(judged: Judged) -> dict[str, float | str | None]:
         "naive_bias": float(judged.naive_bias.mean()),
         "covers_mean": float(judged.covers_mean.mean()),
         "covers_lead": float(judged.covers_lead.mean()),
+        "covers_always": float(judged.covers_always.mean()),
     }
     numbers = ", ".join(f"{key} {value:.2f}" for key, value in row.items() if isinstance(value, float))
     print(f"  {name}: {numbers}")

@@ -21,9 +21,6 @@ from dbcare.policies import breakeven_rule
 from dbcare.policies.breakeven_state import COUNT, MEAN, SQUARES, section
 
 Floats = npt.NDArray[np.float64]
-LOG_ORDER_DEVIATION = 1.0  # of the logarithm of the size of an order
-ORDER_MEAN = math.exp(0.5 * LOG_ORDER_DEVIATION**2)
-ORDER_SQUARE = math.exp(2.0 * LOG_ORDER_DEVIATION**2)
 LEAST_RATE, MOST_RATE = 0.002, 0.98
 
 
@@ -36,13 +33,7 @@ class Family(IntEnum):
     REVENUE = 3  # an order by 4%, of log-normal size
 
 
-BASE = {Family.GAUSSIAN: 0.0, Family.EVEN_RATE: 0.5, Family.LOW_RATE: 0.04, Family.REVENUE: 0.04 * ORDER_MEAN}
-DEVIATION = {
-    Family.GAUSSIAN: 1.0,
-    Family.EVEN_RATE: 0.5,
-    Family.LOW_RATE: math.sqrt(0.04 * 0.96),
-    Family.REVENUE: math.sqrt(0.04 * ORDER_SQUARE - (0.04 * ORDER_MEAN) ** 2),
-}
+RATES = {Family.EVEN_RATE: 0.5, Family.LOW_RATE: 0.04, Family.REVENUE: 0.04}
 
 
 @dataclass(frozen=True)
@@ -58,24 +49,45 @@ class StopCell:
     family: Family
     cost: float
     sparse: bool = False
+    order_deviation: float = 1.0  # of the logarithm of the size of an order
+
+    @property
+    def order_mean(self) -> float:
+        """The mean size of an order."""
+        return math.exp(0.5 * self.order_deviation**2)
+
+    @property
+    def base(self) -> float:
+        """The family's usual mean."""
+        unit = self.order_mean if self.family is Family.REVENUE else 1.0
+        return RATES.get(self.family, 0.0) * unit
+
+    @property
+    def deviation(self) -> float:
+        """The family's usual standard deviation."""
+        if self.family is Family.GAUSSIAN:
+            return 1.0
+        square = math.exp(2.0 * self.order_deviation**2) if self.family is Family.REVENUE else 1.0
+        return math.sqrt(RATES[self.family] * square - self.base**2)
 
     @property
     def name(self) -> str:
         """A short description."""
         means = "one better" if self.sparse else "normal means"
         family = self.family.name.lower().replace("_", " ")
-        return f"{family}, K = {self.arms}, u = {self.u:g}, c = {self.cost:g}, {means}"
+        orders = "" if self.order_deviation == 1.0 else f", orders' log deviation {self.order_deviation:g}"
+        return f"{family}{orders}, K = {self.arms}, u = {self.u:g}, c = {self.cost:g}, {means}"
 
     @property
     def policy(self) -> Breakeven:
         """The rule, with the family's usual standard deviation as a guess."""
-        risk, sigma = Risk.simple_regret(self.cost), DEVIATION[self.family]
+        risk, sigma = Risk.simple_regret(self.cost), self.deviation
         is_rate = self.family in (Family.EVEN_RATE, Family.LOW_RATE)
         return Breakeven(risk, self.arms, sigma, bound=1.0 if is_rate else None, largest_sigma=0.5 if is_rate else None)
 
     def draw_means(self, generator: np.random.Generator, studies: int) -> Floats:
         """Draw the true means of each study."""
-        sigma, base = DEVIATION[self.family], BASE[self.family]
+        sigma, base = self.deviation, self.base
         spread = self.u * (sigma * sigma * self.cost) ** (1.0 / 3.0)
         if self.sparse:
             means = np.zeros((studies, self.arms))
@@ -85,7 +97,7 @@ class StopCell:
         means += base
         if self.family is Family.GAUSSIAN:
             return means
-        unit = ORDER_MEAN if self.family is Family.REVENUE else 1.0
+        unit = self.order_mean if self.family is Family.REVENUE else 1.0
         return np.clip(means, LEAST_RATE * unit, MOST_RATE * unit)
 
 
@@ -147,9 +159,8 @@ def run_to_stops(cell: StopCell, studies: int, seed: int) -> Stops:
     chosen = np.empty(studies, dtype=np.int64)
     state = np.empty(policy.state_size)
     tables = policy.tables
-    _compiled()(
-        seed, int(cell.family), ORDER_MEAN, LOG_ORDER_DEVIATION, truth, tables, state, states, zeros, ones, chosen
-    )
+    order = cell.order_mean, cell.order_deviation
+    _compiled()(seed, int(cell.family), *order, truth, tables, state, states, zeros, ones, chosen)
 
     def take(which: int) -> Floats:
         first = section(tables.cost, which)

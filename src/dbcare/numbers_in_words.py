@@ -6,13 +6,13 @@ import math
 
 LEAST_WIDTH, MOST_WIDTH = 1e-6, 1e9  # beyond, numbers are written with exponents
 MOST_DECIMALS = 12
-MOST_STATED = 0.9  # a probability above it is too high on average, so none above is stated
+MOST_STATED = 0.9  # how close arms can be is not observable, and larger probabilities depend on it most: none is stated
 
 
 def format_chance(chance: float) -> str:
-    """Return a probability in percent; above 90%, that is all that is said."""
+    """Return the probability of being better in percent; above 90%, say only that the arm is ahead."""
     if chance > MOST_STATED:
-        return "over 90%"
+        return "ahead"
     return "under 1%" if chance < 0.01 else f"{100.0 * chance:.0f}%"
 
 

@@ -200,7 +200,7 @@ def test_names_with_html_are_shown_as_text(window: BrowserWindow, study_path: st
     page.get_by_role("link", name=HTML_NAME).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HTML_NAME)
     expect(page.locator("table.arms")).to_contain_text(HTML_ARM)
-    page.get_by_text("Intervals that hold however often you look").click()
+    page.get_by_text("Approximate intervals for those who look often").click()  # no range is stated
     expect(page.locator("#anytime dd").first).to_contain_text(" to ")
     expect(page.locator("table.pending").first).to_contain_text("<u>w</u>")
     expect(page.locator("#chart .ytitle")).to_have_text("<b>EUR</b>")

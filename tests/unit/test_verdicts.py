@@ -106,7 +106,7 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         partial(run, compare(0.9, 0.5)),
         "undecided",
         [
-            "A leads so far: it is over 90% likely to be the best.",
+            "A leads so far: it is ahead of every rival.",
             "Choosing it is expected to lose about 0.0294 USD against the unknown best.",
             "Its mean is about 0.88 (95% interval 0.75 to 1.03), and it leads B by about 0.36 (0.17 to 0.58); both "
             "are adjusted for selection.",
@@ -148,7 +148,7 @@ SITUATIONS: dict[str, tuple[Callable[[], StoredStudy], str, list[str]]] = {
         partial(run, compare(0.9, 0.5), "enough", control="B"),
         "beats the control",
         [
-            "Choose A: it is over 90% likely to be the best.",
+            "Choose A: it is ahead of every rival.",
             "Choosing it is expected to lose about 0.0294 USD against the unknown best.",
             "Its mean is about 0.88 (95% interval 0.75 to 1.03), and it leads B, the control, by about 0.36 (0.17 to "
             "0.58); both are adjusted for selection.",
@@ -262,7 +262,7 @@ def test_what_more_would_cost() -> None:
 
 
 def test_numbers_in_words() -> None:
-    chances = {0.001: "under 1%", 0.014: "1%", 0.5: "50%", 0.9: "90%", 0.901: "over 90%", 1.0: "over 90%"}
+    chances = {0.001: "under 1%", 0.014: "1%", 0.5: "50%", 0.9: "90%", 0.901: "ahead", 1.0: "ahead"}
     assert {chance: format_chance(chance) for chance in chances} == chances
     assert round_together(0.5712, 0.4049, 0.7781) == ("0.57", "0.40", "0.78")
     assert round_together(1234.6, 1000.2, 1500.9) == ("1,235", "1,000", "1,501")

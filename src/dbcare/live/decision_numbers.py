@@ -34,7 +34,7 @@ def list_results(settings: Settings, status: Status, choice: Recommendation) -> 
         yield Number(
             "Probability of being best",
             format_chance(choice.probability_best),
-            "How likely this arm has the best mean of all, given the rewards. Above 90%, only that is stated.",
+            "How likely this arm has the best mean of all, given the rewards. Above 90%, see its lead instead.",
         )
     if choice.expected_loss is not None:
         yield Number(
@@ -73,7 +73,10 @@ def list_results(settings: Settings, status: Status, choice: Recommendation) -> 
         yield Number(
             "Anytime interval",
             f"{low} to {high}",
-            "A wider 95% interval of its mean, which holds however often one looked, for all arms together.",
+            "A wider 95% interval of its mean, which holds however often one looked, for all arms together."
+            if settings.spread.range is not None
+            else "A wider, approximate 95% interval of its mean for those who look often, for all arms together, as if "
+            "rewards were normal with the variance seen.",
         )
     if choice.lift is not None:
         yield from _list_lift(choice.lift, currency)

@@ -22,7 +22,8 @@ class Lift:
     interval : tuple of float
         95% interval of that, which allows for selection.
     anytime_interval : tuple of float
-        A wider one that holds however often one looks, for all arms together, if the stated spread is not too small.
+        A wider one. For rewards with a known range it holds however often one looks, for all arms together; for others
+        it is approximate, as if rewards were normal with the variance seen.
     relative : float or None
         As a share of the control's estimate; None if that is not positive.
     relative_interval : tuple of float or None
@@ -32,8 +33,8 @@ class Lift:
     money_interval : tuple of float or None
         The same for the interval.
     probability : float or None
-        Probability of being better than the control; None with fewer than 25 rewards of the arm. Above 0.9 it is too
-        high on average: read it as "over 90%".
+        Probability of being better than the control; None with fewer than 25 rewards of the arm. Above 0.9 it is
+        too high on average: read it as "ahead", and see the lead.
     beats : bool
         Whether the interval is above 0.
 
@@ -88,8 +89,8 @@ class ArmStatus:
     estimate : float or None
         The mean corrected for selection; None where there is no interval.
     probability_best : float or None
-        Probability of being the best arm; None with fewer than 25 rewards of the recommended arm. Above 0.9 it is too
-        high on average: read it as "over 90%".
+        Probability of being the best arm; None with fewer than 25 rewards of the recommended arm. Above 0.9 it is
+        too high on average: read it as "ahead of every rival", and see the lead.
     lead : float or None
         By how much the arm is better than the control or, without one, than the best of the others; corrected for
         selection, and negative where it is worse.
@@ -100,8 +101,8 @@ class ArmStatus:
     lift : Lift or None
         The comparison with the control; None for the control itself.
     anytime_interval : tuple of float or None
-        A wider interval of the mean, around the naive one. It holds however often one looks, for all arms together, if
-        the stated spread is not too small.
+        A wider interval of the mean, around the naive one. For rewards with a known range it holds however often one
+        looks, for all arms together; for others it is approximate, as if rewards were normal with the variance seen.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 MIN_REWARDS = 5  # of an arm, and as many that differ from its most common reward
-MIN_REWARDS_FOR_CHANCE = 25  # of the chosen arm: with fewer, stops that stated over 90% were right in 61 to 82%
+MIN_REWARDS_FOR_CHANCE = 25  # of the chosen arm: with fewer, stops with a chance over 90% were right in 61 to 82%
 
 
 @dataclass

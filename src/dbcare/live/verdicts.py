@@ -8,7 +8,7 @@ from dbcare.live.recommendation import ArmStatus, Interval
 from dbcare.live.standing import UNDECIDED
 from dbcare.live.variety import MIN_REWARDS_FOR_CHANCE
 from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance, round_together
+from dbcare.numbers_in_words import MOST_STATED, format_chance, round_together
 from dbcare.risk import Loss
 
 TRIALS_AHEAD = 100  # whose price is stated where the pace of a day is unknown
@@ -29,6 +29,8 @@ def name_verdict(ledger: Ledger, chosen: ArmStatus | None) -> str:
         return "chosen without data"
     if chosen.lift is not None:
         return "beats the control" if chosen.lift.beats else "may not beat the control"
+    if chosen.probability_best is not None and chosen.probability_best > MOST_STATED:
+        return "ahead of every rival"
     if chosen.probability_best is not None:
         return f"{format_chance(chosen.probability_best)} likely best"
     return f"leads, but {_describe_shortage(ledger, chosen.name)}"
@@ -73,6 +75,8 @@ def _state_choice(ledger: Ledger, chosen: ArmStatus) -> str:
     if chosen.probability_best is None:
         shortage = _describe_shortage(ledger, chosen.name)
         return f"{beginning}, but it {shortage}: it is too early to say how likely it is the best."
+    if chosen.probability_best > MOST_STATED:
+        return f"{beginning}: it is ahead of every rival."
     return f"{beginning}: it is {format_chance(chosen.probability_best)} likely to be the best."
 
 
@@ -112,6 +116,8 @@ def _compare_with_control(ledger: Ledger, chosen: ArmStatus, rival: str | None) 
         return f"It beats {lift.control}, the control{_state_gain(ledger, chosen)}."
     if lift.probability is None:
         return f"It may not beat {lift.control}, the control."
+    if lift.probability > MOST_STATED:
+        return f"It is ahead of {lift.control}, the control, but the interval of its lead includes 0."
     chance = format_chance(lift.probability)
     return f"It is {chance} likely to beat {lift.control}, the control, but that is not certain."
 

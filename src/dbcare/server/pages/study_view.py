@@ -89,6 +89,7 @@ def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
                     "cap": settings.cap is not None,
                     "pending": any(arm.out for arm in status.arms),
                     "losses": any(arm.expected_loss is not None for arm in status.arms),
+                    "range": settings.spread.range is not None,
                 },
             ),
             "actions": render_part(
