@@ -69,6 +69,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/rounds.py --out out/benchmarks
 	$(BIN)/python benchmarks/sklearn_search.py --out out/benchmarks
 	$(BIN)/python benchmarks/calibration.py --out out/benchmarks
+	$(BIN)/python benchmarks/missing_answers.py --out out/benchmarks
 
 soak: $(INSTALLED) packages
 	$(BIN)/pytest -n auto -m soak

@@ -128,8 +128,8 @@ def test_rewards_missing_from_one_arm_are_noted() -> None:
     rewards = np.random.default_rng(5).normal(0.0, 1.0, (2, 100))
     (note,) = list_contradictions(make_ledger(rewards, missing=(0, 50)))
     assert note == (
-        "A: 100 of 100 trials asked were answered, of the others 100 of 150 (sample-ratio mismatch, with 0 against 50 "
-        "interruptions): if an answer depends on the reward, the means are biased"
+        "B: 100 of 150 trials were answered, of the others 100 of 100 (50 against 0 interruptions), which differs by "
+        "more than chance: if whether an answer comes depends on the reward, the means are biased"
     )
     assert list_contradictions(make_ledger(rewards, missing=(50, 50))) == ()
 

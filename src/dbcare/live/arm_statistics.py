@@ -24,7 +24,7 @@ class ArmStatistics:
     squares: float = 0.0  # of deviations from the mean
     variation: float = 0.0  # of squared deviations, of each reward but the first from the mean of those before it
     answered: int = 0  # trials that gave a reward, including those after the stop
-    interruptions: int = 0  # trials that failed, or expired without a reward; several in a row count as one
+    interruptions: int = 0  # trials without a reward; several in a row, or that ended together, count as one
     length: int = 1  # of a block
     blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, except the last
     tail: Tail = field(default_factory=Tail)
@@ -81,6 +81,7 @@ class TrialCounts:
     """What became of an arm's trials, beside the rewards that `ArmStatistics` has."""
 
     missing: int = 0  # failed, or expired without a reward, each of them
+    expired: int = 0  # of all trials, those whose lease ended without a reward
     failed: int = 0  # failed, and charged anyway
     surplus: int = 0  # brought a reward after they had expired and been replaced, and were charged
     late_expired: int = 0  # expired after the stop, and counted as the reward stated for that

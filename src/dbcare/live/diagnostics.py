@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 
 from dbcare.live.ledger import Ledger
+from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_notes import check_cap, check_spread, check_tails
-from dbcare.live.significance import FALSE_ALARM_CHANCE, measure_divergence
+from dbcare.live.significance import FALSE_ALARM_CHANCE, MISSING_ALARM_CHANCE, weigh_shares
 
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:
     """Return one sentence per assumption that the data contradict, or other reason to doubt the means."""
-    checks = (check_cap, check_spread, check_tails, _check_drift, _check_sample_ratio)
+    checks = (check_cap, check_spread, check_tails, _check_drift, _check_missing, _check_expiry)
     return tuple(note for check in checks for note in check(ledger))
 
 
@@ -58,32 +59,57 @@ def _advise_on_drift(ledger: Ledger) -> str:
     )
 
 
-def _check_sample_ratio(ledger: Ledger) -> list[str]:
-    """Check whether an arm's trials are answered more or less often than those of the others: against what was asked.
+def _check_missing(ledger: Ledger) -> list[str]:
+    """Check whether an arm's trials go without an answer more or less often than those of the others.
 
-    Only trials whose turn has come are compared: each of them was answered, failed or expired, and nothing after a
+    Only trials whose turn has come are compared: each of them was answered, failed, or expired, and nothing after a
     pending trial counts, so trials that are merely recent neither bias the means nor raise an alarm. Observations made
     elsewhere are left out, since those are never missing.
 
-    An outage counts as one interruption, however long it lasts. If answers are missing regardless of the arm, an arm's
-    share of interruptions, a, is so far from that of all, b, with a chance of at most exp(-n KL(a, b)) to either side
-    (Hoeffding 1963: also for draws without replacement). That holds for small counts, where chi-square would not.
+    An outage counts as one interruption, however long it lasts: trials without a reward that follow each other, or
+    that ended at the same moment. The evidence of each arm against the others is averaged over the arms; if answers go
+    missing regardless of the arm, at a constant rate, the average ever exceeds 1/alpha with a chance of at most alpha.
     """
     arms = list(zip(ledger.statistics, ledger.counts, strict=True))
     answered = [statistics.answered - counts.added for statistics, counts in arms]
     asked = [known + counts.missing for known, counts in zip(answered, ledger.counts, strict=True)]
     interruptions = [statistics.interruptions for statistics in ledger.statistics]
     compared = [known + interrupted for known, interrupted in zip(answered, interruptions, strict=True)]
-    limit = math.log(2.0 * len(arms) / FALSE_ALARM_CHANCE)
-    overall = sum(interruptions) / max(1, sum(compared))
-    notes = []
-    for arm, name in enumerate(ledger.settings.arms):
-        size = compared[arm]
-        if size and size * measure_divergence(interruptions[arm] / size, overall) > limit:
-            notes.append(
-                f"{name}: {answered[arm]:,} of {asked[arm]:,} trials asked were answered, of the others "
-                f"{sum(answered) - answered[arm]:,} of {sum(asked) - asked[arm]:,} (sample-ratio mismatch, with "
-                f"{interruptions[arm]:,} against {sum(interruptions) - interruptions[arm]:,} interruptions): "
-                "if an answer depends on the reward, the means are biased"
-            )
-    return notes
+    if not any(interruptions):
+        return []
+    pairs = list(zip(interruptions, compared, strict=True))
+    some, of = sum(interruptions), sum(compared)
+    evidence = [weigh_shares(pair, (some - pair[0], of - pair[1])) for pair in pairs]
+    most = max(evidence)
+    mean = most + math.log(sum(math.exp(each - most) for each in evidence) / len(evidence))
+    if mean <= -math.log(MISSING_ALARM_CHANCE):
+        return []
+    # Of two arms, both differ alike: name the one with more missing.
+    arm = max(range(len(arms)), key=lambda place: (evidence[place], pairs[place][0] / max(1, pairs[place][1])))
+    return [
+        f"{ledger.settings.arms[arm]}: {answered[arm]:,} of {asked[arm]:,} trials were answered, of the others "
+        f"{sum(answered) - answered[arm]:,} of {sum(asked) - asked[arm]:,} ({interruptions[arm]:,} against "
+        f"{some - interruptions[arm]:,} interruptions), which differs by more than chance: if whether an answer comes "
+        f"depends on the reward, the means are biased{_advise_on_expiry(ledger)}"
+    ]
+
+
+def _check_expiry(ledger: Ledger) -> list[str]:
+    """Ask what a missing answer means, once a trial of a study of rates has expired without saying so."""
+    settings, expired = ledger.settings, [counts.expired for counts in ledger.counts]
+    if not any(expired) or settings.missing == AT_RANDOM or not settings.spread.takes_binary:
+        return []
+    most = sorted(zip(settings.arms, expired, strict=True), key=lambda pair: -pair[1])[:3]
+    found = ", ".join(f"{count:,} of {name}" for name, count in most if count)
+    are = "1 trial has" if sum(expired) == 1 else f"{sum(expired):,} trials have"
+    return [
+        f"{are} expired without an answer ({found}): does that mean no? If so, their rewards are 0, so pass "
+        "timeout_reward=0, here to ask, in a new study to the study. If answers go missing at random, create studies "
+        'with missing="at random"; otherwise the means are biased'
+    ]
+
+
+def _advise_on_expiry(ledger: Ledger) -> str:
+    if ledger.settings.timeout_reward is not None or not any(counts.expired for counts in ledger.counts):
+        return ""
+    return "; timeout_reward says what an expired trial counts as"

@@ -51,6 +51,12 @@ class OpenTrial:
     wasted: float = 0.0  # what it cost without giving a reward
     block: int | None = None
     price: float | None = None  # as reported, in units of the loss
+    ended: float = 0.0  # when it was resolved
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its lease has ended without a reward."""
+        return self.status is EventKind.EXPIRED and self.reward is None
 
     @property
     def may_count(self) -> bool:
@@ -77,6 +83,7 @@ class Ledger:
         self.spent = 0.0
         self.workers: dict[str, int] = {}  # who asked recently, and for which trial
         self.interrupted = False  # whether the last trial counted had no reward
+        self.expired_at = 0.0  # when the last of those expired that were counted without a reward
         self.description = settings.description
         self.activities: list[Activity] = []
         self.paused = False
@@ -163,8 +170,10 @@ class Ledger:
         trial = self.open[event.trial]
         could_count = trial.may_count
         self.waiting[trial.arm] -= trial.status is EventKind.ASKED
+        had_expired = trial.has_expired
         trial.status, trial.reward, trial.asked_by_then = event.kind, event.reward, self.asked
-        trial.price = event.price
+        trial.price, trial.ended = event.price, event.at
+        self.counts[trial.arm].expired += trial.has_expired - had_expired
         if trial.may_count != could_count:  # given up, or told after all
             (self.decision.add_pending if trial.may_count else self.decision.remove_pending)(trial.arm)
         trial.was_added = event.at == trial.asked  # only those are told the moment they are asked
@@ -204,8 +213,9 @@ class Ledger:
         if trial.reward is None:
             counts.missing += 1
             # Without blocks, another trial of the same arm follows: an outage must not look like that arm's fault.
-            statistics.interruptions += not self.interrupted
+            statistics.interruptions += not (self.interrupted or (trial.has_expired and trial.ended == self.expired_at))
             self.interrupted = True
+            self.expired_at = trial.ended if trial.has_expired else self.expired_at
             if not self._ignores_outcomes:
                 self.decision.miss(trial.arm, trial.block, trial.wasted, final=self._is_final, waits=self._waits)
                 if self.settings.has_blocks:

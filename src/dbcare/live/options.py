@@ -15,6 +15,8 @@ from dbcare.risk import Loss
 from dbcare.validation import MAX_BLOCKS, MAX_WHOLE
 
 DIRECTIONS = ("maximize", "minimize")
+AT_RANDOM = "at random"
+MISSING = ("unknown", AT_RANDOM)  # what is known of answers that never come
 MAX_ARMS = 1000  # each trial, and each stored summary, takes time and room for all of them
 MAX_PENDING = 1_000_000
 MAX_NOT_BEFORE = 2**53  # trials
@@ -219,6 +221,16 @@ class StudyOptions(ReplayOptions, total=False):
             OptionKind.NUMBER,
             "Reward to record when a trial's lease expires. Default: replace the trial, or do without it in its block.",
             label="Reward of an expired trial",
-            hint="Leave empty to replace the trial, or to do without it in its block.",
+            hint="For rates: 0 if no answer means no. Empty: the trial is replaced, or its block does without it.",
+        ),
+    ]
+    missing: Annotated[
+        str,
+        Option(
+            OptionKind.CHOICE,
+            "Whether answers go missing at random, whatever they would have been. Default: unknown.",
+            lambda: MISSING,
+            label="Missing answers",
+            hint="At random: whether an answer comes does not depend on it.",
         ),
     ]

@@ -16,7 +16,15 @@ from dbcare.durations import parse_duration
 from dbcare.errors import InvalidValueError
 from dbcare.live.block_names import BlockNames, check_blocks
 from dbcare.live.leases import MAX_LEASE_SECONDS
-from dbcare.live.options import DIRECTIONS, MAX_ARMS, MAX_DESCRIPTION_LENGTH, MAX_NOT_BEFORE, MAX_PENDING, StudyOptions
+from dbcare.live.options import (
+    DIRECTIONS,
+    MAX_ARMS,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NOT_BEFORE,
+    MAX_PENDING,
+    MISSING,
+    StudyOptions,
+)
 from dbcare.money import DEFAULT_CURRENCY, Money
 from dbcare.options import read_options
 from dbcare.policies.entry import PolicyEntry
@@ -44,7 +52,7 @@ class Settings:
         As in `create_study`.
     currency : str or None
         Currency of all amounts; None without a `value`: amounts are then in units of the loss.
-    not_before, max_ahead, timeout_reward, seed, description, rounds, blocks, only_these_blocks
+    not_before, max_ahead, timeout_reward, missing, seed, description, rounds, blocks, only_these_blocks
         As in `create_study`.
     cost : float or tuple of float
         Cost of a trial in units of the loss, or one per arm.
@@ -77,6 +85,7 @@ class Settings:
     not_before: int | str | None = None  # trials, or a duration
     max_ahead: int | None = None  # pending trials; None: as in `create_study`
     timeout_reward: float | None = None  # reward of an expired trial; None: the trial is replaced
+    missing: str = MISSING[0]  # what is known of answers that never come
     seed: int = 0
     description: str | None = field(default=None, compare=False)  # the first one: it may be edited since
     rounds: bool = False  # whether arms are compared within rounds of trials that are run at the same time
@@ -87,6 +96,7 @@ class Settings:
         POLICIES.entry(self.policy, live=True)
         validation.one_of("direction", self.direction, DIRECTIONS)
         validation.one_of("risk", self.risk, list(Loss))
+        validation.one_of("missing", self.missing, MISSING)
         check_description(self.description)
         stated = Spread(self.sigma, self.baseline, self.bounds, self.binary, self.sigma_pulls)
         validation.set_fields(

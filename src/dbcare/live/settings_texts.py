@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbcare.durations import spell_duration
+from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
 from dbcare.money import Money
@@ -55,7 +56,8 @@ def _describe_limit(settings: Settings, max_ahead: int | None) -> str:
 def _describe_expiry(settings: Settings) -> str:
     if settings.timeout_reward is not None:
         return f"count as {settings.timeout_reward:.4g}"
-    return "leave their block without that arm" if settings.has_blocks else "are replaced"
+    fate = "leave their block without that arm" if settings.has_blocks else "are replaced"
+    return f"{fate}; answers go missing at random" if settings.missing == AT_RANDOM else fate
 
 
 def _describe_blocks(settings: Settings) -> str:

@@ -53,6 +53,7 @@ def create_study(
     not_before: int | str | None = None,
     max_ahead: int | None = None,
     timeout_reward: float | None = None,
+    missing: str = Settings.missing,
     rounds: bool = Settings.rounds,
     blocks: int | Sequence[str] | None = None,
     only_these_blocks: bool = Settings.only_these_blocks,
@@ -113,7 +114,11 @@ def create_study(
         a `timeout_reward`; otherwise twice the number of workers, and at least one per arm. `Study.set_max_ahead`
         changes it.
     timeout_reward : float, optional
-        Reward to record when a trial's lease expires. Default: the trial is replaced, or its block does without it.
+        Reward to record when a trial's lease expires, such as 0 where no answer means no. Default: the trial is
+        replaced, or its block does without it.
+    missing : {"unknown", "at random"}
+        "at random" states that whether an answer comes does not depend on what it would have been. Otherwise, a study
+        of rates asks about that in its notes once a trial has expired without a `timeout_reward`.
     rounds : bool
         Whether arms are compared only within rounds: trials of all arms that matter, run at the same time, so that what
         changes over time cancels. `Trial.block` is the number of the round. Implies the policy "breakeven-rounds".
