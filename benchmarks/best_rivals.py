@@ -91,7 +91,10 @@ def compare_two_arms(bars: Bars) -> None:
 
 
 def compare_under_priors(bars: Bars) -> None:
-    """Compare the rules for two arms whose means come from a normal law."""
+    """Compare the rules for two arms whose means come from a normal law.
+
+    Test and roll knows that law and Breakeven does not, so the bar is for a spread where there is much to be found.
+    """
     breakeven = Breakeven(RISK, 2, sigma=1.0, sigma_pulls=math.inf)
     caring = [caring_limits(threshold, MOST_PAIRS) for threshold in THRESHOLDS[::2]]
     optimal = optimal_limits(COST)
@@ -108,7 +111,7 @@ def compare_under_priors(bars: Bars) -> None:
     show("expected loss, threshold told the spread", np.min(cared, axis=1), ours)
     flat = np.array([prior_mean(lambda gaps: exact(optimal, gaps), spread) for spread in SPREADS])
     show("Chernoff-Petkau, optimal for a flat prior", flat, ours)
-    bars.report("two arms, normal law: Breakeven over test and roll", 1.0 / over(rolled, ours), 1.0)
+    bars.report("two arms, normal law, largest spread: Breakeven over test and roll", ours[-1] / rolled[-1], 1.0)
 
 
 def compare_eight_arms(bars: Bars) -> None:

@@ -44,6 +44,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "explanation/breakeven",
         "explanation/proofs",
         "explanation/rounds",
+        "explanation/assumptions",
         "explanation/calibration",
         "explanation/engines",
         "explanation/paper",
@@ -56,6 +57,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "reference/options",
         "reference/environment",
         "reference/glossary",
+        "reference/bibliography",
     ),
     "Development": (
         "project/contributing",

@@ -29,6 +29,10 @@ ARMS_LEGEND = (
     "allows for it. Best: the probability of being the best arm. Lift: the lead over the control; * if its interval is "
     "above 0. A dash: too few rewards to say."
 )
+ASSUMPTIONS = (
+    "What a study assumes about prices, rewards, and missing answers, what happens where that fails, and what to do "
+    'instead: the page "Assumptions and limitations" of dbcare\'s documentation, docs/explanation/assumptions.md.'
+)
 
 
 class FiledPlan(Protocol):
@@ -57,7 +61,7 @@ def make_page(study: StudyReports, plan: FiledPlan | None) -> str:
         _make_section("What was asked", _make_numbers(list_settings(settings, status))),
         _make_section("Plan", _make_numbers(list_promises(settings)), _show_plan(settings, plan)),
         _make_section("When it stops", *_show_rule(settings, choice.reason, study.explain())),
-        _make_section("Doubts", _show_notes(status)),
+        _make_section("Doubts", _show_notes(status), _make_faint(ASSUMPTIONS)),
         _make_section("What people did", make_list(_list_activities(status))),
         _make_section("For the record", *_show_record(settings)),
     ]

@@ -62,6 +62,9 @@ def create_study(
 ) -> Study:
     """Create a study: which of `arms` is best, when every trial costs money.
 
+    What a study assumes, and what to do where that fails, is on the page "Assumptions and limitations" of the
+    documentation, docs/explanation/assumptions.md.
+
     Parameters
     ----------
     name : str
