@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dbcare.comparing.answer_rows import ComparedAnswer
 from dbcare.comparing.table import HEADINGS
+from dbcare.live.decision_numbers import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from dbcare.comparing.comparison import Comparison
@@ -42,7 +43,7 @@ def make_page(comparison: Comparison) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{name}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f'<main class="wide">\n{"".join(parts)}\n</main>\n'
-        f'<footer class="wide quiet">dbcare {version("dbcare")}</footer>\n</body>\n</html>\n'
+        f'<footer class="wide quiet">{escape(ASSUMPTIONS)} dbcare {version("dbcare")}</footer>\n</body>\n</html>\n'
     )
 
 

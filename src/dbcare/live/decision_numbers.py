@@ -14,6 +14,11 @@ from dbcare.live.status_texts import format_blocks
 from dbcare.money import Money
 from dbcare.numbers_in_words import format_chance, round_together
 
+ASSUMPTIONS = (
+    "What a study assumes about prices, rewards, and missing answers, what happens where that fails, and what to do "
+    'instead: the page "Assumptions and limitations" of dbcare\'s documentation, docs/explanation/assumptions.md.'
+)
+
 
 class Number(NamedTuple):
     """A number as people read it, and what it means."""

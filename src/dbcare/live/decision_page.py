@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from dbcare.durations import format_minute
 from dbcare.errors import InvalidValueError
 from dbcare.html_display import Html, make_code, make_list, make_paragraph
-from dbcare.live.decision_numbers import Number, list_counts, list_promises, list_results, list_settings
+from dbcare.live.decision_numbers import ASSUMPTIONS, Number, list_counts, list_promises, list_results, list_settings
 from dbcare.live.decision_pictures import draw_arms, draw_history
 from dbcare.live.notebook import make_arms
 from dbcare.live.settings import Settings
@@ -28,10 +28,6 @@ ARMS_LEGEND = (
     "Naive mean: the mean of the counted rewards. Estimate: the mean corrected for selection, with a 95% interval that "
     "allows for it. Best: the probability of being the best arm. Lift: the lead over the control; * if its interval is "
     "above 0. A dash: too few rewards to say."
-)
-ASSUMPTIONS = (
-    "What a study assumes about prices, rewards, and missing answers, what happens where that fails, and what to do "
-    'instead: the page "Assumptions and limitations" of dbcare\'s documentation, docs/explanation/assumptions.md.'
 )
 
 

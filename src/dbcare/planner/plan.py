@@ -218,6 +218,9 @@ def plan(
 ) -> Plan:
     """Plan an experiment: what it would cost and bring before any data, for each gap and policy.
 
+    What is assumed, and what to do where that fails, is on the page "Assumptions and limitations" of the documentation,
+    docs/explanation/assumptions.md.
+
     Parameters
     ----------
     arms : int or sequence of str
