@@ -26,7 +26,6 @@ from dbcare.live.transaction import Refusals, Transaction
 from dbcare.live.trial import AskRequest
 
 LEASE = 30.0
-RATES = (0.10, 0.12)
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class Shop:
 
     slow: tuple[float, float] = (0.0, 0.0)  # share of buyers who answer after their lease
     outages: int = 0  # of two hours
+    severity: float = 1.0  # share of answers that an outage loses
+    rates: tuple[float, float] = (0.10, 0.12)
     share: float = 0.0
     cost: float = 1e-12
     visitors: int = 2_000
@@ -69,9 +70,10 @@ def run(shop: Shop, seed: int) -> Course:
             record_outcome(transaction, number, reward, True, due)
         for trial in hand_out(transaction, AskRequest(1, LEASE), now).trials:
             arm = ("A", "B").index(trial.arm)
-            buys = generator.random() < RATES[arm]
+            buys = generator.random() < shop.rates[arm]
             late = buys and generator.random() < shop.slow[arm]
-            is_lost = generator.random() < shop.share or any(start <= now <= end for start, end in outages)
+            is_out = any(start <= now <= end for start, end in outages)
+            is_lost = generator.random() < max(shop.share, is_out * shop.severity)
             if not is_lost:
                 delay = 2.0 * LEASE if late else float(generator.uniform(1.0, 25.0))
                 heapq.heappush(answers, (now + delay, trial.id, float(buys)))
@@ -109,6 +111,7 @@ def main() -> None:
             ("slow buyers of both", Shop(slow=(0.5, 0.5))),
             ("three outages", Shop(outages=3)),
             ("three outages, 5% missing", Shop(outages=3, share=0.05)),
+            ("three outages that lose half, 10% against 30%", Shop(outages=3, severity=0.5, rates=(0.1, 0.3))),
         ):
             courses = run_many(shop, 400)
             bars.report(f"{name}: noted", float(np.mean([each.found is not None for each in courses])), 0.01)
