@@ -22,7 +22,7 @@ from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Refusals, Transaction
+from dbcare.live.transaction import RefusalCounter, Transaction
 from dbcare.live.trial import AskRequest
 
 LEASE = 30.0
@@ -59,7 +59,7 @@ def run(shop: Shop, seed: int) -> Course:
     store = MemoryStore()
     store.create("shop", settings.to_dict(), 0.0, None, make_standing(Ledger(settings)))
     with store.session("shop", write=False) as session:
-        transaction = Transaction(session, Ledger(settings), Refusals())
+        transaction = Transaction(session, Ledger(settings), RefusalCounter())
     ledger, answers, now = transaction.ledger, list[tuple[float, int, float]](), 0.0
     asked: int | None = None
     found: int | None = None

@@ -21,7 +21,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.significance import MISSING_ALARM_CHANCE, measure_divergence, weigh_shares
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import Refusals, Transaction
+from dbcare.live.transaction import RefusalCounter, Transaction
 from dbcare.live.trial import AskRequest
 
 MAX_DELAY = 600.0  # one trial is asked per unit of time, so about 300 are pending
@@ -40,7 +40,7 @@ class Shop:
         store = MemoryStore()
         store.create("s", settings.to_dict(), 0.0)
         with store.session("s", write=False) as session:  # in memory, it stays of use
-            self.transaction = Transaction(session, Ledger(settings), Refusals())
+            self.transaction = Transaction(session, Ledger(settings), RefusalCounter())
         self.answers: list[tuple[float, int, float | None]] = []
 
     def open(self, visitors: int) -> Ledger:
@@ -186,7 +186,7 @@ class SlowShop:
         store = MemoryStore()
         store.create("s", settings.to_dict(), 0.0, None, make_standing(Ledger(settings)))
         with store.session("s", write=False) as session:
-            self.transaction = Transaction(session, Ledger(settings), Refusals())
+            self.transaction = Transaction(session, Ledger(settings), RefusalCounter())
 
     def find_note(self, visitors: int) -> tuple[int | None, int | None]:
         """Return after how many visitors the two notes were there first: on expired trials, and on the difference."""
