@@ -29,8 +29,8 @@ class DictSession(StoreSession):
         rows = [row for row in self.document["events"] if first <= row["trial"] <= last]
         return [_parse_event(row) for row in sorted(rows, key=lambda row: row["trial"])]
 
-    def events_with_note(self, note: str) -> list[Event]:
-        return [_parse_event(row) for row in self.document["events"] if row["note"] == note]
+    def asks_with_note(self, note: str) -> list[Event]:
+        return [_parse_event(row) for row in self.document["events"] if (row["kind"], row["note"]) == ("asked", note)]
 
     def append(self, events: list[Event]) -> list[int]:
         rows = self.document["events"]

@@ -37,7 +37,7 @@ def test_lookups_use_their_index(store: SqlStore) -> None:
     with store.transaction(write=False) as connection:
         for statement, parameters, index in (
             (store.statements.events_of_trials, (1, 7, 7), "events_of_trials (study=? AND trial>? AND trial<?)"),
-            (store.statements.events_with_note, (1, "key: a"), "events_with_notes (study=? AND note=?)"),
+            (store.statements.asks_with_note, (1, "key: a"), "asks_with_notes (study=? AND note=?)"),
         ):
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
             assert [row[3] for row in plan] == [f"SEARCH events USING INDEX {index}"]

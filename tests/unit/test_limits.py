@@ -13,7 +13,7 @@ import sqlalchemy as sa
 import dbcare
 from dbcare import validation
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.stores.sql.errors import storage_error
+from dbcare.live.stores.sql.errors import translate_error
 from dbcare.policies import breakeven_racing
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.policy import Policy
@@ -279,5 +279,5 @@ def test_messages_show_any_value_in_short() -> None:
 def test_a_database_in_recovery_is_not_ready() -> None:
     """The sentence is PostgreSQL's own, which a failed connection carries without a code."""
     failure = Exception("connection failed: FATAL:  the database system is in recovery mode")
-    message = str(storage_error(sa.make_url("postgresql://me@host/studies"), failure))
+    message = str(translate_error(sa.make_url("postgresql://me@host/studies"), failure, NotImplementedError))
     assert message == "postgresql://me@host/studies is starting or stopping; retry in a moment."

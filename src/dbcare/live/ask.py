@@ -39,9 +39,7 @@ def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOu
 
 def _find_earlier(transaction: Transaction, request: AskRequest) -> list[Event]:
     """Return how the trials were asked that this key or unit got before."""
-    if request.note is None:
-        return []
-    return [event for event in transaction.events_with_note(request.note) if event.kind is EventKind.ASKED]
+    return [] if request.note is None else transaction.asks_with_note(request.note)
 
 
 def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> list[Trial]:

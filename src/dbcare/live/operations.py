@@ -32,7 +32,7 @@ class StudyOperation(Operation[Result]):
         with ExitStack() as locks:
             for ledger in {operation.ledger: None for operation in group}:
                 locks.enter_context(ledger.lock)
-            _carry_out_turns(_divide(group))
+            _carry_out_together(group)
 
 
 class Turn:
@@ -61,9 +61,9 @@ def _divide(group: list[StudyOperation[Any]]) -> list[Turn]:
     return turns
 
 
-def _carry_out_turns(turns: list[Turn]) -> None:
-    """Carry out turns in one transaction; if one of them spoils it, each in a transaction of its own."""
-    turns = [turn for turn in turns if _prepare(turn)]
+def _carry_out_together(group: list[StudyOperation[Any]]) -> None:
+    """Carry out operations in one transaction; if one of them spoils it, only that one fails in the end."""
+    turns = [turn for turn in _divide(group) if _prepare(turn)]
     if not turns:
         return
     is_under_way = False
@@ -76,14 +76,31 @@ def _carry_out_turns(turns: list[Turn]) -> None:
     except BaseException as failure:
         for turn in turns:
             turn.ledger.forget()
-        if is_under_way and len(turns) > 1 and isinstance(failure, Exception):
-            for turn in turns:
-                _carry_out_turns([turn])
+        parts = _divide_after(failure, turns) if is_under_way else []
+        if len(parts) > 1:
+            for part in parts:
+                _carry_out_together(part)
             return
         for turn in turns:
             turn.fail(failure)
         if not isinstance(failure, Exception):
             raise
+
+
+def _divide_after(failure: BaseException, turns: list[Turn]) -> list[list[StudyOperation[Any]]]:
+    """Divide the operations of a transaction that failed into those to try again together.
+
+    Where the database fails (StorageError), studies are tried one by one: it may be able to read and write the others.
+    Anything else is the fault of one operation, such as a text that the database refuses: halves find it with fewer
+    commits than single operations.
+    """
+    if isinstance(failure, StorageError):
+        return [turn.operations for turn in turns]
+    if not isinstance(failure, Exception):
+        return []
+    operations = [operation for turn in turns for operation in turn.operations]
+    middle = len(operations) // 2
+    return [part for part in (operations[:middle], operations[middle:]) if part]
 
 
 def _prepare(turn: Turn) -> bool:

@@ -46,7 +46,7 @@ def record_outcome_of_unit(
     transaction: Transaction, unit: str, reward: Any, charged: bool, now: float, price: Any, reason: str | None
 ) -> bool:
     """Record the outcome of a unit's trial, as `record_outcome` does; return whether it has one."""
-    asked = [event for event in transaction.events_with_note(f"{UNIT_NOTE}{unit}") if event.kind is EventKind.ASKED]
+    asked = transaction.asks_with_note(f"{UNIT_NOTE}{unit}")
     if not asked:
         return False
     last = transaction.events_of_trial(asked[-1].trial)[-1]
@@ -58,7 +58,7 @@ def record_outcome_of_unit(
 
 def give_back(transaction: Transaction, unit: str, tag: str, now: float) -> bool:
     """Give back a unit's trial at no charge if it is open and has this tag; return whether it does."""
-    asked = [event for event in transaction.events_with_note(f"{UNIT_NOTE}{unit}") if event.kind is EventKind.ASKED]
+    asked = transaction.asks_with_note(f"{UNIT_NOTE}{unit}")
     trial = transaction.ledger.open.get(asked[-1].trial) if asked and asked[-1].tag == tag else None
     if trial is None or trial.status is not EventKind.ASKED:
         return False

@@ -55,9 +55,10 @@ class Transaction:
         """Return everything that happened to a trial."""
         return self.session.events_of_trials(trial, trial) + self._by_trial.get(trial, [])
 
-    def events_with_note(self, note: str) -> list[Event]:
-        """Return the events with that note, including those that are not stored yet."""
-        return self.session.events_with_note(note) + [event for event in self.recorded if event.note == note]
+    def asks_with_note(self, note: str) -> list[Event]:
+        """Return how trials were asked for under that note, including those that are not stored yet."""
+        unstored = [event for event in self.recorded if event.kind is EventKind.ASKED and event.note == note]
+        return self.session.asks_with_note(note) + unstored
 
     @property
     def retires_an_arm(self) -> bool:

@@ -27,7 +27,7 @@ from dbcare.sklearn.fit_runner import FitResult
 from dbcare.validation import show
 
 MAX_SEED = 2**31 - 1
-LONGEST_NOTE = 2_500  # bytes, which an index of PostgreSQL can hold
+LONGEST_ERROR = 2_000  # characters
 
 
 class FitRecord:
@@ -159,21 +159,10 @@ def _refuse(name: str, difference: str) -> StudyMismatchError:
 
 
 def encode_result(result: FitResult) -> str:
-    """Return a fit's result as the note under which it is stored, with as much of its error as there is room for."""
-
-    def encode(error: str | None) -> str:
-        return json.dumps(result | {"fit_error": error}, default=float, ensure_ascii=False)
-
-    room = LONGEST_NOTE - len(encode("").encode())
-    if room < 0:
-        raise ValueError(
-            f"The scores of a fit take more than the {LONGEST_NOTE:,} bytes that `storage` has room for; use fewer "
-            "metrics."
-        )
+    """Return a fit's result as the note under which it is stored; of an error, its end says the most."""
     error = result["fit_error"]
-    while error is not None and len(encode(error).encode()) > LONGEST_NOTE:
-        error = error[len(error) // 10 + 1 :]  # its end says the most
-    return encode(error)
+    shortened = None if error is None else error[-LONGEST_ERROR:]
+    return json.dumps(result | {"fit_error": shortened}, default=float)
 
 
 def make_fingerprint(parts: Any) -> str:

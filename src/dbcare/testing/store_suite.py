@@ -124,17 +124,27 @@ class StoreSuite:
             assert error is _find_error(attempt)
         assert store.record("one").settings == SETTINGS
 
-    def test_events_are_found_by_their_note(self) -> None:
-        """Only events of this study are found, in order."""
+    def test_asks_are_found_by_their_note(self) -> None:
+        """Only asks of this study are found, in order; other events may have the same note."""
         store = self.make_filled()
+        asks = [Event(EventKind.ASKED, 1.0, 1, 0, note="key"), Event(EventKind.ASKED, 1.0, 2, 1, note="key")]
         with store.session("two", write=True) as session:
-            session.append(
-                [Event(EventKind.ASKED, 1.0, 1, 0, note="key"), Event(EventKind.ASKED, 1.0, 2, 1, note="key")]
-            )
-            assert session.events_with_note("key") == [event for _, event in session.events_after(0)]
-            assert session.events_with_note("enough") == []
+            session.append([*asks, Event(EventKind.FAILED, 2.0, 1, 0, note="key")])
+            assert session.asks_with_note("key") == asks
         with store.session("one", write=False) as session:
-            assert session.events_with_note("enough") == EVENTS[-1:]
+            assert session.asks_with_note("key") == []
+            assert session.asks_with_note("enough") == []
+
+    def test_long_notes_are_stored(self) -> None:
+        """A note of 1,000 characters is stored, however many bytes they take."""
+        store = self.make_filled()
+        failed = Event(
+            EventKind.FAILED, 3.0, 2, 1, None, charged=False, note="".join(map(chr, range(0x20000, 0x203E8)))
+        )
+        with store.session("one", write=True) as session:
+            (position,) = session.append([failed])
+        with store.session("one", write=False) as session:
+            assert session.events_after(position - 1) == [(position, failed)]
 
     def test_a_recreated_study_has_a_new_identity(self) -> None:
         """A study with the name of a deleted one is a different study."""

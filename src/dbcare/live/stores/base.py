@@ -47,8 +47,8 @@ class StoreSession(ABC):
         """Return the events of trials `first` to `last`, trial by trial, each in order."""
 
     @abstractmethod
-    def events_with_note(self, note: str) -> list[Event]:
-        """Return the events with that note, in order."""
+    def asks_with_note(self, note: str) -> list[Event]:
+        """Return the events of kind ASKED with that note, in order."""
 
     @abstractmethod
     def append(self, events: list[Event]) -> list[int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
-from dbcare.live.events import Event
+from dbcare.live.events import Event, EventKind
 from dbcare.live.forks import Turnstile, suspend_for_fork
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import PlacedEvent, Store, StoreSession, StudyRecord
@@ -31,7 +31,7 @@ class _MemoryStudy(StoreSession):
         self.lock = threading.RLock()
         self._highest = 0  # number of a trial
         self._by_trial: defaultdict[int, list[Event]] = defaultdict(list)
-        self._by_note: defaultdict[str, list[Event]] = defaultdict(list)
+        self._asks_by_note: defaultdict[str, list[Event]] = defaultdict(list)
 
     def events_after(self, position: int, limit: int | None = None) -> list[PlacedEvent]:
         end = None if limit is None else position + limit
@@ -41,8 +41,8 @@ class _MemoryStudy(StoreSession):
         highest = min(last, self._highest)
         return [event for trial in range(first, highest + 1) for event in self._by_trial.get(trial, ())]
 
-    def events_with_note(self, note: str) -> list[Event]:
-        return list(self._by_note.get(note, ()))
+    def asks_with_note(self, note: str) -> list[Event]:
+        return list(self._asks_by_note.get(note, ()))
 
     def append(self, events: list[Event]) -> list[int]:
         first = len(self.events) + 1
@@ -50,8 +50,8 @@ class _MemoryStudy(StoreSession):
         for event in events:
             self._highest = max(self._highest, event.trial)
             self._by_trial[event.trial].append(event)
-            if event.note is not None:
-                self._by_note[event.note].append(event)
+            if event.kind is EventKind.ASKED and event.note is not None:
+                self._asks_by_note[event.note].append(event)
         return list(range(first, first + len(events)))
 
     def summary(self) -> tuple[int, dict[str, Any]] | None:

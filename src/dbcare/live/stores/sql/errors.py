@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from dbcare.errors import StorageError
+from dbcare.errors import InvalidValueError, StorageError
 
 BUSY = "is locked by another process; retry when it finishes"
 FULL = "is on a full disk; free some space and retry"
@@ -56,6 +56,18 @@ BY_TEXT = {
 }
 
 
+# A value that cannot be stored, in the words of a driver or by a limit or rule of the database.
+REFUSALS = (
+    "22",
+    "23514",
+    "54",
+    "SQLITE_TOOBIG",
+    "SQLITE_MISMATCH",
+    "SQLITE_CONSTRAINT_CHECK",
+    "SQLITE_CONSTRAINT_TRIGGER",
+)
+
+
 def show_url(url: sa.URL) -> str:
     """Return an address without its password, which may also be among its options."""
     secret = [name for name in url.query if "pass" in name]
@@ -68,11 +80,17 @@ def show_unreadable(address: str) -> str:
     return repr(f"{address[:start]}..." if set(address[start:]) & set(":@=") else address)
 
 
-def storage_error(url: sa.URL, failure: Exception) -> StorageError:
-    """Return the error to raise instead of the database's own."""
+def translate_error(url: sa.URL, failure: Exception, refusal: type[Exception]) -> StorageError | InvalidValueError:
+    """Return the error to raise instead of the database's own.
+
+    `refusal` is the driver's error for a value that it does not take (PEP 249's DataError).
+    """
     original = failure.orig if isinstance(failure, DBAPIError) else failure
     message = " ".join(str(original).split())
     code = getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None)
+    if isinstance(original, refusal | UnicodeEncodeError) or (code or "").startswith(REFUSALS):
+        reason = str(original).partition("\n")[0]  # the lines after it quote what is stored
+        return InvalidValueError(f"The database refuses a value: {_without_password(reason, url)}.")
     if code in (None, "SQLITE_ERROR"):
         explanations = [explanation for mark, explanation in BY_TEXT.items() if mark in message]
     else:

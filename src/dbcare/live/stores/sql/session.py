@@ -43,8 +43,9 @@ class Statements:
         in_range = events.c.trial.between(sa.bindparam("first"), sa.bindparam("last"))
         by_trial = found.where(in_range).order_by(events.c.trial, events.c.position)
         self.events_of_trials = self._text(by_trial, "events_of_trials")
-        with_note = found.where(events.c.note == sa.bindparam("words")).order_by(events.c.position)
-        self.events_with_note = self._text(with_note, "events_with_notes")
+        is_ask = sa.text(f"kind = '{EventKind.ASKED}'")  # as the index has it; a parameter would not match
+        with_note = found.where(is_ask, events.c.note == sa.bindparam("words")).order_by(events.c.position)
+        self.asks_with_note = self._text(with_note, "asks_with_notes")
         self.last = self._text(sa.select(sa.func.max(events.c.position)).where(events.c.study == own))
         self.append = self._text(sa.insert(events))
         self.summary = self._text(sa.select(summaries.c.position, summaries.c.state).where(summaries.c.study == own))
@@ -94,8 +95,8 @@ class SqlSession(StoreSession):
     def events_of_trials(self, first: int, last: int) -> list[Event]:
         return [event for _, event in self._events(self._statements.events_of_trials, first, last)]
 
-    def events_with_note(self, note: str) -> list[Event]:
-        return [event for _, event in self._events(self._statements.events_with_note, note)]
+    def asks_with_note(self, note: str) -> list[Event]:
+        return [event for _, event in self._events(self._statements.asks_with_note, note)]
 
     def append(self, events: list[Event]) -> list[int]:
         if not events:

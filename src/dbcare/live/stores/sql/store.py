@@ -19,7 +19,7 @@ from dbcare.live.stores.base import STATES, Store, StoreSession, StudyRecord
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.stores.sql import tables
 from dbcare.live.stores.sql.engine import Engines
-from dbcare.live.stores.sql.errors import corruption_error, show_url, storage_error
+from dbcare.live.stores.sql.errors import corruption_error, show_url, translate_error
 from dbcare.live.stores.sql.session import STANDING_FIELDS, SqlSession, Statements, parse_json
 from dbcare.live.stores.sql.tables import standings, studies
 
@@ -40,7 +40,9 @@ class SqlStore(Store):
         self.url = self.engines.url
         dialect = self.engines.get(write=False).dialect
         self.statements = Statements(dialect)
-        self._driver_error: type[Exception] = dialect.dbapi.Error  # type: ignore[union-attr]  # both drivers have one
+        driver: Any = dialect.dbapi
+        self._driver_error: type[Exception] = driver.Error
+        self._driver_refusal: type[Exception] = driver.DataError
         self.is_new = False
         if self.engines.file is not None:
             self.max_writers = 1  # SQLite has one writer at a time: more threads would only block each other
@@ -168,8 +170,8 @@ class SqlStore(Store):
             yield
         except IntegrityError:
             raise
-        except (SQLAlchemyError, sqlite3.Error, self._driver_error) as failure:
-            raise storage_error(self.url, failure) from failure
+        except (SQLAlchemyError, sqlite3.Error, self._driver_error, UnicodeEncodeError) as failure:
+            raise translate_error(self.url, failure, self._driver_refusal) from failure
         except UnicodeDecodeError as failure:  # of a text in a damaged file
             raise corruption_error(self.url, failure) from failure
 

@@ -6,10 +6,11 @@ import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-LAYOUT = 5  # raised by every change of what is stored; there is no upgrade until the first release
+LAYOUT = 6  # raised by every change of what is stored; there is no upgrade until the first release
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
-HAS_NOTE = sa.text("note IS NOT NULL")
+# Only notes by which trials are found again, which are short: an index limits the size of what it holds.
+IS_SOUGHT = sa.text("kind = 'asked' AND note IS NOT NULL")
 
 TABLES = sa.MetaData()
 about = sa.Table("dbcare", TABLES, sa.Column("version", sa.Integer, nullable=False))
@@ -42,12 +43,7 @@ events = sa.Table(
     sa.Column("number", sa.BigInteger),
     sa.Column("tag", sa.String),
     sa.Index("events_of_trials", "study", "trial"),
-    sa.Index(
-        "events_with_notes",
-        "study",
-        "note",
-        sqlite_where=HAS_NOTE,
-    ),
+    sa.Index("asks_with_notes", "study", "note", sqlite_where=IS_SOUGHT),
     sqlite_with_rowid=False,  # stored in the order of the key, without a separate index
 )
 summaries = sa.Table(
@@ -106,8 +102,8 @@ def create(connection: sa.Connection, shown: str) -> bool:
     if exist(connection, shown):
         return False
     if connection.dialect.name == "postgresql":  # above, it would load that dialect for every user of SQLite
-        (with_notes,) = (index for index in events.indexes if index.name == "events_with_notes")
-        with_notes.dialect_options["postgresql"]["where"] = HAS_NOTE
+        (with_notes,) = (index for index in events.indexes if index.name == "asks_with_notes")
+        with_notes.dialect_options["postgresql"]["where"] = IS_SOUGHT
     TABLES.create_all(connection)
     connection.execute(sa.insert(about).values(version=LAYOUT))
     return True
