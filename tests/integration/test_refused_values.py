@@ -57,7 +57,7 @@ def run_together(works: list[Callable[[], None]]) -> None:
     def guard(work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as failure:  # noqa: BLE001  # raised again below
+        except BaseException as failure:  # raised again below
             failures.append(failure)
 
     threads = [threading.Thread(target=guard, args=(work,)) for work in works]
