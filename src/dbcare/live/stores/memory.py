@@ -69,7 +69,7 @@ class _MemoryStudy(StoreSession):
         if len(self.events) > count:
             kept, self.events = self.events[:count], []
             self._by_trial.clear()
-            self._by_note.clear()
+            self._asks_by_note.clear()
             self.append(kept)
 
 

@@ -68,6 +68,7 @@ class Engines:
         self._turnstile = Turnstile()
         self.get(write=False)
         if self.file is not None:
+            self.file.close_others = lambda: self.get(write=True).dispose()
             suspend_for_fork(self)
 
     def suspend(self) -> None:
@@ -110,8 +111,13 @@ class Engines:
         """Begin a transaction; within this process, those that write to the same file take turns."""
         with self._turnstile.enter():
             self._check_file()
-            with self.get(write=write).connect() as connection, self._take_turn(write=write), connection.begin():
-                yield connection
+            with self._take_turn(write=write), self.get(write=write).connect() as connection:
+                with connection.begin():
+                    if write and self.file is not None and self.file.has_lost_log():
+                        raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
+                    yield connection
+                if write and self.file is not None:
+                    self.file.confirm(_plain(connection))
 
     def _take_turn(self, *, write: bool) -> AbstractContextManager[Any]:
         return self.file.lock if write and self.file is not None else nullcontext()
@@ -126,7 +132,7 @@ class Engines:
                     yield plain
         else:
             with self.begin(write=write) as connection:
-                yield connection.connection.driver_connection
+                yield _plain(connection)
 
     def _check_file(self) -> None:
         if self._is_unusable:
@@ -134,8 +140,22 @@ class Engines:
                 f"{show_url(self.url)} was in use when this process was forked; use it in the parent, or start this "
                 "process anew (such as with multiprocessing's spawn)."
             )
-        if self.file is not None and not self.file.check():
+        if self.file is None:
+            return
+        if self.file.has_lost_log():
+            with self.file.lock, self._borrow(self.file) as connection:
+                self.file.confirm(connection)
+        if not self.file.check():
             self.dispose()  # another file is in its place
+
+    @contextmanager
+    def _borrow(self, file: SqliteFile) -> Iterator[Any]:
+        """Borrow a connection that is open already, if there is one."""
+        if file.writer is not None:
+            yield file.writer
+        else:
+            with self.get(write=False).connect() as connection:
+                yield _plain(connection)
 
     def create_file(self) -> bool:
         """Create the SQLite file unless it exists; return whether it was created."""
@@ -150,6 +170,11 @@ class Engines:
         self.get(write=True).dispose()
         if self.file is not None:
             self.file.close()
+
+
+def _plain(connection: sa.Connection) -> Any:
+    """Return the driver's own connection."""
+    return connection.connection.driver_connection
 
 
 def _make_postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:

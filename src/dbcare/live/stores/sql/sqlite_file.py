@@ -1,12 +1,13 @@
-"""An SQLite file: opened only where it exists, noticed when it is moved or replaced, and written by one at a time."""
+"""An SQLite file: opened only where it exists, written by one at a time, and watched together with its log."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from dbcare.live.stores.sql.errors import show_url
 
 DEFAULT_TIMEOUT_SECONDS = 60.0  # to wait until another process ends its session
 RETRY_SECONDS = 0.0005  # SQLite's own retries back off, and so rarely find a busy file free
+LOG = logging.getLogger("dbcare")
 
 FileIdentity = tuple[int, int]
 
@@ -27,14 +29,20 @@ class SqliteFile:
 
     The write-ahead log next to the file (-wal) holds the latest commits. Creating a file next to a log removes the log,
     and opening another file there mixes both up; so neither is done while the log of a missing file is there.
+
+    A deleted log remains for the programs that have it open, and for nobody else. So a look at the log follows every
+    commit: if the log is gone, its contents are written to the file before the commit is acknowledged. The index of the
+    log (-shm) tells who else uses it: programs with the same index share a log.
     """
 
     def __init__(self, url: sa.URL) -> None:
         self.url = url
         self.timeout = _read_timeout(url)
-        self._writer: sqlite3.Connection | None = None
+        self.writer: sqlite3.Connection | None = None  # while it is open
         self._inherited: object = None
         self._opened: tuple[FileIdentity | None, FileIdentity | None] | None = None  # file and log, once seen
+        self._index: FileIdentity | None = None  # of that log
+        self.close_others: Callable[[], None] = lambda: None  # other connections of this process, unless they are busy
         self.renew()
         renew_after_fork(self)
 
@@ -44,8 +52,8 @@ class SqliteFile:
         The parent's connection must not be used there, and not be closed either, which could remove the log.
         """
         self.lock = threading.Lock()
-        self._inherited = (self._inherited, self._writer)
-        self._writer = None
+        self._inherited = (self._inherited, self.writer)
+        self.writer = None
 
     @property
     def path(self) -> str:
@@ -58,19 +66,49 @@ class SqliteFile:
         """Where its write-ahead log is."""
         return f"{self.path}-wal"
 
+    @property
+    def index_path(self) -> str:
+        """Where the index of the log is, which all processes that have the log open share."""
+        return f"{self.path}-shm"
+
     def connect(self) -> sqlite3.Connection:
         """Open the file, which must exist, with settings under which nothing acknowledged is lost."""
         connection = self._connect("rw")
-        connection.isolation_level = None  # transactions are begun explicitly
-        for setting in ("synchronous = FULL", "foreign_keys = ON"):
-            connection.execute(f"PRAGMA {setting}")
-        connection.execute("PRAGMA schema_version")  # opens the log
-        found = _identify(self.path), _identify(self.log_path)
-        if self._opened is not None and found[0] != self._opened[0]:
+        try:
+            connection.isolation_level = None  # transactions are begun explicitly
+            for setting in ("synchronous = FULL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {setting}")
+            self._open_log(connection)
+        except BaseException:
             connection.close()
-            raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
-        self._opened = found
+            raise
         return connection
+
+    def _open_log(self, connection: sqlite3.Connection) -> None:
+        """Let a new connection open the log, and remember which file and which log these are."""
+        try:
+            connection.execute("PRAGMA schema_version")
+            opened = _identify(self.path), _identify(self.log_path)
+            has_log = connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            # Never read the index itself: to close a file gives up all locks that this process has on it.
+            misses_pages = has_log and _is_empty(self.log_path) and _count_logged_pages(connection) > 0
+        except sqlite3.OperationalError:  # such as a page that only a deleted log has
+            if not _is_empty(self.log_path):
+                raise
+            misses_pages = True
+        if misses_pages:
+            raise self._log_is_missing()
+        is_other = self._opened is not None and opened[0] != self._opened[0]
+        if is_other or self.has_lost_log() or (has_log and opened[1] is None):
+            raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
+        self._opened, self._index = opened, _identify(self.index_path)
+
+    def _log_is_missing(self) -> StorageError:
+        return StorageError(
+            f"{self.log_path}, with the latest changes, was deleted while {show_url(self.url)} was in use. If a program "
+            "still uses it, that program will save them with its next change; retry then. Otherwise restore a backup, "
+            f"or delete {self.index_path} to go on without these changes."
+        )
 
     def _connect(self, mode: str) -> sqlite3.Connection:
         if "uri" in self.url.query:
@@ -88,6 +126,8 @@ class SqliteFile:
                 raise StorageError(
                     f"{show_url(self.url)} does not exist; create a study there, or correct the address."
                 )
+            if os.path.exists(self.index_path) and not os.path.exists(self.log_path):
+                raise self._log_is_missing()
             return True
         found = _identify(self.path)
         if found == self._opened[0]:
@@ -102,6 +142,59 @@ class SqliteFile:
                 "was there before; move that file back, or stop all programs that use it and delete the log."
             )
         return False
+
+    def has_lost_log(self) -> bool:
+        """Return whether the log or its index was deleted or replaced since this process opened them."""
+        if self._opened is None or self._opened[1] is None or _identify(self.path) != self._opened[0]:
+            return False
+        return _identify(self.log_path) != self._opened[1] or _identify(self.index_path) != self._index
+
+    def confirm(self, connection: sqlite3.Connection) -> None:
+        """Make sure that what was committed is where everyone will find it; `lock` must be held.
+
+        A lost log is rescued through `connection`, which still has it open.
+        """
+        if not self.has_lost_log():
+            return
+        if _identify(self.index_path) not in (self._index, None):  # to write to the file would damage what others do
+            self._copy_and_give_up(connection)
+        self._move_log_into_file(connection)
+        self._close_writer()
+        self.close_others()
+
+    def _move_log_into_file(self, connection: sqlite3.Connection) -> None:
+        until = time.monotonic() + self.timeout
+        is_busy = True
+        while is_busy and not self._is_rescued():
+            try:
+                is_busy = bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            except sqlite3.OperationalError:  # pages are missing if another process has rescued them just now
+                if not self._is_rescued():
+                    raise
+            if is_busy and time.monotonic() > until:
+                raise StorageError(
+                    f"{self.log_path} was deleted while {show_url(self.url)} was in use, and the latest changes cannot "
+                    "be written to the file while others read it; let them finish and retry."
+                )
+        with closing(self._connect("rw")) as fresh:  # an index without a log would stop others
+            fresh.execute("PRAGMA schema_version")
+        LOG.warning("%s was deleted while in use. Everything is saved; find out what deletes it.", self.log_path)
+
+    def _is_rescued(self) -> bool:
+        """Return whether another process that shares the index has emptied the lost log, and begun a new one."""
+        is_shared = _identify(self.index_path) == self._index
+        return is_shared and os.path.exists(self.log_path) and not _is_empty(self.log_path)
+
+    def _copy_and_give_up(self, connection: sqlite3.Connection) -> None:
+        copy = f"{self.path}.rescued-{time.time_ns()}"
+        with closing(sqlite3.connect(copy)) as target:
+            connection.backup(target)
+        self._close_writer()
+        self.close_others()
+        raise StorageError(
+            f"{self.log_path} was deleted while {show_url(self.url)} was in use, and another program has begun a new "
+            f"one. What this program had stored is in {copy}; compare both files before you go on."
+        )
 
     def create(self) -> bool:
         """Create the file unless it exists; return whether it was created."""
@@ -132,12 +225,7 @@ class SqliteFile:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Begin a transaction for writing on this process's connection for that, and commit it in the end."""
         with self.lock:
-            if self._writer is None:
-                self._writer = self.connect()
-                self._use_write_ahead_log(self._writer)  # a copy may be without one
-                self._writer.execute("PRAGMA busy_timeout = 0")  # `begin` waits
-            connection = self._writer
-            self.begin(connection)
+            connection = self._begin_writing()
             try:
                 if not self.check():  # what is written to a file that was moved away would be missed
                     raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
@@ -147,6 +235,28 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            self.confirm(connection)
+
+    def _begin_writing(self) -> sqlite3.Connection:
+        while True:
+            connection = self.writer or self._open_writer()
+            try:
+                self.begin(connection)
+            except sqlite3.Error:  # such as a page that only another program's log has
+                if not self.has_lost_log():
+                    raise
+            if not self.has_lost_log():  # now that nobody else writes
+                return connection
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self.confirm(connection)
+
+    def _open_writer(self) -> sqlite3.Connection:
+        self.writer = self.connect()
+        self._use_write_ahead_log(self.writer)  # a copy may be without one
+        self._open_log(self.writer)
+        self.writer.execute("PRAGMA busy_timeout = 0")  # `begin` waits
+        return self.writer
 
     def begin(self, connection: sqlite3.Connection) -> None:
         """Begin a transaction for writing as soon as no other process has one."""
@@ -163,9 +273,12 @@ class SqliteFile:
     def close(self) -> None:
         """Close the connection for writing; whatever is opened next is taken as it is."""
         with self.lock:
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = self._opened = None
+            self._close_writer()
+
+    def _close_writer(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+        self.writer = self._opened = None
 
 
 def is_busy(failure: sqlite3.Error) -> bool:
@@ -179,6 +292,18 @@ def _identify(path: str) -> FileIdentity | None:
     except OSError:  # missing, or on a disk that is gone
         return None
     return stat.st_dev, stat.st_ino
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return os.stat(path).st_size == 0
+    except OSError:
+        return False
+
+
+def _count_logged_pages(connection: sqlite3.Connection) -> int:
+    """Return how many pages are in the log, by its index."""
+    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
 
 
 def _read_timeout(url: sa.URL) -> float:
