@@ -105,9 +105,9 @@ class SqliteFile:
 
     def _log_is_missing(self) -> StorageError:
         return StorageError(
-            f"{self.log_path}, with the latest changes, was deleted while {show_url(self.url)} was in use. If a program "
-            "still uses it, that program will save them with its next change; retry then. Otherwise restore a backup, "
-            f"or delete {self.index_path} to go on without these changes."
+            f"{self.log_path}, with the latest changes, was deleted while {show_url(self.url)} was in use. If a "
+            "program still has it open, that program will save them with its next change; retry then. Otherwise "
+            f"restore a backup, or delete {self.index_path} to go on without these changes."
         )
 
     def _connect(self, mode: str) -> sqlite3.Connection:
