@@ -156,7 +156,7 @@ def test_another_program_has_begun_a_new_log(path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         with pytest.raises(StorageError, match=r"another program has begun a new one\. What this program had stored"):
-            study.tell(study.ask(lease=None), 0.25)
+            tell(study, 1)
         process.kill()
     (rescued,) = path.parent.glob("live.db.rescued-*")
     assert count_told(rescued) == 30
