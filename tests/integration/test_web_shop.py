@@ -125,6 +125,9 @@ def test_every_visitor_gets_a_page_and_keeps_it(storage: str, shop_folder: Path)
         assert Counter(map(tuple, (shown.values() for shown in outage))) == {("old", "fallback"): 20}
         with run(*service):
             wait_for(f"{address}/healthz")
+            until = time.monotonic() + MAX_SECONDS
+            while {shown["reason"] for shown in visitors.come(0, 40)} != {"own trial"}:  # it has just started
+                assert time.monotonic() < until
             again = visitors.come(0, 150)
             assert [shown["page"] for shown in again] == [shown["page"] for shown in came]
             assert {shown["reason"] for shown in again} == {"own trial"}

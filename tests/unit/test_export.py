@@ -156,10 +156,10 @@ def measure_peak(use: Callable[[], object]) -> int:
 
 
 def test_files_are_written_in_bounded_memory(tmp_path: Path) -> None:
-    """All rows at once take half as much again, and would take 100 times as much at a million: the control."""
+    """All rows at once take 60% more, and would take 150 times as much at a million: the control."""
     study = dbcare.create_study("s", NAMES, cost=1e-9, sigma=1.0, storage=f"sqlite:///{tmp_path / 's.db'}")
     add_many(study, 10_000)
-    assert measure_peak(lambda: study.export(tmp_path / "t.csv")) < 4e6
+    assert measure_peak(lambda: study.export(tmp_path / "t.csv")) < 4.5e6
     assert measure_peak(lambda: list(study.trials())) > 6e6
     assert (tmp_path / "t.csv").read_text().count("\n") == 10_001
 

@@ -1,5 +1,7 @@
 """The experiments on rules from the literature: every rule and every pair takes part; random bandits are as stated."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -102,6 +104,12 @@ def test_gaps_that_do_not_fit_into_rates_are_refused() -> None:
     assert 0.0099 < min(fits.means) < max(fits.means) < 0.9901
     with pytest.raises(InvalidValueError, match=r"`shape` must be one of one best, .* but got 'round'"):
         build_bandit("random-gaps", {"arms": 3, "gap": 0.3, "shape": "round"})
+
+
+@pytest.mark.parametrize("name", ["slot_machine", [], {}, None])
+def test_what_names_no_bandit_is_refused(name: object) -> None:
+    with pytest.raises(InvalidValueError, match=f"`bandit` must be one of .* but got {re.escape(repr(name))}"):
+        build_bandit(name, {})  # type: ignore[arg-type]  # as a file may have it
 
 
 def make_pair(risk: float, error: float = 0.0, **options: str) -> Curve:

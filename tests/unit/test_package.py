@@ -100,4 +100,5 @@ def test_the_demo_uses_the_environment_of_the_tests(tmp_path: Path) -> None:
     assert make(tmp_path, "--dry-run", "demo").stdout == ".venv/bin/dbcare demo\n"
     (tmp_path / ".venv" / ".base").unlink()
     assert "pip install" in make(tmp_path, "--dry-run", "demo").stdout
-    assert "touch .venv/.base .venv/.installed" in make(tmp_path, "--dry-run", "--always-make", "reproduce").stdout
+    for target, filled in (("reproduce", ".base .venv/.lab"), ("lint", ".base .venv/.lab .venv/.installed")):
+        assert f"touch .venv/{filled}\n" in make(tmp_path, "--dry-run", "--always-make", target).stdout

@@ -30,8 +30,8 @@ def build_bandit(name: str, options: dict[str, Any]) -> Bandit:
 
     Underscores serve for hyphens, as in the names of the paper's experiments.
     """
-    plain = name.replace("_", "-") if isinstance(name, str) else name
-    make = BANDITS[validation.one_of("bandit", plain if plain in BANDITS else name, BANDITS)]
+    hyphenated = isinstance(name, str) and name.replace("_", "-") in BANDITS
+    make = BANDITS[validation.one_of("bandit", name.replace("_", "-") if hyphenated else name, BANDITS)]
     parameters = inspect.signature(make).parameters
     refuse_unknown(f"Options of {name}", options, [option for option in parameters if option != "bound"])
     require_all(name, parameters, options)
