@@ -1,8 +1,8 @@
 """What DBCARE separates before its budget ends, and how well it chooses among the rest: Lemmas 5 to 7 (Appendix D).
 
 All hold on the good event G, on which no confidence interval fails. With delta from `budgets.confidence`, G fails with
-probability at most delta if the radius is a delta-correct interval at all epochs together, as Lemma 5 assumes; a plain
-union bound over the epochs gives that up to a constant.
+probability at most delta if the radius is a delta-correct interval at all epochs together, as Lemma 5 assumes. A plain
+union bound over the epochs up to N*(2) gives 2 (1 + ln N*(2)) delta.
 
 Arms are sorted: Delta_2 <= ... <= Delta_K. Arrays `gaps` have Delta_2 to Delta_K along their last axis, which is K - 1
 long, and results have the same shape or lack the last axis.

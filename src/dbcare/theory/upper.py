@@ -1,7 +1,7 @@
 """Upper bounds: risks that the oracle, DBCARE and guessing do not exceed.
 
-The bounds for DBCARE rest on Lemma 5, which assumes that a wrong elimination has probability at most delta; a
-plain union bound over the epochs gives that up to a constant.
+The bounds for DBCARE rest on Lemma 5, which assumes that a wrong elimination has probability at most delta. A plain
+union bound over the epochs up to N*(2) gives 2 (1 + ln N*(2)) delta.
 """
 
 import math
