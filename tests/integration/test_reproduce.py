@@ -152,6 +152,7 @@ def test_the_report_is_self_contained(quick: tuple[Path, str]) -> None:
         "Section 4, Drug Discovery Experiment",
         "How uniformly good: the paper's policies",
         "What other choices would change",
+        "Verdicts with ours are those at the same points",
         "Settings",
         "What was left open",
         "Numbers (",

@@ -13,6 +13,7 @@ from pathlib import Path
 from dbcare.lab.heat import HeatTable
 from dbcare.lab.heat_pictures import EXPLANATION, format_heat_table
 from dbcare.lab.paper_claims import Claim, Quote, Verdict
+from dbcare.lab.sensitivity import EXPLANATION as SENSITIVITY
 from dbcare.lab.tables import Cell, Table
 from dbcare.lab.uniformity import EXPLANATION as STANDINGS
 
@@ -157,6 +158,7 @@ def _format_section(section: Section) -> str:
         parts.append(f"<h3>What was left open, and what we chose</h3>\n<ul>{items}</ul>")
     if section.sensitivity is not None:
         parts.append(f"<h3>What other choices would change</h3>\n{_format_table(section.sensitivity)}")
+        parts.append(f'<p class="small">{escape(SENSITIVITY)}</p>')
     rows = f"{len(section.table.rows):,} rows"
     parts.append(f"<details><summary>Numbers ({rows})</summary>{_format_table(section.table)}</details>")
     return "\n".join(parts)

@@ -13,6 +13,10 @@ from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.lab.tables import Table
 
+EXPLANATION = (
+    "Each row repeats the experiment with another choice, at some of its points. "
+    "Verdicts with ours are those at the same points, so they may differ from those above."
+)
 COLUMNS = ("choice", "ours", "alternative", "the alternative's risk over ours", "verdicts that flip")
 UNCHANGED = 1e-6  # a change of the risk by less is none: the exact engine's error
 
