@@ -125,6 +125,9 @@ def test_exactly_four_tables_fit_the_leveled_means() -> None:
     }
     assert len(datasets.LEVELED_TABLES) == 4
     assert own == find_leveled_tables()
+    # ACR50 of 9/43 for 150 mg, and 10/0 for 75 mg, as the module says
+    assert [changes.get("150 mg", (9, 2))[0] for changes in datasets.LEVELED_TABLES] == [9, 9, 9, 5]
+    assert [changes.get("75 mg", (9, 1)) for changes in datasets.LEVELED_TABLES] == [(9, 1), *[(10, 0)] * 3]
     for table in range(1, 5):
         assert sorted(Bandit.drug_leveled(table=table).means) == pytest.approx(sorted(LEVELED_MEANS), abs=5.1e-4)
 
