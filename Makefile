@@ -91,7 +91,7 @@ $(BASE): pyproject.toml constraints.txt
 	$(PIP_INSTALL) -e .
 	@touch $@
 
-# What the paper's experiments need: 0.6 GB instead of the 1.8 GB for tests.
+# What the paper's experiments need: 0.6 GB instead of the 1.9 GB for tests.
 $(LAB): pyproject.toml constraints.txt
 	$(CREATE_VENV)
 	$(PIP_INSTALL) -e '.[lab]'
