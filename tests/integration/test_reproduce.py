@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
-from dbcare.lab import paper, rivals
+from dbcare.lab import paper, report_sections, rivals
+from dbcare.lab.figures import Plot, draw
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 ROOT = Path(__file__).parents[2]
@@ -127,6 +129,41 @@ def test_quick_writes_all_files(quick: tuple[Path, str]) -> None:
             assert row["plain runs"] == "exact" or int(row["plain runs"]) >= 200
             assert (row["plain runs"] == "exact") == (name == "two_arm" and row["policy"] != "Breakeven")
         assert {row["loss"] for row in rows} == {"misidentification", "simple_regret"}
+
+
+@pytest.mark.parametrize("name", paper.NAMES)
+def test_bands_of_every_figure_are_those_of_the_numbers(
+    quick: tuple[Path, str], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, list[Plot]] = {}
+
+    def note(stem: Path, title: str, plots: list[Plot], columns: int) -> list[Path]:
+        drawn[stem.name] = plots
+        return draw(stem, title, plots, columns)
+
+    monkeypatch.setattr(report_sections, "draw", note)
+    shutil.copy(quick[0] / "results.jsonl", tmp_path)
+    assert run("reproduce", name, "--quick", "--out", tmp_path).startswith("Computed 0 points.")
+    stored = {}
+    with (quick[0] / f"{name}.csv").open(newline="") as file:
+        for setting, loss, policy, axis, *numbers in list(csv.reader(file))[1:]:
+            measures = tuple(float(numbers[column]) for column in (0, 1, -1))
+            stored[f"{setting}, {loss.replace('_', ' ')}", policy, float(axis)] = measures
+    assert set(drawn) == {name, f"{name}_with_ours", f"{name}_ratio"}
+    for stem, plots in drawn.items():
+        wide = 0
+        lines = [(plot, line) for plot in plots for line in plot.lines if line.label != "lower bound"]
+        for panel, line in lines:
+            for place, x in enumerate(panel.x.tolist()):
+                risk, error, least = stored[panel.title, line.label, x]
+                divisor = least if stem.endswith("_ratio") else 1.0
+                assert line.low is not None
+                assert line.high is not None
+                assert line.y[place] == pytest.approx(risk / divisor, rel=1e-12)
+                assert line.low[place] == pytest.approx((risk - 2.0 * error) / divisor, rel=1e-9)
+                assert line.high[place] == pytest.approx((risk + 2.0 * error) / divisor, rel=1e-12)
+                wide += error > 0.0
+        assert wide > 10 or stem == "two_arm"  # the paper's policies are exact there
 
 
 def test_quick_says_in_the_terminal_what_its_verdicts_rest_on(quick: tuple[Path, str]) -> None:
