@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import DBCARE, SequentialHalving, TwoArmLikelihood
+from dbcare import DBCARE, Bandit, Risk, SequentialHalving, TwoArmLikelihood
 from dbcare.errors import InvalidValueError
 from dbcare.lab import definition, paper, report_sections, uniformity
 from dbcare.lab.curves import Curve, Panel, make_panels
 from dbcare.lab.experiment import Experiment, Variant
 from dbcare.lab.figures import Plot
+from dbcare.lab.guarantees import list_guarantees
 from dbcare.lab.paper_claims import PAPER_CLAIMS
 from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.result_store import ResultStore
@@ -227,6 +228,15 @@ def test_the_papers_variants_change_what_they_say() -> None:
         assert experiment.variants
         for variant in experiment.variants:
             assert set(variant.changed.points) - set(variant.base.points), (name, variant.choice)
+
+
+@pytest.mark.parametrize(("confidence", "proven"), [("paper", "corollary of Theorem 4"), ("theorem", "Theorem 4")])
+def test_two_arms_are_held_to_what_is_proven_for_their_delta(confidence: str, proven: str) -> None:
+    policy = DBCARE(Risk.simple_regret(1e-4), 2, confidence=confidence)
+    bounds = list_guarantees(Loss.SIMPLE_REGRET, [Bandit.two_arm(0.3)], np.array([1e-4]), [policy], None)
+    assert bounds[0].statement == proven
+    assert ("its proof" in [bound.statement for bound in bounds]) == (confidence == "paper")
+    assert all(np.isfinite(bound.values).all() for bound in bounds)
 
 
 @pytest.mark.parametrize(

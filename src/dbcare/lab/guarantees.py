@@ -86,7 +86,7 @@ def _list_for_dbcare(
         return elimination.wrong_choice(loss, gaps, cost, sigma, bound=bound, preset=preset).sum(axis=-1) + delta
 
     gaps = others[:, 0]
-    if arms == 2:
+    if arms == 2 and preset == "paper":  # the corollaries' delta
         add(
             f"corollary of {theorem}",
             lambda g, c, s, b: upper.two_arm(loss, g, c, s, bound=b),
