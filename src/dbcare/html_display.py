@@ -59,7 +59,7 @@ def make_table(
     head = "".join(_make_cell("th", column, kind) for column, kind in zip(columns, kinds, strict=True))
     body = "".join(
         _open("tr", "strong" if place in strong else "faint" if place in faint else "")
-        + "".join(_make_cell("td", cell, kind) for cell, kind in zip(row, kinds, strict=True))
+        + "".join(_make_cell("td", cell, kind, column) for column, cell, kind in zip(columns, row, kinds, strict=True))
         + "</tr>"
         for place, row in enumerate(rows)
     )
@@ -89,9 +89,11 @@ def make_code(lines: Iterable[str]) -> Html:
     return Html(f"<pre>{code}</pre>" if code else "")
 
 
-def _make_cell(tag: str, text: str, kind: str) -> str:
-    return f"{_open(tag, kind)}{escape(text)}</{tag}>"
+def _make_cell(tag: str, text: str, kind: str, label: str = "") -> str:
+    return f"{_open(tag, kind, label)}{escape(text)}</{tag}>"
 
 
-def _open(tag: str, kind: str) -> str:
-    return f'<{tag} class="{kind}">' if kind else f"<{tag}>"
+def _open(tag: str, kind: str, label: str = "") -> str:
+    """Return the start of an element; a page for narrow screens may show the label of its column."""
+    start = f'<{tag} class="{kind}"' if kind else f"<{tag}"
+    return f'{start} data-label="{escape(label)}">' if label else f"{start}>"

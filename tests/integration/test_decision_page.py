@@ -73,6 +73,10 @@ def test_pages_fit_every_screen(browser: Browser, reports: dict[str, Path], name
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        ends = page.evaluate(
+            "[...document.querySelectorAll('td, figure, svg')].map(part => part.getBoundingClientRect().right)"
+        )
+        assert max(ends) <= width  # no column is out of sight
         colors = [page.evaluate(f"getComputedStyle(document.body).{which}") for which in ("color", "backgroundColor")]
         assert contrast(*colors) > 7.0
         papers.add(colors[1])

@@ -127,7 +127,7 @@ def test_a_study_shows_its_numbers() -> None:
         [arm.name, str(arm.trials), f"{arm.mean:.4g}"] for arm in status.arms
     ]
     assert ["spent", "2.00 USD"] in reader.rows
-    assert 'class="strong"><td>A</td>' in study._repr_html_()
+    assert 'class="strong"><td data-label="arm">A</td>' in study._repr_html_()
     status_rows = check_harmless(status._repr_html_()).rows
     assert ["spent", "2.00"] in status_rows
     choice_rows = check_harmless(choice._repr_html_()).rows

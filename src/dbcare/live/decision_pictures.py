@@ -13,8 +13,8 @@ from dbcare.live.status import HistoryPoint
 
 WIDTH = 720.0
 ROW, FOOT = 26.0, 26.0  # heights, of an arm and of the axis
-LETTER, MAX_LABEL = 7.0, 28  # width of a character; characters of an arm's name
-HEIGHT, LEFT, RIGHT, EDGE = 240.0, 78.0, 12.0, 8.0  # of the curves, with their margins
+LETTER, MAX_LABEL = 10.0, 20  # width of a character on a phone; characters of an arm's name
+HEIGHT, LEFT, RIGHT, EDGE = 240.0, 100.0, 12.0, 8.0  # of the curves, with their margins
 MAX_ARMS_DRAWN = 60
 
 Placing = Callable[[float], str]  # where a reward is on the axis
