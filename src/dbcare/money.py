@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from dbcare import validation
@@ -12,6 +12,7 @@ from dbcare.errors import InvalidValueError
 
 DEFAULT_CURRENCY = "USD"
 NEGLIGIBLE = 1e-9  # of money: what rounding leaves of nothing
+MOST_SPELLED_OUT = 1e18
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ class Money:
         return f"{self.amount:,.0f}" if size >= 999.995 else f"{self.amount:,.2f}"
 
     def _three_digits(self) -> str:
-        rounded = float(f"{self.amount:.3g}")
-        return f"{rounded:,.0f}" if 1000.0 <= abs(rounded) < math.inf else f"{rounded:g}"
+        return _spell_out(f"{self.amount:.3g}", self.currency)
 
     def rough(self) -> str:
         """Return the amount with three digits, for an estimate: "150 USD", "12,300 USD"."""
@@ -66,10 +66,17 @@ class Money:
 
     def stated(self) -> str:
         """Return the amount with all its digits, for one that somebody stated: "0.4 USD", "109,500,000 USD"."""
-        return f"{self.amount:,.10g} {self.currency or ''}".rstrip()
+        return f"{_spell_out(f'{self.amount:.10g}', self.currency)} {self.currency or ''}".rstrip()
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+def _spell_out(digits: str, currency: str | None) -> str:
+    """Return a number without an exponent, unless it is of the loss and small, or of no amount that anybody has."""
+    least = 1e-4 if currency is None else NEGLIGIBLE
+    number = float(digits)
+    return f"{Decimal(digits):,f}" if number == 0.0 or least <= abs(number) < MOST_SPELLED_OUT else digits
 
 
 def check_amount(amount: Any) -> float:

@@ -306,6 +306,9 @@ def test_the_text_fits_and_numbers_are_plain() -> None:
     assert plain["prices"] == [pytest.approx(0.4)] * 5
     assert str(Money(1_234_567.8, "")) == "1,234,568"
     assert (str(Money(999.99, "")), str(Money(999.996, ""))) == ("999.99", "1,000")
+    assert (str(Money(2.5e-5, "USD")), Money(2.5e-5, "USD").stated()) == ("0.000025 USD", "0.000025 USD")
+    assert (Money(2e12, "VND").stated(), Money(2e12, "VND").rough()) == (2 * ("2,000,000,000,000 VND",))
+    assert (str(Money(2.5e-5, None)), str(Money(math.inf, "USD"))) == ("2.5e-05", "inf USD")
     assert [format_percent(share) for share in (0.0, 0.0123, 0.99996, 1.0)] == ["<0.1%", "1.2%", ">99.9%", "100.0%"]
 
 
