@@ -115,6 +115,7 @@ def test_a_study_from_its_plan_to_its_end(browser: Browser, server: Server, tmp_
         # The first plan on a machine compiles its simulators.
         expect(page.locator("#plan-result table tbody tr")).not_to_have_count(0, timeout=4 * TIMEOUT_MILLISECONDS)
         expect(page.locator("#plan .advice li").first).to_contain_text("Experimenting pays")
+        expect(page.locator("#plan .advice li").first).to_contain_text("USD less than deciding now")
         for width in (1280, 390):  # every column is on the screen
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("Math.max(...[...document.querySelectorAll('#plan td')].map(cell => "

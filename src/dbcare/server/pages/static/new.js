@@ -42,6 +42,7 @@ function readOptions() {
   };
   if (perDay.value.trim()) body.per_day = toNumber(perDay.value.trim());
   const isComplete = prices?.length && body.value !== null && SPREADS.some((name) => (body[name] ?? null) !== null);
+  if (text("currency")) body.currency = text("currency");
   if (text("control")) Object.assign(body, { arms, control: text("control") });
   if (text("not_before")) body.not_before = toNumber(text("not_before"));
   return arms.length >= 2 && arms.length <= MAX_ARMS && isComplete ? body : null;
