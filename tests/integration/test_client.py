@@ -131,6 +131,10 @@ def test_lost_responses_to_requests_that_are_not_safe_to_retry(client: Client, s
         with pytest.raises(AnswerLostError, match=f"No response to {request}.*; check whether it took effect"):
             attempt()
         assert len(proxy.seen) == sent + 1
+        if study.name in client.list_studies():  # a proxy that gives up, with a status of its own
+            proxy.plan += [FakeResponse(524, b"<html>", HTML)]
+            with pytest.raises(AnswerLostError, match=r"took effect before retrying\. .* with status 524"):
+                attempt()
         if study.name in client.list_studies():
             assert [arm.trials for arm in study.status().arms] == [1, 0, 0]
     assert study.name not in client.list_studies()

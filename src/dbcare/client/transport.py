@@ -116,7 +116,7 @@ class Transport:
             except RuntimeError as failure:  # closed by another thread meanwhile
                 error, may_be_done = self._no_response(failure), False
             else:
-                if response.status_code not in TEMPORARY:
+                if response.status_code not in TEMPORARY and not (once and response.is_server_error):
                     return response
                 error, may_be_done = read_error(response), response.status_code != HTTPStatus.TOO_MANY_REQUESTS
                 wait = max(wait, _retry_after(response))
