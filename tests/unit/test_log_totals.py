@@ -47,6 +47,7 @@ def make_log(**columns: list[Any]) -> dict[str, list[Any]]:
             "column 'count' has counts such as 19,200",
         ),
         ({"arm": ["A", "B"] * 20, "reward": [1.5] * 40, "n": ["8"] * 40}, "column 'n' has counts such as 8"),
+        ({"arm": ["A", "B"] * 2, "reward": [1.5] * 4, "users": ["1,920,000"] * 4}, "has counts such as 1,920,000"),
     ],
 )
 def test_tables_of_totals_are_refused(tmp_path: Path, table: dict[str, list[Any]], message: str) -> None:

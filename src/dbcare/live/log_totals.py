@@ -24,6 +24,7 @@ COUNTED = (
 COUNT_NAME = re.compile(
     rf"n|n_?obs|counts?|sample_size|((n|num|number_of|total|unique)_)*({COUNTED})s|({COUNTED})s?_count"
 )
+THOUSANDS = re.compile(r"(?<=\d)[,' \u00a0\u202f](?=\d{3}(?!\d))")  # what separates them, such as in 20,000
 MIN_ROWS_WITH_IDS = 100
 WHAT_TO_DO = (
     "but each row must be one observation. Expand counts: 800 sales among 20,000 visitors are 800 rows with reward 1 "
@@ -48,7 +49,7 @@ def refuse_totals(
     if len(arms) > 1 and len(set(arms)) == len(arms):
         raise InvalidValueError(f"{where} has one row per arm, like a table of totals, {WHAT_TO_DO}.")
     for column in (name for name in cells if name not in named and is_count_name(name)):
-        numbers = [parse_number(cell) for cell in cells[column]]
+        numbers = [parse_number(THOUSANDS.sub("", cell) if isinstance(cell, str) else cell) for cell in cells[column]]
         if (
             all(number >= 0.0 and number.is_integer() for number in numbers)
             and max(numbers) > 1.0
