@@ -1,8 +1,8 @@
 """Search for a classifier's parameters without fitting every fold: `python examples/search_digits.py`.
 
 Which neighbors tell handwritten digits apart best? GridSearchCV fits 32 candidates on all 10 folds. The search gives up
-those that are not worth another fit. `value` says what a better score is worth: here, a hundredth of accuracy is
-worth 300 fits. Both choose the candidate with the best mean on the same folds, so what the search loses by stopping
+those that are unlikely to be worth their fits. `value` says what a better score is worth: here, a hundredth of accuracy
+is worth 300 fits. Both choose the candidate with the best mean on the same folds, so what the search loses by stopping
 early can be read off GridSearchCV's table. Requires the extra `sklearn`, which comes with the data: in a
 checkout, `pip install '.[sklearn]'`.
 """

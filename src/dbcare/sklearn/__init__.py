@@ -3,7 +3,7 @@
 search             `BreakevenSearchCV` over a grid, `BreakevenRandomizedSearchCV` over candidates drawn at random
 breakeven_search   `fit`: batches of fits until the plan is done, then the table and the refit
 fit_plan           what a plan of fits offers; `FitEverything`, as GridSearchCV does
-fold_race          the plan for finite values: candidates race over folds, and those drop out that are not worth a fit
+fold_race          the plan for finite values: candidates race over folds, and the unlikely ones drop out
 fit_runner         runs the fits of a batch, by the same function as scikit-learn's own searches
 candidate_labels   what people call the candidates
 fit_record         keeps fits in a study, so that a search can be resumed and watched
