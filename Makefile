@@ -66,6 +66,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 	$(BIN)/python benchmarks/rivals.py --reproduce --out out/benchmarks
 	$(BIN)/python benchmarks/best_rivals.py --out out/benchmarks
+	$(BIN)/python benchmarks/limitations.py --out out/benchmarks
 	$(BIN)/python benchmarks/drift.py --out out/benchmarks
 	$(BIN)/python benchmarks/rounds.py --out out/benchmarks
 	$(BIN)/python benchmarks/sklearn_search.py --out out/benchmarks

@@ -38,10 +38,11 @@ def test_equal_sizes(yardsticks: ModuleType) -> None:
             assert evaluate_grid(limits, [gap]).risk(RISK)[0] == pytest.approx(
                 2.0 * size * COST + gap * wrong, rel=1e-6
             )
-    for gap, size, loss in ((0.01, 0, 160.0), (0.05, 65, 699.5), (0.2, 92, 231.5)):
+    for gap, size, loss, of_60 in ((0.01, 0, 160.0, 272.4), (0.05, 65, 699.5, 699.7), (0.2, 92, 231.5, 306.2)):
         in_sigmas, cost = gap / 0.5, 0.40 / 20_000 / 0.5
         assert yardsticks.best_equal_size(5, in_sigmas, cost) == pytest.approx(size, abs=1)
-        assert 10_000 * yardsticks.equal_size_risk(size, 5, in_sigmas, cost) == pytest.approx(loss, abs=0.5)
+        for each, expected in ((size, loss), (60, of_60)):
+            assert 10_000 * yardsticks.equal_size_risk(each, 5, in_sigmas, cost) == pytest.approx(expected, abs=0.5)
 
 
 def test_test_and_roll(yardsticks: ModuleType) -> None:
