@@ -1,10 +1,13 @@
 """Missing answers: found where they depend on the arm, never because of pending trials, and rarely for no reason."""
 
 import heapq
+import itertools
 import math
 import re
 import time
 from collections import Counter
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +17,11 @@ from scipy import integrate, stats
 from dbcare.errors import InvalidValueError
 from dbcare.live.ask import hand_out
 from dbcare.live.diagnostics import list_contradictions
-from dbcare.live.events import EventKind
+from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.report import make_standing
 from dbcare.live.settings import Settings
-from dbcare.live.significance import MISSING_ALARM_CHANCE, measure_divergence, weigh_shares
+from dbcare.live.significance import MISSING_ALARM_CHANCE, Shares, measure_divergence, weigh_shares
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.tell import record_outcome
 from dbcare.live.transaction import RefusalCounter, Transaction
@@ -117,18 +120,27 @@ def test_observations_from_elsewhere_are_no_trials() -> None:
     assert study.status().notes == ()
     with study._ledger.read() as transaction:
         assert [counts.added for counts in transaction.ledger.counts] == [2_000, 0]
-        for counts in transaction.ledger.counts:
-            counts.added = 0
         for statistics, missing in zip(transaction.ledger.statistics, (60, 66), strict=True):
             statistics.interruptions = missing  # as if none of them had followed another
+            statistics.wake = statistics.missing_in_wake = 0
+        for counts in transaction.ledger.counts:
+            counts.added = 0
         assert any(MISSING in note for note in list_contradictions(transaction.ledger))
 
 
-@pytest.mark.parametrize("pairs", [((3, 10), (0, 0)), ((0, 40), (6, 35)), ((1, 1), (1, 2))])
-def test_evidence_is_the_mixture_over_the_largest_likelihood(pairs: tuple[tuple[int, int], tuple[int, int]]) -> None:
-    """Against quadrature over both rates, and a search for the common one."""
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (Shares(3, 10), Shares(0, 0)),
+        (Shares(0, 40), Shares(6, 35)),
+        (Shares(1, 5, 1, 2), Shares(1, 6, 2, 3)),
+        (Shares(6, 8, 0, 4), Shares(2, 9, 1, 5)),  # fewer in the wake: the same rate fits best
+    ],
+)
+def test_evidence_is_the_mixture_over_the_largest_likelihood(pair: tuple[Shares, Shares]) -> None:
+    """Against quadrature over all rates, and a search for the two common ones."""
     mixed = 1.0
-    for some, of in pairs:
+    for some, of in [half for own in pair for half in (own[:2], own[2:])]:
         mixed *= integrate.quad(
             lambda angle, some=some, of=of: (
                 2.0 / math.pi * math.sin(angle) ** (2 * some) * math.cos(angle) ** (2 * (of - some))
@@ -136,40 +148,81 @@ def test_evidence_is_the_mixture_over_the_largest_likelihood(pairs: tuple[tuple[
             0.0,
             math.pi / 2.0,
         )[0]  # the rate is the squared sine, which makes Jeffreys' prior uniform
-    some, of = pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]
+    some, of, missing, wake = np.sum(pair, axis=0)
     rates = np.linspace(0.0, 1.0, 100_001)
-    largest = np.max(rates**some * (1.0 - rates) ** (of - some))
-    assert weigh_shares(*pairs) == pytest.approx(math.log(mixed / largest), rel=1e-6)
+    fresh, after = (rates**a * (1.0 - rates) ** (b - a) for a, b in ((some, of), (missing, wake)))
+    largest = np.max(fresh * np.maximum.accumulate(after[::-1])[::-1])
+    assert weigh_shares(*pair) == pytest.approx(math.log(mixed / largest), rel=1e-6)
 
 
 def test_evidence_is_bounded_however_arms_are_chosen_and_whenever_one_looks() -> None:
-    """Exactly, over all outcomes of 14 trials: an arm is tried again after a missing answer, and one looks each time.
+    """Exactly, over all outcomes of 14 trials: arms take turns, or one is tried again, and one looks each time.
 
-    The chance that the evidence ever exceeds 1/alpha is at most alpha. Negative control: not so if rates differ.
+    The chance that the evidence ever exceeds 1/alpha is at most alpha, at one rate of missing answers or with outages.
+    Negative controls: not so if rates differ, nor, over 40 trials, if trials in the wake of a missing answer count as
+    others do, but only where they are answered.
     """
 
-    def reach(limit: float, rates: tuple[float, float]) -> float:
-        """Return the chance that the evidence of 14 trials ever exceeds a limit."""
+    def reach(limit: float, rates: Any, again: bool, trials: int = 14, merges: bool = False) -> float:
+        """Return the chance that the evidence ever exceeds a limit; rates are by wake, then by arm."""
 
-        def go(counts: tuple[tuple[int, int], tuple[int, int]], arm: int, left: int) -> float:
-            if weigh_shares(*counts) >= math.log(limit):
+        @cache
+        def go(first: Shares, second: Shares, arm: int, wake: bool, left: int) -> float:
+            if weigh_shares(first, second) >= math.log(limit):
                 return 1.0
             if left == 0:
                 return 0.0
             total = 0.0
-            for missing in (0, 1):
-                some, of = counts[arm]
-                changed = (some + missing, of + 1)
-                after = (changed, counts[1]) if arm == 0 else (counts[0], changed)
-                chance = rates[arm] if missing else 1.0 - rates[arm]
-                total += chance * go(after, arm if missing else 1 - arm, left - 1)
+            for missing in (False, True):
+                if merges:
+                    change = Shares(missing and not wake, not (missing and wake))
+                else:
+                    change = Shares(0, 0, missing, 1) if wake else Shares(missing, 1)
+                after = [first, second]
+                after[arm] = Shares(*map(sum, zip(after[arm], change, strict=True)))
+                chance = rates[wake][arm] if missing else 1.0 - rates[wake][arm]
+                total += chance * go(after[0], after[1], arm if missing and again else 1 - arm, missing, left - 1)
             return total
 
-        return go(((0, 0), (0, 0)), 0, 14)
+        return go(Shares(0, 0), Shares(0, 0), 0, False, trials)
 
-    for limit in (1.5, 3.0, 10.0):
-        assert all(reach(limit, (rate, rate)) <= 1.0 / limit for rate in (0.03, 0.2, 0.5, 0.9))
-    assert reach(3.0, (0.02, 0.9)) > 1.0 / 3.0
+    alike = [((rate, rate), (rate, rate)) for rate in (0.03, 0.2, 0.5, 0.9)]
+    outages = [((rate, rate), (0.9, 0.9)) for rate in (0.03, 0.3)]
+    for limit, rates, again in itertools.product((1.5, 3.0, 10.0), (*alike, *outages), (False, True)):
+        assert reach(limit, rates, again) <= 1.0 / limit
+    assert reach(3.0, ((0.02, 0.9), (0.02, 0.9)), False) > 1.0 / 3.0
+    assert reach(10.0, ((0.8, 0.8), (0.8, 0.8)), False, 40, merges=True) > 1.0 / 10.0
+
+
+@pytest.mark.parametrize("lease", [None, 60.0])
+def test_what_is_in_the_wake_is_known_before_the_outcome(lease: float | None) -> None:
+    """Over all outcomes of 8 trials of two arms, asked together, which fail or expire at a rate p.
+
+    The mean number of interruptions of each arm is p times that of its trials outside of a wake. Negative control: not
+    so if the trials in the wake that were answered are added.
+    """
+    rate, settings = 0.3, Settings(arms=("A", "B"), cost=1e-12, baseline=0.1, max_ahead=8)
+    found = np.zeros((2, 4))
+    for missing in itertools.product((False, True), repeat=8):
+        ledger = Ledger(settings)
+        for number in range(1, 9):
+            due = None if lease is None else 1.0 + lease
+            ledger.apply(Event(EventKind.ASKED, 1.0, number, number // 5, expires=due))
+        for number, is_missing in enumerate(missing, start=1):
+            if not is_missing:
+                ledger.apply(Event(EventKind.TOLD, 2.0, number, number // 5, 0.0))
+        for number, is_missing in enumerate(missing, start=1):
+            if is_missing:
+                kind = EventKind.FAILED if lease is None else EventKind.EXPIRED
+                ledger.apply(Event(kind, 100.0, number, number // 5))
+        chance = rate ** sum(missing) * (1.0 - rate) ** (8 - sum(missing))
+        for place, own in enumerate(ledger.statistics):
+            found[place] += chance * np.array([own.interruptions, own.answered, own.missing_in_wake, own.wake])
+    interruptions, answered, lost, wake = found.T
+    assert answered + interruptions + lost == pytest.approx(4.0, rel=1e-9)
+    assert interruptions == pytest.approx(rate * (4.0 - wake), rel=1e-9)
+    assert lost == pytest.approx(rate * wake, rel=1e-9)
+    assert np.all(interruptions < 0.9 * rate * (interruptions + answered))
 
 
 class SlowShop:

@@ -24,7 +24,9 @@ class ArmStatistics:
     squares: float = 0.0  # of deviations from the mean
     variation: float = 0.0  # of squared deviations, of each reward but the first from the mean of those before it
     answered: int = 0  # trials that gave a reward, including those after the stop
-    interruptions: int = 0  # trials without a reward; several in a row, or that ended together, count as one
+    interruptions: int = 0  # trials without a reward, but for those in the wake of another one
+    wake: int = 0  # trials in the wake of one without a reward: the next one, or with a lease that ended by then
+    missing_in_wake: int = 0  # of these, those without a reward
     length: int = 1  # of a block
     blocks: list[float] = field(default_factory=list)  # sums of `length` rewards each, except the last
     tail: Tail = field(default_factory=Tail)

@@ -8,11 +8,12 @@ that is approximate. The check of missing answers holds at all looks together, h
 from __future__ import annotations
 
 import math
+from operator import sub
 
 from dbcare.live.ledger import Ledger
 from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_notes import check_cap, check_spread, check_tails
-from dbcare.live.significance import FALSE_ALARM_CHANCE, MISSING_ALARM_CHANCE, weigh_shares
+from dbcare.live.significance import FALSE_ALARM_CHANCE, MISSING_ALARM_CHANCE, Shares, weigh_shares
 
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:
@@ -66,31 +67,35 @@ def _check_missing(ledger: Ledger) -> list[str]:
     pending trial counts, so trials that are merely recent neither bias the means nor raise an alarm. Observations made
     elsewhere are left out, since those are never missing.
 
-    An outage counts as one interruption, however long it lasts: trials without a reward that follow each other, or
-    that ended at the same moment. The evidence of each arm against the others is averaged over the arms; if answers go
-    missing regardless of the arm, at a constant rate, the average ever exceeds 1/alpha with a chance of at most alpha.
+    An outage counts as one interruption, however long it lasts: trials in the wake of one without a reward, which come
+    next, or whose lease had ended when the last one was found to have expired, have a rate of missing answers of their
+    own. The evidence of each arm against the others is averaged over the arms; if answers go missing regardless of the
+    arm, at two constant rates, the average ever exceeds 1/alpha with a chance of at most alpha.
     """
     arms = list(zip(ledger.statistics, ledger.counts, strict=True))
     answered = [statistics.answered - counts.added for statistics, counts in arms]
     asked = [known + counts.missing for known, counts in zip(answered, ledger.counts, strict=True)]
     interruptions = [statistics.interruptions for statistics in ledger.statistics]
-    compared = [known + interrupted for known, interrupted in zip(answered, interruptions, strict=True)]
     if not any(interruptions):
         return []
-    pairs = list(zip(interruptions, compared, strict=True))
-    some, of = sum(interruptions), sum(compared)
-    evidence = [weigh_shares(pair, (some - pair[0], of - pair[1])) for pair in pairs]
+    shares = [
+        Shares(own.interruptions, all_of - own.wake, own.missing_in_wake, own.wake)
+        for own, all_of in zip(ledger.statistics, asked, strict=True)
+    ]
+    total = Shares(*map(sum, zip(*shares, strict=True)))
+    evidence = [weigh_shares(own, Shares(*map(sub, total, own))) for own in shares]
     most = max(evidence)
     mean = most + math.log(sum(math.exp(each - most) for each in evidence) / len(evidence))
     if mean <= -math.log(MISSING_ALARM_CHANCE):
         return []
     # Of two arms, both differ alike: name the one with more missing.
-    arm = max(range(len(arms)), key=lambda place: (evidence[place], pairs[place][0] / max(1, pairs[place][1])))
+    rates = [own.missing / max(1, own.trials) for own in shares]
+    arm = max(range(len(arms)), key=lambda place: (evidence[place], rates[place]))
     return [
         f"{ledger.settings.arms[arm]}: {answered[arm]:,} of {asked[arm]:,} trials were answered, of the others "
         f"{sum(answered) - answered[arm]:,} of {sum(asked) - asked[arm]:,} ({interruptions[arm]:,} against "
-        f"{some - interruptions[arm]:,} interruptions), which differs by more than chance: if whether an answer comes "
-        f"depends on the reward, the means are biased{_advise_on_expiry(ledger)}"
+        f"{total.missing - interruptions[arm]:,} interruptions), which differs by more than chance: if "
+        f"whether an answer comes depends on the reward, the means are biased{_advise_on_expiry(ledger)}"
     ]
 
 
@@ -103,9 +108,9 @@ def _check_expiry(ledger: Ledger) -> list[str]:
     found = ", ".join(f"{count:,} of {name}" for name, count in most if count)
     are = "1 trial has" if sum(expired) == 1 else f"{sum(expired):,} trials have"
     return [
-        f"{are} expired without an answer ({found}): does that mean no? If so, their rewards are 0, so pass "
-        "timeout_reward=0, here to ask, in a new study to the study. If answers go missing at random, create studies "
-        'with missing="at random"; otherwise the means are biased'
+        f"{are} expired without an answer ({found}): does that mean no? If so, their rewards are 0: pass "
+        "timeout_reward=0 to ask, or to a new study. If answers go missing at random, create studies with "
+        'missing="at random". Otherwise the means are biased'
     ]
 
 

@@ -8,6 +8,7 @@ arrive early (a sale is known at once, no sale only after a while).
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -210,10 +211,13 @@ class Ledger:
 
     def _count(self, trial: OpenTrial) -> None:
         statistics, counts = self.statistics[trial.arm], self.counts[trial.arm]
+        # An outage must not look like an arm's fault. What counts as its wake is known before a trial's own outcome.
+        in_wake = not trial.was_added and (self.interrupted or (trial.expires or math.inf) <= self.expired_at)
+        statistics.wake += in_wake
         if trial.reward is None:
             counts.missing += 1
-            # Without blocks, another trial of the same arm follows: an outage must not look like that arm's fault.
-            statistics.interruptions += not (self.interrupted or (trial.has_expired and trial.ended == self.expired_at))
+            statistics.interruptions += not in_wake
+            statistics.missing_in_wake += in_wake
             self.interrupted = True
             self.expired_at = trial.ended if trial.has_expired else self.expired_at
             if not self._ignores_outcomes:

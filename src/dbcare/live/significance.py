@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 FALSE_ALARM_CHANCE = 1e-6  # at one look
 MISSING_ALARM_CHANCE = 0.01  # in a study's whole life, however often one looks
@@ -17,17 +18,34 @@ def measure_divergence(share: float, other: float) -> float:
     return total
 
 
-def weigh_shares(first: tuple[int, int], second: tuple[int, int]) -> float:
-    """Return the logarithm of the evidence that two shares differ: pairs of how many of how many.
+class Shares(NamedTuple):
+    """How many trials had no answer, of how many: those in the wake of a trial without one, and all others."""
 
-    That is the likelihood with one rate for each, mixed over Jeffreys' priors, over the largest one with the same rate
-    for both. If that is the truth, whatever the rate, and however the next one to look at is chosen, the ratio ever
-    exceeds 1/alpha with a chance of at most alpha: it is never above a mixture of likelihood ratios to the truth, which
-    is a martingale (Ville 1939; Wasserman, Ramdas and Balakrishnan 2020).
+    missing: int
+    trials: int
+    missing_in_wake: int = 0
+    wake: int = 0
+
+
+def weigh_shares(first: Shares, second: Shares) -> float:
+    """Return the logarithm of the evidence that two groups of trials differ in missing answers.
+
+    That is the likelihood with rates of their own, mixed over Jeffreys' priors, over the largest one with the same
+    rates for both, where the rate in the wake of a missing answer is at least the other one, as in outages. If that is
+    the truth, whatever the rates, and however the next one to look at is chosen, the ratio ever exceeds 1/alpha with a
+    chance of at most alpha: it is never above a mixture of likelihood ratios to the truth, which is a martingale (Ville
+    1939; Wasserman, Ramdas and Balakrishnan 2020).
     """
-    some, of = first[0] + second[0], first[1] + second[1]
-    together = sum(part * math.log(part / of) for part in (some, of - some) if part)
-    return _mix(*first) + _mix(*second) - together
+    both = Shares(*map(sum, zip(first, second, strict=True)))
+    mixed = sum(_mix(own.missing, own.trials) + _mix(own.missing_in_wake, own.wake) for own in (first, second))
+    if both.missing * both.wake > both.missing_in_wake * both.trials:
+        return mixed - _fit(both.missing + both.missing_in_wake, both.trials + both.wake)
+    return mixed - _fit(both.missing, both.trials) - _fit(both.missing_in_wake, both.wake)
+
+
+def _fit(some: int, of: int) -> float:
+    """Return the logarithm of the largest chance of a sequence, over all rates."""
+    return sum(part * math.log(part / of) for part in (some, of - some) if part)
 
 
 def _mix(some: int, of: int) -> float:
