@@ -41,7 +41,7 @@ def test_a_second_run_finds_what_the_first_has_compiled(tmp_path: Path, monkeypa
     assert re.fullmatch(r"1 kernel for uniform: Gaussian arms, skipping ahead \(\d+ s\)\n", first.stderr)
     assert re.fullmatch(rf"Compiled 0 kernels in \d+ s; 1 was already there\. {where}\n", second.stdout)
     assert second.stderr == ""
-    assert len(list((tmp_path / "new" / "__pycache__").glob("*.nbc"))) == 1  # next to the functions that kernels share
+    assert len(list((tmp_path / "new").glob("*.nbc"))) == 1  # next to the functions that kernels share
 
 
 def test_the_bar_of_a_terminal(tmp_path: Path) -> None:

@@ -1,15 +1,17 @@
 """Kernels are kept on disk under a digest of all code in them."""
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -178,13 +180,109 @@ def test_what_a_folder_that_can_only_be_read_lacks_is_compiled(start: Any, folde
     if left != "nothing":
         start().communicate()
         (code,) = cache.rglob("*.nbc")
-        code.unlink()
         if left == "source":
-            shutil.rmtree(cache / "__pycache__")
+            code.unlink()
+        else:
+            cut(code)
     forbid_writing(cache)
     before = list_files(cache)
     assert start("other user").communicate() == ("asks\nhalfway\n2.0\n", notice_of_each(cache))
     assert list_files(cache) == before
+
+
+def flip(code: Path) -> None:
+    """Flip one bit of the machine code, which numba would load and run."""
+    content = bytearray(code.read_bytes())
+    content[content.index(b"ELF") + 1_000] ^= 1
+    code.write_bytes(content)
+
+
+def cut(code: Path) -> None:
+    os.truncate(code, code.stat().st_size // 2)
+
+
+def put_folder(code: Path) -> None:
+    code.unlink()
+    code.mkdir()
+    (code / "file").write_text("in the way")
+
+
+def put_link(code: Path, target: str) -> None:
+    code.unlink()
+    code.symlink_to(target)
+
+
+def put_pipe(code: Path) -> None:
+    code.unlink()
+    os.mkfifo(code)
+
+
+def put_other(code: Path) -> None:
+    cache = code.parent.parent if code.parent.name == "parts" else code.parent
+    [other] = cache.glob("double*.nbc")
+    shutil.copyfile(other, code)
+
+
+class Bomb:
+    """An object that ends the process that unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os._exit, (1,)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "empty": lambda code: os.truncate(code, 0),
+    "cut": cut,
+    "all but a byte": lambda code: os.truncate(code, code.stat().st_size - 1),
+    "zeros": lambda code: code.write_bytes(bytes(code.stat().st_size)),
+    "noise": lambda code: code.write_bytes(np.random.default_rng(1).bytes(code.stat().st_size)),
+    "flipped bit": flip,
+    "longer": lambda code: code.write_bytes(code.read_bytes() + b"x"),
+    "text": lambda code: code.write_text("\udcff", errors="surrogateescape"),
+    "a pickle that ends the process": lambda code: code.write_bytes(pickle.dumps(Bomb())),
+    "code of another kernel": put_other,
+    "a folder": put_folder,
+    "a dangling link": lambda code: put_link(code, "nowhere"),
+    "a link to itself": lambda code: put_link(code, code.name),
+    "endless": lambda code: put_link(code, "/dev/zero"),
+    "a pipe": put_pipe,
+    "unreadable": lambda code: code.chmod(0),
+}
+
+
+def test_damaged_code_is_compiled_and_replaced(start: Any, folder: Path) -> None:
+    """Whatever became of a kernel and of what it calls, in any way; the next process finds sound code."""
+    for loop in ("decide_once", "double"):
+        start(loop, cache="sound").communicate()
+    for name, damage in DAMAGES.items():
+        shutil.copytree(folder / "sound", folder / name)
+        for code in (folder / name).rglob("decide*.nbc"):
+            damage(code)
+    for path in [folder / "unreadable", folder / "unreadable" / "parts"]:
+        path.chmod(0o777)
+    user = {"unreadable": ["other user"]}
+    for printed, notice in (("asks\nhalfway\n2.0\n", NOTICE), ("asks\n2.0\n", "")):
+        started = {name: start("decide_once", *user.get(name, []), cache=name) for name in DAMAGES}
+        found = {name: process.communicate() for name, process in started.items()}
+        assert found == dict.fromkeys(DAMAGES, (printed, notice))
+    for name in DAMAGES:
+        assert not [path.name for path in (folder / name).rglob(".*")]  # no draft is left
+
+
+def test_a_simulation_finds_its_code_unless_that_is_damaged(tmp_path: Path) -> None:
+    """The result is the same in any case."""
+    environment = os.environ | {"DBCARE_CACHE": str(tmp_path)}
+    printed = []
+    for notices in (1, 1, 0):
+        done = subprocess.run(
+            [sys.executable, "-c", POLICY], env=environment, capture_output=True, text=True, check=True
+        )
+        printed.append(done.stdout)
+        assert done.stderr.count("dbcare: compiling") == notices
+        for place, code in enumerate(sorted(tmp_path.rglob("*.nbc")) if len(printed) == 1 else []):
+            (flip, cut, put_folder)[place % 3](code)
+    assert len(set(printed)) == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the owner of a folder may enter it")
@@ -227,13 +325,6 @@ def test_every_kernel_says_how_long_it_usually_takes() -> None:
     labels = {label for path in package.rglob("*.py") for label in call.findall(path.read_text())}
     assert labels == compiling.USUAL_SECONDS.keys()
     assert all(re.fullmatch(r"\d+ to \d+", seconds) for seconds in compiling.USUAL_SECONDS.values())
-
-
-def test_the_kernel_of_a_policy_is_found_by_the_next_process() -> None:
-    command = [sys.executable, "-c", POLICY]
-    first, second = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(2))
-    assert second.stderr == ""
-    assert first.stdout == second.stdout
 
 
 def test_processes_that_need_a_kernel_at_once_compile_it_once(start: Any) -> None:
@@ -334,32 +425,26 @@ def test_digest_sees_defaults_modules_and_nested_functions(monkeypatch: pytest.M
     assert before[1] != after[1]
 
 
-class ScaleTables(NamedTuple):
-    """Tables of a kernel; its index on disk names them."""
-
-    factor: float
-
-
 def scale(tables, values):
     values[0] *= tables.factor
 
 
 def test_a_kernel_for_tables_of_a_renamed_class_is_compiled_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The digest of the code is the same, but what is on disk names a class that is no longer there."""
+    """The digest of the code is the same, and so is the class's name, but what is on disk refers to another class."""
     monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
     values = np.ones(1)
-    for renamed in (False, True, False):
+    for place, notices in (("OldTables", 1), ("NewTables", 1), ("NewTables", 0)):
         monkeypatch.setattr(compiling, "_LOADED", {})
-        if renamed:
-            [index] = tmp_path.rglob("*.nbi")
-            before = index.read_bytes()
-            index.write_bytes(before.replace(b"ScaleTables", b"OtherTables"))
-            assert index.read_bytes() != before
-        kernel(scale, "a test")(ScaleTables(2.0), values)
+        tables = namedtuple("tables", "factor", module=__name__)
+        tables.__qualname__ = place
+        with monkeypatch.context() as during:
+            during.setitem(globals(), place, tables)
+            kernel(scale, "a test")(tables(2.0), values)
+        assert capsys.readouterr().err == NOTICE * notices
     assert values[0] == 8.0
-    assert b"ScaleTables" in index.read_bytes()
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
 def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,10 +2,10 @@
 
 Policies are plain functions that import no numba, and engines are loops with holes for such functions. `kernel` turns
 a loop and every function it calls into machine code, and keeps that on disk. Numba's own cache knows nothing of the
-functions that a loop inlines, and never recognizes closures; so the loop's source is written to a file whose name
-carries a digest of all code that goes into it, and numba caches that. The functions that numba does not copy into the
-loop are kept one by one: kernels of one policy for different arms share them. Processes that need the same code at the
-same time wait for the first of them to compile it. A folder that cannot be written is still read.
+functions that a loop inlines, never recognizes closures, and runs damaged code; so kernels have a cache of their own,
+whose files are named by a digest of all code that goes into them. The functions that numba does not copy into the loop
+are kept one by one: kernels of one policy for different arms share them. Processes that need the same code at the same
+time wait for the first of them to compile it. A folder that cannot be written is still read.
 """
 
 import dis

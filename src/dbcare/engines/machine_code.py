@@ -1,14 +1,21 @@
 """Machine code on disk: where it is kept, who may write it, and who compiles what is missing."""
 
+import hashlib
 import os
+import pickle
+import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.serialize import dumps
+
+from dbcare.whole_files import replacing
 
 try:
     import fcntl
@@ -16,6 +23,7 @@ except ImportError:  # on Windows, where two processes may both compile a kernel
     fcntl = None  # type: ignore[assignment]  # a module elsewhere
 
 PARTS = "parts"  # the folder of functions that kernels share
+CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
@@ -25,76 +33,88 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dbcare"
 
 
-class KernelLocator(InTreeCacheLocator):
-    """Finds machine code next to a kernel's source, in a folder that need not be writable."""
+class KernelCache(_Cache):
+    """The machine code of one function: a file for each signature and kind of processor.
 
-    @classmethod
-    def from_function(cls, function: FunctionType, file: str) -> "KernelLocator":
-        return cls(function, file)
+    A file starts with the SHA-256 of its name and of what follows. Numba runs whatever code it is given, so damage must
+    be noticed before. What is damaged, misplaced, or unreadable is compiled, and replaced; what cannot be written is
+    not saved.
+    """
 
-    def get_source_stamp(self) -> str:
-        # The file's name has the digest of all code; its time may change when a cache is copied.
-        return Path(self._py_file).name
+    def __init__(self, path: Path) -> None:
+        self._base = path
 
-
-class PartLocator(KernelLocator):
-    """Finds machine code of a function that kernels share; its source may be in any file."""
-
-    def __init__(self, function: FunctionType, file: str) -> None:
-        super().__init__(function, file)  # type: ignore[no-untyped-call]  # numba is not typed
-        self._cache_path = str(cache_folder() / PARTS)
-        self._name = function.__qualname__
-
-    def get_source_stamp(self) -> str:
-        return self._name  # has the digest of all code
-
-
-class KernelCacheImpl(CompileResultCacheImpl):
-    """Numba's format of a cached function, found by `KernelLocator`."""
-
-    _locator_classes: list[type[object]] = [KernelLocator]  # noqa: RUF012  # as numba declares it
-
-
-class PartCacheImpl(CompileResultCacheImpl):
-    """Numba's format of a cached function, found by `PartLocator`."""
-
-    _locator_classes: list[type[object]] = [PartLocator]  # noqa: RUF012  # as numba declares it
-
-
-class KernelCache(FunctionCache):
-    """Numba's cache, without errors: what cannot be read is compiled, and what cannot be written is not saved."""
-
-    _impl_class: type[CompileResultCacheImpl] = KernelCacheImpl
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._base.parent)
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        with suppress(OSError):
-            try:
-                return super().load_overload(signature, context)  # type: ignore[no-untyped-call]  # numba is not typed
-            except (AttributeError, ImportError):  # compiled for tables of a class that has another name now
-                self.flush()  # type: ignore[no-untyped-call]  # numba is not typed
-        return None
+        """Return the compiled function; None if it has to be compiled."""
+        context.refresh()  # loads what the function may refer to
+        try:
+            return self._load(self._find(signature, context.codegen()), signature, context)
+        except Exception:  # a file may hold anything, such as tables of a class that was renamed
+            return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
+        """Write the compiled function, whole or not at all."""
+        if result.library.has_dynamic_globals:
+            warnings.warn("a kernel with large tables is compiled in every process", stacklevel=2)
+            return
+        path = self._find(signature, result.codegen)
+        content: bytes = dumps((signature, result._reduce()))  # type: ignore[no-untyped-call]  # numba is not typed
         with suppress(OSError):
-            super().save_overload(signature, result)  # type: ignore[no-untyped-call]  # numba is not typed
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir() and not path.is_symlink():  # no file can replace it
+                shutil.rmtree(path)
+            with replacing(path) as draft, draft.open("wb") as file:
+                file.write(_checksum(path, content) + content)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def enable(self) -> None:
+        """Do nothing: it is always enabled."""
+
+    def disable(self) -> None:
+        """Do nothing: what should not be kept has no such cache."""
+
+    def flush(self) -> None:
+        """Do nothing: files are replaced one by one."""
+
+    def _find(self, signature: Any, codegen: Any) -> Path:
+        """Return the path of a file, which depends on the signature and the processor."""
+        identity = repr((str(signature), codegen.magic_tuple()))
+        return self._base.with_name(f"{self._base.name}-{hashlib.sha256(identity.encode()).hexdigest()[:20]}.nbc")
+
+    def _load(self, path: Path, signature: Any, context: Any) -> Any:
+        if not path.is_file():  # to read anything else could take forever
+            return None
+        stored = path.read_bytes()
+        checksum, content = stored[:CHECKSUM_SIZE], stored[CHECKSUM_SIZE:]
+        if checksum != _checksum(path, content):
+            return None
+        stored_signature, parts = pickle.loads(content)
+        if stored_signature != signature:  # of another class of the same name
+            return None
+        return CompileResult._rebuild(context, *parts)  # type: ignore[no-untyped-call]  # numba is not typed
 
 
-class PartCache(KernelCache):
-    """The same for functions that kernels share."""
-
-    _impl_class = PartCacheImpl
+def _checksum(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.name.encode() + content).digest()
 
 
 def keep_kernel(dispatcher: Any, path: Path) -> None:
-    """Find a kernel whose source is at `path` on disk, or compile it and save it there."""
-    dispatcher._cache = KernelCache(dispatcher.py_func)  # type: ignore[no-untyped-call]  # numba is not typed
+    """Find a kernel whose source is at `path` next to it on disk, or compile it and save it there."""
+    dispatcher._cache = KernelCache(path.with_suffix(""))
     _compile_in_turn(dispatcher, path)
 
 
 def keep_part(dispatcher: Any, name: str) -> None:
     """Find a function that kernels share on disk, or compile it and save it there; `name` has its digest."""
-    dispatcher._cache = PartCache(dispatcher.py_func)  # type: ignore[no-untyped-call]  # numba is not typed
-    _compile_in_turn(dispatcher, cache_folder() / PARTS / name)
+    path = cache_folder() / PARTS / name
+    dispatcher._cache = KernelCache(path)
+    _compile_in_turn(dispatcher, path)
 
 
 def keep_source(path: Path, source: str) -> bool:
@@ -103,11 +123,8 @@ def keep_source(path: Path, source: str) -> bool:
         if path.exists():
             return True
         (path.parent / PARTS).mkdir(parents=True, exist_ok=True)
-        with _locked(path):
-            if not path.exists():  # written again, it would be newer than the code that others compiled from it
-                draft = path.with_suffix(f".{os.getpid()}")
-                draft.write_text(source)
-                draft.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(source)
     except OSError:
         return False
     return True
@@ -116,8 +133,7 @@ def keep_source(path: Path, source: str) -> bool:
 def _compile_in_turn(dispatcher: Any, path: Path) -> None:
     """Let one process at a time look on disk for a signature, compile it if it is not there, and save it.
 
-    Numba calls this once per signature and process. Without this, processes that start together
-    all compile, and two that save different signatures at once can leave one's code under the other's name.
+    Numba calls this once per signature and process. Without this, processes that start together all compile.
     """
     find_or_compile: Callable[[Any], Any] = dispatcher.compile
 
