@@ -3,6 +3,8 @@
 import itertools
 import json
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ from helpers.memory_studies import create_memory_study
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dbcare import create_study, load_study
 from dbcare.errors import InvalidValueError
+from dbcare.live import synced_ledger
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.loss_curve import GROWTH, MAX_PENDING, LossCurve
+from dbcare.live.loss_curve import GROWTH, LossCurve
 from dbcare.live.settings import Settings
 from dbcare.live.variety import MIN_REWARDS, Variety
 from dbcare.posterior import Posterior
@@ -76,7 +80,7 @@ def test_the_curve_of_losses_is_computed_when_wanted() -> None:
     taken = [int(count) for count, _ in curve.compute()]
     assert computed == taken
     assert all(later >= GROWTH * earlier for earlier, later in itertools.pairwise(taken))
-    assert len(taken) <= MAX_PENDING  # nobody asked before, so that some are forgotten
+    assert taken[:8] == [1, 2, 3, 4, 5, 6, 7, 9]
     assert taken[-1] > 200 / GROWTH
     assert curve.latest() == 100.0 / taken[-1]
     assert computed == taken  # once each
@@ -87,6 +91,37 @@ def test_the_curve_of_losses_is_computed_when_wanted() -> None:
     assert between is not None
     assert 100.0 / taken[5] < between < 100.0 / taken[4]
     assert LossCurve().at([1, 2], None) == [None, None]
+
+
+@pytest.mark.parametrize("options", [{}, {"rounds": True}], ids=["trials", "rounds"])
+def test_the_history_does_not_depend_on_who_looked_when(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another study object looks after every tell, a third now and then; later ones start from nothing or a summary."""
+    monkeypatch.setattr(synced_ledger, "EVENTS_PER_SUMMARY", 100)
+    storage = f"sqlite:///{tmp_path}/studies.db"
+    writer = create_study("ads", arms=["A", "B", "C"], cost=1e-9, sigma=1.0, storage=storage, **options)
+    watcher, visitor = (load_study("ads", storage) for _ in range(2))
+    generator = np.random.default_rng(4)
+    for number in range(1, 115):
+        trial = writer.ask()
+        assert trial is not None
+        writer.tell(trial, float(generator.normal({"A": 0.3, "B": 0.1, "C": 0.0}[trial.arm])))
+        watcher.history()
+        if generator.random() < 0.1:
+            visitor.history()
+        if number in (30, 114):
+            found = [study.history() for study in (writer, watcher, visitor, load_study("ads", storage))]
+            assert found == [found[0]] * 4
+            assert sum(point.expected_loss is not None for point in found[0]) >= number - 10
+
+
+def test_a_million_rewards_take_a_hundred_moments() -> None:
+    """So few can wait until somebody wants to know: log(1e6) / log(1.15) = 99 at most, fewer as they are rounded up."""
+    curve = LossCurve()
+    for rewards in range(1, 1_000_001):
+        curve.add(rewards, lambda: lambda: None)
+    assert 80 < len(curve.pending) <= 99
 
 
 def test_a_summary_keeps_the_curve_and_a_replay_may_differ_in_its_last_digits() -> None:
