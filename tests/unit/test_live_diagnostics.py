@@ -176,3 +176,48 @@ def test_an_outage_is_not_blamed_on_the_arm_it_hits() -> None:
         else:
             study.tell(trial, float(draw.normal()))
     assert study.status().notes == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "assumed"),
+    [
+        ({"sigma": 1.0}, "that means differ by at most 1 and that price / value, here 0.002, is well below 1"),
+        (
+            {"sigma": 2.0**20, "value": 200.0 / 2**20},
+            "that means differ by at most 1 and that price / value, here 2.1e+03, is well below 1",
+        ),
+        ({"bounds": (0.0, 8.0)}, "that price / value, here 0.002, is well below 1"),
+        ({"sigma": 1.0, "arms": ("A", "B")}, "that means differ by at most 1"),
+        (
+            {"sigma": 1.0, "value": None, "cost": 0.01},
+            "that means differ by at most 1 and that the cost, here 0.01, is",
+        ),
+        ({"bounds": (0.0, 8.0), "arms": ("A", "B")}, None),
+        ({"bounds": (0.0, 1.0), "binary": True}, None),
+        ({"sigma": 1.0, "risk": "misidentification"}, None),
+        ({"sigma": 1.0, "policy": "breakeven"}, None),
+    ],
+)
+def test_the_papers_rule_says_what_it_assumes_about_units(settings: dict[str, Any], assumed: str | None) -> None:
+    """Before any data, too."""
+    options: dict[str, Any] = {"policy": "dbcare", "cost": 0.4 / 200.0, "value": 200.0, "sigma": None} | settings
+    if settings.get("value") is not None:
+        options["cost"] = 0.4 / settings["value"]
+    notes = create_memory_study(**options).status().notes
+    assert [note for note in notes if "unit of the rewards" in note] == [
+        note for note in notes if assumed is not None and f"it assumes {assumed}" in note
+    ]
+    assert bool(notes) == (assumed is not None)
+
+
+@pytest.mark.parametrize("policy", ["dbcare", "breakeven", "breakeven-racing"])
+def test_only_the_papers_rule_depends_on_the_unit(policy: str) -> None:
+    """The same rewards and costs in a unit 2^20 times smaller: exact in binary, so nothing is rounded otherwise."""
+    stops = []
+    for unit in (1.0, 2.0**20):
+        generator = np.random.default_rng(5)
+        study = create_memory_study(policy=policy, cost=0.4 / 200.0 * unit, value=200.0 / unit, sigma=unit)
+        while (trial := study.ask()) is not None:
+            study.tell(trial, unit * float(generator.normal(0.3 * (trial.arm == "A"))))
+        stops.append((study.status().counted, study.recommendation().arm))
+    assert (stops[0] == stops[1]) == (policy != "dbcare")

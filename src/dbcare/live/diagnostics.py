@@ -14,12 +14,34 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_notes import check_cap, check_spread, check_tails
 from dbcare.live.significance import FALSE_ALARM_CHANCE, MISSING_ALARM_CHANCE, Shares, weigh_shares
+from dbcare.risk import Loss
 
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:
     """Return one sentence per assumption that the data contradict, or other reason to doubt the means."""
     checks = (check_cap, check_spread, check_tails, _check_drift, _check_missing, _check_expiry)
     return tuple(note for check in checks for note in check(ledger))
+
+
+def list_unit_assumptions(ledger: Ledger) -> list[str]:
+    """Say what the paper's rule assumes about the unit of the rewards, in a study where that matters.
+
+    Under simple regret, delta = c / (B + x): B is the width of the bounds, or 1 if there are none, and for more than
+    two arms the printed x lacks a factor c (`theory.budgets.confidence`). Rewards of 0 or 1 have no other unit.
+    """
+    settings = ledger.settings
+    if settings.policy != "dbcare" or settings.risk != Loss.SIMPLE_REGRET or settings.spread.takes_binary:
+        return []
+    assumed = [] if settings.spread.width is not None else ["that means differ by at most 1"]
+    if len(settings.arms) > 2:
+        name = "the cost" if settings.value is None else "price / value"
+        assumed.append(f"that {name}, here {max(settings.costs):.3g}, is well below 1")
+    if not assumed:
+        return []
+    return [
+        f"the paper's rule depends on the unit of the rewards: it assumes {' and '.join(assumed)}; where that does not "
+        "hold in any unit, create a new study with Breakeven, which is the same in all units"
+    ]
 
 
 def _check_drift(ledger: Ledger) -> list[str]:

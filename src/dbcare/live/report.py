@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from dbcare.durations import format_minute, spell_duration
 from dbcare.live.arm_report import describe_arm, find_rival, has_chance, in_money, list_arms
 from dbcare.live.block_decision import BlockDecision
-from dbcare.live.diagnostics import list_contradictions
+from dbcare.live.diagnostics import list_contradictions, list_unit_assumptions
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Recommendation
@@ -102,7 +102,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
-        notes=(*list_stalls(ledger), *list_contradictions(ledger)),
+        notes=(*list_stalls(ledger), *list_unit_assumptions(ledger), *list_contradictions(ledger)),
         policy_loss=in_money(ledger, ledger.policy_loss),
         description=ledger.description,
         created=record.created,

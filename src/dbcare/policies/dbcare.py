@@ -27,6 +27,10 @@ class DBCARE(EliminationPolicy):
     `sigma` is the rewards' sub-Gaussian parameter, `bound` the largest difference of two means (delta depends on it
     for simple regret only), and `confidence` the preset for delta: "paper", "theorem" or "corrected".
 
+    For simple regret, `sigma`, `bound`, and the cost (price / value) are in units of the rewards. With two arms or the
+    "corrected" delta, decisions are the same in every unit. The delta that the paper prints for more arms adds a plain
+    number to `bound`, which suits units in which the cost is well below 1.
+
     Parameters
     ----------
     risk : Risk

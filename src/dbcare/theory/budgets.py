@@ -57,8 +57,9 @@ def confidence(
     simple regret       2 c N*(2)     e K^(1/3) ln K N*(2)       c e K^(1/3) ln K N*(2)
 
     Two arms: corollaries of Theorems 2 and 4. K arms: the theorems. Corrected: what their proofs need, namely
-    delta (w + c E[pulls]) <= c by Lemma 4; the printed formula lacks a c (simple regret, which only makes it more
-    cautious) and a factor 2 (misidentification, where the exact sum of budgets exceeds c by at most 9%).
+    delta (w + c E[pulls]) <= c by Lemma 4; the printed formula lacks a c (simple regret, which makes it more cautious
+    if c < 1, less so if c > 1, and dependent on the unit of the rewards) and a factor 2 (misidentification, where the
+    exact sum of budgets exceeds c by at most 9%).
 
     Presets: "paper" uses the two-arm formula for K = 2, else the printed one; "theorem" uses the printed formula for
     any K; "corrected" uses the two-arm formula for K = 2, else the corrected one. The result is a probability for every
