@@ -1,6 +1,8 @@
 """BreakevenRacing: its tables against root finding, its decisions by hand, its risk against a prototype and DBCARE."""
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from dbcare import DBCARE, Bandit, BreakevenRacing, Risk, evaluate, evaluate_gri
 from dbcare.errors import InvalidValueError
 from dbcare.risk import Loss
 from dbcare.theory import normal
+
+STUDIES_PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
 def test_gaussian_losses_match_their_integrals() -> None:
@@ -159,3 +163,12 @@ def test_bad_input() -> None:
         BreakevenRacing(Risk.misidentification([0.1, 0.2]), 2)
     with pytest.raises(InvalidValueError, match="`sigma` must be positive"):
         BreakevenRacing(Risk.misidentification(0.1), 2, sigma=0.0)
+
+
+@pytest.mark.parametrize(("risk", "smallest"), [(Risk.simple_regret, "7.89e-11"), (Risk.misidentification, "1.84e-08")])
+def test_the_smallest_cost_is_the_documented_one(risk: Callable[[float], Risk], smallest: str) -> None:
+    """For two arms and sigma = 1, as the page on studies says."""
+    assert BreakevenRacing(risk(1.01 * float(smallest)), 2).cost == 1.01 * float(smallest)
+    with pytest.raises(InvalidValueError, match=f"`cost` must be at least {smallest} for 2 arms at sigma 1"):
+        BreakevenRacing(risk(0.99 * float(smallest)), 2)
+    assert smallest.replace("e-0", "e-") in STUDIES_PAGE.read_text()
