@@ -190,6 +190,48 @@ def test_output_for_programs(tmp_path: Path) -> None:
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
 
 
+FORMULA = "=cmd|' /C calc'!A0"
+
+
+def test_formulas_are_defused_wherever_people_read_csv(tmp_path: Path) -> None:
+    """Names of studies, arms, keys, and logs are other people's; `ask` is for programs, and numbers are numbers."""
+    run(tmp_path, "create", "=1+1", "--arms", f"{FORMULA},@B", "--cost", "0.4", "--sigma", "1")
+    (asked,) = read_csv(run(tmp_path, "ask", "=1+1", "--worker", "w", "--format", "csv"))
+    assert asked["arm"] == FORMULA
+    (told,) = read_csv(run(tmp_path, "tell", "=1+1", "--format", "csv", "1", "--", "-2"))
+    assert told["study"] == "'=1+1"
+    status = read_csv(run(tmp_path, "status", "=1+1", "--format", "csv"))
+    assert [row["arm"] for row in status] == [f"'{FORMULA}", "'@B"]
+    assert status[0]["mean"] == "-2.0"
+    run(tmp_path, "retire", "=1+1", FORMULA)
+    (listed,) = read_csv(run(tmp_path, "studies", "--format", "csv"))
+    assert (listed["study"], listed["recommended"]) == ("'=1+1", "'@B")
+    (checked,) = read_csv(run(tmp_path, "storage", "check", "--format", "csv"))
+    assert checked["study"] == "'=1+1"
+    sentences = read_csv(run(tmp_path, "explain", "=1+1", "--format", "csv"))
+    assert sentences and all(row["sentence"][0] not in "=+-@" for row in sentences)
+    run(tmp_path, "keys", "create", "--name", FORMULA, "--role", "viewer")
+    (key,) = read_csv(run(tmp_path, "keys", "list", "--format", "csv"))
+    assert key["name"] == f"'{FORMULA}"
+    log = tmp_path / "log.csv"
+    log.write_text(
+        "arm,reward,day\n" + "".join(f"{arm},{day % 2},{day}\n" for day in range(4) for arm in (FORMULA, "B"))
+    )
+    imported = read_csv(run(tmp_path, "import", str(log), "--cost", "0.1", "--sigma", "1", "--format", "csv"))
+    compared = read_csv(
+        run(
+            tmp_path,
+            *("compare", str(log), "--question", "day", "--score", "reward", "--price", "1", "--value", "9"),
+            *("--orders", "2", "--format", "csv"),
+        )
+    )
+    assert sorted(row["name"] for row in imported) == sorted(row["name"] for row in compared) == [f"'{FORMULA}", "B"]
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def test_what_is_charged_without_being_counted_is_shown(tmp_path: Path) -> None:
     """Counts and amounts add up to what was spent."""
     study = dbcare.create_study("ads", ["A", "B"], price=0.4, value=20, sigma=1.0, storage=make_address(tmp_path))

@@ -21,15 +21,14 @@ from hypothesis import strategies as st
 
 import dbcare
 from dbcare.errors import InvalidValueError, StorageError
+from dbcare.formulas import defuse_formula, restore_formula
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import (
     ROWS_PER_GROUP,
     ROWS_PER_PIECE,
     TrialRow,
-    defuse_formula,
     format_time,
     format_trials,
-    restore_formula,
     write_trials,
 )
 from dbcare.live.stored_study import TRIALS_PER_PAGE, StoredStudy

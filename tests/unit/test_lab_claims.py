@@ -28,7 +28,7 @@ from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.sweep import collect_results, make_local_workers, sweep
-from dbcare.lab.tables import make_results_table
+from dbcare.lab.tables import Table, make_results_table
 from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
 from dbcare.risk import Loss
@@ -314,6 +314,12 @@ def test_the_table_says_how_many_plain_runs_each_point_is_worth(two_arm: list[Pa
         else:
             assert row[place] == "exact"
             assert row[place - 1] == 0.0
+
+
+def test_formulas_in_a_written_table_are_defused(tmp_path: Path) -> None:
+    """Titles and labels come from files that others may have written; numbers may be negative."""
+    written = Table(("setting", "-x"), (("=1+1", -1.0), ("two arms", 2))).write(tmp_path / "table.csv")
+    assert written.read_text().split() == ["setting,'-x", "'=1+1,-1.0", "two", "arms,2"]
 
 
 def test_an_unknown_number_of_plain_runs_is_left_out(two_arm: list[Panel]) -> None:

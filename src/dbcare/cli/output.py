@@ -30,12 +30,16 @@ def print_output(
     columns: Sequence[str] | None = None,
     lines: Iterable[str],
     show: "Callable[[Console], object]",
+    defused: bool = True,
 ) -> None:
-    """Print `plain` as JSON, `rows` as CSV, or else `lines` to a pipe and `show` to a terminal."""
+    """Print `plain` as JSON, `rows` as CSV, or else `lines` to a pipe and `show` to a terminal.
+
+    Formulas in CSV are defused unless only programs read it.
+    """
     if shape is Format.JSON:
         print_json(plain)
     elif shape is Format.CSV:
-        print_csv(rows, columns)
+        print_csv(rows, columns, defused)
     elif at_terminal():
         from rich.console import Console
 
@@ -52,13 +56,17 @@ def print_json(plain: Any) -> None:
     typer.echo(json.dumps(replace_non_finite(plain), indent=2, allow_nan=False))
 
 
-def print_csv(rows: Rows, columns: Sequence[str] | None = None) -> None:
+def print_csv(rows: Rows, columns: Sequence[str] | None = None, defused: bool = True) -> None:
     """Print a header and the rows; `columns` defaults to those of the first row."""
+    from dbcare.formulas import defuse_formula
     from dbcare.json_values import replace_non_finite
+
+    def make_cell(value: Any) -> Any:
+        return defuse_formula(value) if defused and isinstance(value, str) else replace_non_finite(value)
 
     writer = csv.DictWriter(sys.stdout, columns or list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(replace_non_finite(row) for row in rows)
+    writer.writerows({name: make_cell(value) for name, value in row.items()} for row in rows)
 
 
 def print_grid(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> None:

@@ -85,6 +85,7 @@ def ask(
         show=lambda console: console.print(
             "".join(f"{format_trial(trial)}\n" for trial in trials), end="", markup=False
         ),
+        defused=False,
     )
     if status is not None:
         stopped = status.state == "stopped"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbcare.formulas import defuse_formula
 from dbcare.lab.curves import Panel
 from dbcare.lab.figures import Plot
 
@@ -22,11 +23,11 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def write(self, path: Path) -> Path:
-        """Write comma-separated values, with numbers in full precision."""
+        """Write comma-separated values, with numbers in full precision and formulas defused."""
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(self.columns)
-            writer.writerows(self.rows)
+            for row in (self.columns, *self.rows):
+                writer.writerow([defuse_formula(cell) if isinstance(cell, str) else cell for cell in row])
         return path
 
 

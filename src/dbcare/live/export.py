@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from typing import Any, Literal
 from dbcare import validation
 from dbcare.data_frames import find_types, make_frame
 from dbcare.errors import InvalidValueError
+from dbcare.formulas import defuse_formula
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 from dbcare.live.trial import read_reason, read_unit
@@ -32,7 +32,6 @@ ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
 FREE_TEXTS = ("arm", "worker", "unit", "block", "reason")  # which people choose
 TIMES = ("asked", "expires", "answered")
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet takes for one, marked as text or not
 
 
 @dataclass
@@ -144,17 +143,6 @@ def format_time(at: float) -> str:
 @lru_cache(maxsize=1024)
 def _format_second(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).replace(tzinfo=None).isoformat()
-
-
-@lru_cache(maxsize=1024)
-def defuse_formula(text: str) -> str:
-    """Mark a text that a spreadsheet would take for a formula with an apostrophe."""
-    return f"'{text}" if FORMULA.match(text) else text
-
-
-def restore_formula(text: str) -> str:
-    """Return the text that `defuse_formula` was given."""
-    return text[1:] if text.startswith("'") and FORMULA.match(text) else text
 
 
 def format_trials(rows: Iterable[TrialRow], kind: TextFormat) -> Iterator[str]:

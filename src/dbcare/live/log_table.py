@@ -14,7 +14,7 @@ from typing import Any
 
 from dbcare.data_frames import open_frame, show_columns
 from dbcare.errors import InvalidValueError
-from dbcare.live.export import restore_formula
+from dbcare.formulas import restore_formula
 from dbcare.live.log_totals import is_count_name
 from dbcare.validation import show
 
