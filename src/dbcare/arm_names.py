@@ -14,11 +14,10 @@ def check_arm_names(arms: Any) -> tuple[str, ...]:
     """Return the names of two or more arms, all of them different."""
     if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
         raise InvalidValueError(f"`arms` must be a sequence of names but got {show(arms)}.")
-    for arm in arms:
-        validation.text("arms", arm)
-    if len(arms) < 2 or len(set(arms)) != len(arms):
-        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(arms))}.")
-    return tuple(arms)
+    names = tuple(validation.text("arms", arm) for arm in arms)
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(names))}.")
+    return names
 
 
 def order_by_arm(name: str, amount: Any, arms: Any) -> Any:

@@ -150,7 +150,7 @@ def tuples(name: str, value: Any, what: str, *lengths: int) -> list[tuple[Any, .
 def text(name: str, value: Any, *, longest: int = 200) -> str:
     """Check that the value is a nonblank string that fits on one line and can be stored anywhere."""
     if isinstance(value, str) and value.strip() and len(value) <= longest and value.isprintable():
-        return value
+        return str.__str__(value)  # a subclass, such as numpy's, may look different
     raise InvalidValueError(f"`{name}` must be a string of 1 to {longest} printable characters but got {show(value)}.")
 
 

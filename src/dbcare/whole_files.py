@@ -17,9 +17,14 @@ FIGURE_TYPES = (".png", ".svg", ".pdf")
 
 def check_path(path: Any) -> Path:
     """Return the path of a file."""
-    if not isinstance(path, str | os.PathLike):
+    try:
+        checked = Path(path)
+        usable = bool(checked.name) and b"\0" not in os.fsencode(checked)
+    except (TypeError, UnicodeEncodeError):
+        usable = False
+    if not usable:
         raise InvalidValueError(f"`path` must be the path of a file but got {show(path)}.")
-    return Path(path)
+    return checked
 
 
 def check_figure_path(path: Any, name: str = "path") -> Path:
@@ -36,5 +41,9 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(path)
+    except OSError as failure:
+        if str(failure.filename) == str(draft):  # a name that nobody has given
+            raise OSError(failure.errno, failure.strerror, str(path)) from None
+        raise
     finally:
         draft.unlink(missing_ok=True)

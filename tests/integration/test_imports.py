@@ -18,7 +18,7 @@ HEAVY = {"numba", "scipy", "matplotlib", "sqlalchemy"}
 # Each package may import those listed for it, the base and itself; `engines` and `live` do not know each other.
 BASE = {"errors", "validation", "arm_names", "rewards", "datasets", "bandit", "risk", "spread", "money", "options"}
 BASE |= {"block_bandits", "json_values", "numbers_in_words", "durations", "data_frames"}
-BASE |= {"axis", "html_display", "matplotlib_figure", "whole_files", "extras"}
+BASE |= {"axis", "html_display", "matplotlib_figure", "whole_files", "extras", "formulas"}
 LAYERS: dict[str, set[str]] = {
     **{part: set() for part in BASE},
     "theory": set(),

@@ -209,7 +209,8 @@ def test_formulas_are_defused_wherever_people_read_csv(tmp_path: Path) -> None:
     (checked,) = read_csv(run(tmp_path, "storage", "check", "--format", "csv"))
     assert checked["study"] == "'=1+1"
     sentences = read_csv(run(tmp_path, "explain", "=1+1", "--format", "csv"))
-    assert sentences and all(row["sentence"][0] not in "=+-@" for row in sentences)
+    assert sentences
+    assert all(row["sentence"][0] not in "=+-@" for row in sentences)
     run(tmp_path, "keys", "create", "--name", FORMULA, "--role", "viewer")
     (key,) = read_csv(run(tmp_path, "keys", "list", "--format", "csv"))
     assert key["name"] == f"'{FORMULA}"

@@ -52,7 +52,53 @@ OBJECTS: list[Any] = [
     dbcare.Trial(None, [], object()),  # type: ignore[arg-type]  # wrong on purpose
     dbcare.Risk.misidentification([0.1, 0.2, 0.3]), dbcare.Bandit.two_arm(0.5), dbcare.Loss.SIMPLE_REGRET,
 ]  # fmt: skip
-WRONG = st.sampled_from([*NUMBERS, *TEXTS, *ARRAYS, *NESTED, *OBJECTS]) | st.builds(
+
+
+class Unshowable:
+    """An object that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+    __str__ = __repr__
+
+
+class UnshowableText(str):
+    """A text whose representation raises."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+class UnshowableNumber(float):
+    """A number that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+    __str__ = __repr__
+
+
+def nest(depth: int) -> list[Any]:
+    """Return a list in a list, and so on, deeper than Python calls functions."""
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    return nested
+
+
+HOSTILE: list[Any] = [
+    Unshowable(), [Unshowable()], [[Unshowable(), 1.0]], [("A", Unshowable())], [("A", 1.0, None)],
+    {"A": Unshowable(), "B": 1.0}, {Unshowable(): 1.0}, np.array([Unshowable(), 1.0]), UnshowableText("A"),
+    UnshowableText("no/such"), UnshowableNumber(0.5), UnshowableNumber("nan"), UnshowableNumber(-1.0), [10**400],
+    10**5_000, [[10**5_000]], -(10**400), [1.0, 10**400], Fraction(10**400, 3), Decimal("1e400"), Decimal("nan"),
+    Decimal("sNaN"), [math.nan, 0.5], ["A", "\ud800"], {"\ud800": 1.0}, "a\ud800b", "sqlite:///\ud800.db",
+    "\ud800.csv", "\0.csv", "x" * 1_000_000, ["A", "x" * 1_000_000], nest(100_000), b"\xff", bytearray(b"A"), range(3),
+    memoryview(b"A"), frozenset("AB"), slice(None), NotImplemented,
+]  # fmt: skip
+WRONG = st.sampled_from([*NUMBERS, *TEXTS, *ARRAYS, *NESTED, *OBJECTS, *HOSTILE]) | st.builds(
     lambda items: (item for item in items), st.lists(st.sampled_from([*NUMBERS, *NESTED]), max_size=3)
 )
 
@@ -97,6 +143,14 @@ def _study_method(method: str) -> Callable[..., Any]:
             dbcare.delete_study("wrong")
 
     return call
+
+
+def _add_in_block(**observation: Any) -> None:
+    study = dbcare.create_study("wrong blocks", **STUDY, blocks=3)
+    try:
+        study.add([tuple(observation.values())])
+    finally:
+        dbcare.delete_study("wrong blocks")
 
 
 def _register(**arguments: Any) -> None:
@@ -255,6 +309,16 @@ CALLS = {
         | {"baseline": None, "sigma_pulls": 6.0, "cap": 9.0}
         | {"max_spend": 5.0, "max_ahead": 3, "timeout_reward": 0.0, "currency": "USD", "seed": 1},
     ),
+    "create_study, blocks": Call(
+        _create,
+        {"name": "wrong", **STUDY, "rounds": False, "blocks": ("1", "2", "3"), "only_these_blocks": False}
+        | {"control": "A", "not_before": 3},
+    ),
+    "create_study, rounds": Call(_create, {"name": "wrong", **STUDY, "rounds": True, "blocks": None}),
+    "create_study, rates": Call(
+        _create,
+        {"name": "wrong", "arms": ["A", "B"], "cost": 0.1, "binary": True, "missing": "at random", "not_before": "14d"},
+    ),
     "create_study, storage": Call(_create, {"name": "wrong", **STUDY, "storage": None}),
     "load_study": Call(dbcare.load_study, {"name": "none", "storage": None}),
     "delete_study": Call(dbcare.delete_study, {"name": "none", "storage": None}),
@@ -286,6 +350,8 @@ CALLS = {
     ),
     "Study.tell_many": Call(_study_method("tell_many"), {"outcomes": [(1, 0.5), (2, 1.0)]}),
     "Study.add": Call(_study_method("add"), {"observations": [("A", 0.5)]}),
+    "Study.add, blocks": Call(_add_in_block, {"arm": "A", "reward": 0.5, "block": "2"}),
+    "Study.tell, price": Call(_study_method("tell"), {"trial": 1, "reward": 0.5, "price": 0.013}),
     "Study.export": Call(_study_method("export"), {"path": "trials.csv"}, raises=OSError),
     "Study.to_dataframe": Call(_study_method("to_dataframe"), {"library": "polars"}),
     "Study.plot": Call(_study_method("plot"), {"path": "study.png"}, raises=OSError),

@@ -20,6 +20,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.studies import check_name, suggesting_names
 from dbcare.live.study import Study
 from dbcare.planner.options import PlanOptions
+from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -161,7 +162,7 @@ def _spell_infinity(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_address(address: Any) -> str:
-    message = f"`address` must be a URL such as http://127.0.0.1:8080 but got {address!r}."
+    message = f"`address` must be a URL such as http://127.0.0.1:8080 but got {show(address)}."
     if not isinstance(address, str):
         raise InvalidValueError(message)
     if "@" in address:  # a password must not be shown

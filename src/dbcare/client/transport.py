@@ -14,6 +14,7 @@ import httpx2
 
 from dbcare.client.responses import read_error, read_response, require_lines
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
+from dbcare.validation import show
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL, UnicodeError)
@@ -138,7 +139,7 @@ def _to_json(body: Any) -> bytes:
     try:
         return json.dumps(body, allow_nan=False, default=_to_plain).encode()
     except (TypeError, ValueError):
-        raise InvalidValueError(f"A request must consist of finite numbers and strings but got {body!r}.") from None
+        raise InvalidValueError(f"A request must consist of finite numbers and strings but got {show(body)}.") from None
 
 
 def _to_plain(value: Any) -> Any:

@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from dbcare.errors import InvalidValueError
+from dbcare.validation import show
+
 DIGITS = 16
 
 
@@ -31,19 +34,30 @@ def _encode_type(value: Any) -> str:
 
 def encode(value: Any, encode_other: Callable[[Any], str]) -> bytes:
     """Return bytes that differ where values do; `encode_other` describes objects of which nothing is known."""
-    kind, parts = type(value).__qualname__, [repr(value).encode()]
+    try:
+        return _encode(value, encode_other)
+    except Exception as failure:  # nested too deeply, an integer with too many digits, or not able to describe itself
+        raise InvalidValueError(
+            f"`questions` must have contents that Python can show but got {show(value)} ({type(failure).__name__})."
+        ) from None
+
+
+def _encode(value: Any, encode_other: Callable[[Any], str]) -> bytes:
+    kind, parts = type(value).__qualname__, []
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         kind, parts = f"array {value.dtype.str} {value.shape}", [value.tobytes()]
     elif isinstance(value, np.ndarray | np.generic):
-        parts = [encode(value.tolist(), encode_other)]
+        parts = [_encode(value.tolist(), encode_other)]
     elif isinstance(value, Mapping):
-        pairs = ([encode(each, encode_other) for each in pair] for pair in value.items())
+        pairs = ([_encode(each, encode_other) for each in pair] for pair in value.items())
         parts = [part for pair in sorted(pairs) for part in pair]
     elif isinstance(value, list | tuple):
-        parts = [encode(each, encode_other) for each in value]
+        parts = [_encode(each, encode_other) for each in value]
     elif is_dataclass(value) and not isinstance(value, type):
-        parts = [encode(getattr(value, field.name), encode_other) for field in fields(value)]
-    elif value is not None and not isinstance(value, str | bytes | int | float | complex):
+        parts = [_encode(getattr(value, field.name), encode_other) for field in fields(value)]
+    elif value is None or isinstance(value, str | bytes | int | float | complex):
+        parts = [repr(value).encode()]
+    else:
         parts = [encode_other(value).encode()]
     # Lengths keep ["a", "b"] apart from ["ab"].
     return b"".join([f"{kind} {len(parts)};".encode(), *(b"%d:%s" % (len(part), part) for part in parts)])

@@ -55,11 +55,21 @@ def read_questions(questions: Any, cluster: Cluster | None) -> QuestionPool:
 def _read_mapping(questions: Mapping[Any, Any]) -> dict[str, Any]:
     by_id: dict[str, Any] = {}
     for key, question in questions.items():
-        name = validation.text("questions", str(key))
+        name = validation.text("questions", _to_text("questions", key))
         if name in by_id:
             raise InvalidValueError(f"`questions` must have ids of their own but got {name!r} twice.")
         by_id[name] = question
     return by_id
+
+
+def _to_text(argument: str, name: Any) -> str:
+    """Return an id or a group as text."""
+    try:
+        return str(name)
+    except Exception:  # an integer with too many digits, or an object that cannot describe itself
+        raise InvalidValueError(
+            f"`{argument}` must have names that are texts or numbers but got {show(name)}."
+        ) from None
 
 
 def _read_sequence(questions: Any) -> dict[str, Any]:
@@ -90,7 +100,7 @@ def _make_key(question: Any) -> Any:
 def _group(by_id: Mapping[str, Any], groups: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     blocks: dict[str, list[str]] = {}
     for name, group in zip(by_id, groups, strict=True):
-        blocks.setdefault(validation.text("cluster", str(group)), []).append(name)
+        blocks.setdefault(validation.text("cluster", _to_text("cluster", group)), []).append(name)
     return {group: tuple(names) for group, names in blocks.items()}
 
 

@@ -40,8 +40,12 @@ class ScoreCheck:
             return float(value)
         if not isinstance(value, numbers.Real):
             raise InvalidValueError(f"a score must be a number but got {show(value)}")
-        if not math.isfinite(value):
-            raise MissingScoreError(f"a score must be finite but got {value}")
+        try:
+            finite = math.isfinite(value)
+        except OverflowError:  # an integer beyond floating point
+            finite = False
+        if not finite:
+            raise MissingScoreError(f"a score must be finite but got {show(value)}")
         score = validation.real("score", value)
         if self.binary and score not in (0.0, 1.0):
             raise InvalidValueError(f"a score must be 0 or 1 but got {score:g}")

@@ -19,6 +19,7 @@ from dbcare.errors import EngineError, InvalidValueError, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy
 from dbcare.risk import Risk
+from dbcare.validation import show
 
 ENGINES = ("auto", "direct", "skip", "exact")
 FIRST_BATCH_RUNS = 4_096  # runs before the precision is checked
@@ -116,7 +117,9 @@ def evaluate(
 
 def _build_by_name(name: str, bandit: Bandit, risk: Risk | None) -> Policy:
     if not isinstance(bandit, Bandit) or not isinstance(risk, Risk):
-        raise InvalidValueError(f"`bandit` and `risk` are required to build {name!r} but got {bandit!r} and {risk!r}.")
+        raise InvalidValueError(
+            f"`bandit` and `risk` are required to build {show(name)} but got {show(bandit)} and {show(risk)}."
+        )
     return build_policy(name, bandit, risk)
 
 
@@ -132,7 +135,7 @@ def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     """Return the risk to evaluate by: `risk`, or the policy's own."""
     for name, value, kind in (("policy", policy, Policy), ("bandit", bandit, Bandit)):
         if not isinstance(value, kind):
-            raise InvalidValueError(f"`{name}` must be a {kind.__name__} but got {value!r}.")
+            raise InvalidValueError(f"`{name}` must be a {kind.__name__} but got {show(value)}.")
     if policy.arms != len(bandit.arms):
         raise InvalidValueError(
             f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}."
@@ -141,7 +144,7 @@ def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:
     if not isinstance(chosen, Risk):
         raise InvalidValueError(
             f"`risk` is required for a policy that has none of its own, such as {type(policy).__name__}, "
-            f"but got {chosen!r}."
+            f"but got {show(chosen)}."
         )
     chosen.costs(policy.arms)
     bandit.require_bound(policy.largest_spread)

@@ -28,6 +28,7 @@ from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.risk import Risk
+from dbcare.validation import show
 
 
 def evaluate_together(
@@ -115,7 +116,7 @@ def _check_arguments(
     arguments: dict[str, Any] = {"policies": policies, "risks": risks}
     for name, value in arguments.items():
         if not isinstance(value, Sequence):
-            raise InvalidValueError(f"`{name}` must be a sequence but got {value!r}.")
+            raise InvalidValueError(f"`{name}` must be a sequence but got {show(value)}.")
     if not policies or len(policies) != len(risks):
         raise InvalidValueError(
             f"`policies` and `risks` must have the same length, at least 1, but got {len(policies)} and {len(risks)}."
@@ -127,7 +128,7 @@ def _check_arguments(
         if not _equal_except_cap(policies[0], policy):
             raise InvalidValueError(
                 "`policies` must be equal (fixed-confidence eliminations may differ in `max_pulls`) "
-                f"but got {policies[0]!r} and, at index {place}, {policy!r}."
+                f"but got {show(policies[0])} and, at index {place}, {show(policy)}."
             )
     return tuple(policies), checked_risks
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dbcare.errors import DbcareError, InvalidValueError
+from dbcare.validation import show
 
 
 class WorkCancelledError(DbcareError):
@@ -52,8 +53,8 @@ class WorkBudget:
     is_cancelled: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:
-        if not self.left > 0.0:
-            raise InvalidValueError(f"`left` must be positive but got {self.left!r}.")
+        if not isinstance(self.left, int | float) or not self.left > 0.0:
+            raise InvalidValueError(f"`left` must be positive but got {show(self.left)}.")
 
     @property
     def is_limited(self) -> bool:

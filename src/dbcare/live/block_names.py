@@ -38,7 +38,8 @@ class BlockNames:
         """Return the policy's number for a block of a pool, or of a round."""
         if self.count is None:
             return validation.whole("block", int(name), at_least=1) - 1
-        text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+        is_number = isinstance(name, int) and not isinstance(name, bool) and abs(name) <= validation.MAX_WHOLE
+        text = str(name) if is_number else name
         if not isinstance(text, str) or text not in self._numbers:
             raise InvalidValueError(f"`block` must be one of this study's {self.count:,} blocks but got {show(name)}.")
         return self._numbers[text]
@@ -57,8 +58,7 @@ def order_blocks(count: int, seed: int) -> list[int]:
 def check_blocks(blocks: Any, arms: int) -> int | tuple[str, ...]:
     """Return a number of blocks or their names, if they are valid for so many arms."""
     if isinstance(blocks, Sequence) and not isinstance(blocks, str | bytes):
-        names = tuple(blocks)
-        _check_names(names)
+        names = _check_names(blocks)
         validation.whole("blocks", len(names), at_least=2, at_most=MAX_BLOCKS)
         checked: int | tuple[str, ...] = names
         count = len(names)
@@ -73,9 +73,10 @@ def check_blocks(blocks: Any, arms: int) -> int | tuple[str, ...]:
     return checked
 
 
-def _check_names(names: tuple[Any, ...]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if validation.text("blocks", name) in seen:
+def _check_names(blocks: Sequence[Any]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for block in blocks:
+        if (name := validation.text("blocks", block)) in names:
             raise InvalidValueError(f"`blocks` must be different names but got {name!r} twice.")
-        seen.add(name)
+        names[name] = None
+    return tuple(names)

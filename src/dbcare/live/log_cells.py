@@ -25,20 +25,26 @@ WITHOUT_OFFSET = "a time without a UTC offset"
 def is_missing(cell: Any) -> bool:
     """Return whether a cell is empty: blank, None, or one of the values that differ from themselves."""
     try:
-        return cell is None or bool(cell != cell) or not str(cell).strip()  # noqa: PLR0124  # as NaN and NaT do
-    except (TypeError, ValueError):  # pandas.NA, or an array
+        if bool(cell != cell):  # noqa: PLR0124  # as NaN and NaT do
+            return True
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, an array, or a signaling NaN
         return True
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def read_arms(table: LogTable, column: str) -> list[str]:
     """Return the names in a column; whole numbers and booleans are names too."""
     arms = []
     for row, cell in enumerate(table.cells[column]):
-        if not isinstance(cell, str | numbers.Integral | np.bool_) or is_missing(cell):
+        try:
+            name = str(cell) if isinstance(cell, str | numbers.Integral | np.bool_) else ""
+        except ValueError:  # an integer with too many digits
+            name = ""
+        if not name.strip():
             raise InvalidValueError(
                 f"{table.name_row(row)}: column {column!r} must have the name of an arm but got {show(cell)}."
             )
-        arms.append(str(cell))
+        arms.append(name)
     return arms
 
 

@@ -88,12 +88,10 @@ def read_log(
 def check_columns(**options: str | None) -> dict[str, str]:
     """Return the columns that are named, by their options; each must be named once."""
     columns: dict[str, str] = {}
-    for option in REQUIRED:
-        if option in options:
-            validation.text(option, options[option])
-    for option, column in options.items():
-        if column is not None:
-            if validation.text(option, column) in columns.values():
+    for option, given in options.items():
+        if given is not None or option in REQUIRED:
+            column = validation.text(option, given)
+            if column in columns.values():
                 raise InvalidValueError(f"`{option}` must be a column of its own but got {show(column)}.")
             columns[option] = column
     return columns

@@ -134,8 +134,9 @@ def _read_frame(frame: Any, columns: Mapping[str, str]) -> LogTable:
         _check_columns("The data frame", opened.names, columns)
         cells = opened.read(_list_wanted(opened.names, columns))
     elif isinstance(frame, Mapping):
-        _check_columns("The data frame", list(map(str, frame)), columns)
-        cells = {name: _list_cells(frame, name) for name in _list_wanted(list(map(str, frame)), columns)}
+        names = [name if isinstance(name, str) else show(name) for name in frame]
+        _check_columns("The data frame", names, columns)
+        cells = {name: _list_cells(frame, name) for name in _list_wanted(names, columns)}
     else:
         raise _refuse(frame)
     lengths = {name: len(column) for name, column in cells.items()}

@@ -138,7 +138,7 @@ class Settings:
         risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
         policy = validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
-        if policy == DEFAULT_POLICY and (values.get("rounds") or values.get("blocks") is not None):
+        if policy == DEFAULT_POLICY and (values.get("rounds") is True or values.get("blocks") is not None):
             values["policy"] = BLOCK_POLICY
         if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:
             raise InvalidValueError(f"`arms` must be at most {MAX_ARMS:,} names but got {len(arms):,}.")

@@ -25,6 +25,7 @@ from dbcare.live.stores.open import open_store
 from dbcare.live.study import Study
 from dbcare.money import DEFAULT_CURRENCY
 from dbcare.options import read_options
+from dbcare.validation import show
 
 MAX_COMPARED = 10_000  # names, which takes a tenth of a second
 
@@ -214,9 +215,9 @@ def load_study(name: str, storage: str | Store | None = None) -> Study:
     >>> dbcare.load_study("load example").settings == study.settings
     True
     """
-    store = open_store(storage)
+    store, name = open_store(storage), check_name(name)
     with suggesting_names(name, store.names):
-        return StoredStudy(store, check_name(name))
+        return StoredStudy(store, name)
 
 
 @contextmanager
@@ -255,9 +256,9 @@ def delete_study(name: str, storage: str | Store | None = None) -> None:
     >>> "delete example" in dbcare.list_studies()
     False
     """
-    store = open_store(storage)
+    store, name = open_store(storage), check_name(name)
     with suggesting_names(name, store.names):
-        store.delete(check_name(name))
+        store.delete(name)
 
 
 def list_studies(storage: str | Store | None = None) -> list[str]:
@@ -330,19 +331,26 @@ def find_studies(
     >>> [record.name for record in dbcare.find_studies("FIND ex")]
     ['find example']
     """
+    return find_in(open_store(storage), search, after=after, limit=limit, by_state=by_state)
+
+
+def find_in(
+    store: Store, search: str, *, after: str | None = None, limit: int | None = None, by_state: bool = False
+) -> list[StudyRecord]:
+    """Find studies by name, if the arguments are valid: a database refuses some texts that no name can contain."""
     if limit is not None:
         limit = validation.whole("limit", limit, at_least=1)
-    if not isinstance(search, str):
-        raise InvalidValueError(f"`search` must be part of a name but got {search!r}.")
+    if not isinstance(search, str) or not search.isprintable():
+        raise InvalidValueError(f"`search` must be part of a name, of printable characters, but got {show(search)}.")
     if after is not None:
-        check_name(after)
+        after = check_name(after)
     validation.flag("by_state", by_state)
-    return open_store(storage).find(search, after=after, limit=limit, by_state=by_state)
+    return store.find(search, after=after, limit=limit, by_state=by_state)
 
 
 def check_name(name: object) -> str:
     """Return a study's name, if it is valid: it becomes part of URLs and file names."""
     checked = validation.text("name", name)
     if "/" in checked or checked in (".", ".."):
-        raise InvalidValueError(f"`name` must not contain a slash, or be . or .., but got {checked!r}.")
+        raise InvalidValueError(f"`name` must not contain a slash, or be . or .., but got {show(checked)}.")
     return checked

@@ -187,6 +187,7 @@ class Study(StudyReports, StudyManagement):
         """
         if fallback is None:
             return self._assign(self.check_assign(unit, None, None, lease, worker), None, None)
+        within = validation.positive("within", within)
         request = self.check_assign(unit, fallback, within, lease, worker, secrets.token_hex(8))
         return self._timely_assignments.assign(request, fallback, within)
 
@@ -357,8 +358,8 @@ class Study(StudyReports, StudyManagement):
         listed = validation.tuples("observations", rows, what, len(columns))
         self._add([self._check_observation(*observation) for observation in listed])
 
-    def _check_observation(self, arm: Any, reward: Any, block: Any = None) -> Observation:
-        number = None if block is None else self.settings.block_names.find(block)
+    def _check_observation(self, arm: Any, reward: Any, *block: Any) -> Observation:
+        number = self.settings.block_names.find(*block) if block else None
         return Observation(self._arm_index(arm), self.settings.check_reward("reward", reward), number)
 
     @abstractmethod

@@ -63,5 +63,5 @@ def find_control(control: Any, arms: Any, count: int) -> ControlArm | None:
 def check_budget(budget: Any) -> WorkBudget:
     """Return the budget, if it is one."""
     if not isinstance(budget, WorkBudget):
-        raise InvalidValueError(f"`budget` must be a WorkBudget but got {budget!r}.")
+        raise InvalidValueError(f"`budget` must be a WorkBudget but got {validation.show(budget)}.")
     return budget

@@ -88,9 +88,17 @@ def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: 
         per_arm = validation.whole("budget_per_arm", arguments.pop("budget_per_arm"), at_least=1)
         arguments["budget"] = per_arm * known["arms"]
     require_all(name, taken, arguments)
-    if _is_shipped(factory) and all(isinstance(value, Hashable) for value in arguments.values()):
+    if _is_shipped(factory) and _is_hashable(tuple(arguments.values())):
         return _build_once(name, factory, *((key, type(value), value) for key, value in arguments.items()))
     return _build(name, factory, arguments)
+
+
+def _is_hashable(values: tuple[Any, ...]) -> bool:
+    try:
+        hash(values)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_shipped(factory: Callable[..., Policy]) -> bool:
@@ -133,7 +141,7 @@ def check_policy(name: str, policy: Any) -> None:
         raise InvalidValueError(f"`rule` of {name} must be a Rule but got {show(rule)}.")
     check_rule(name, policy.rule)
     if not isinstance(policy.state_size, int) or policy.state_size < 1:
-        raise InvalidValueError(f"`state_size` of {name} must be a positive integer but got {policy.state_size!r}.")
+        raise InvalidValueError(f"`state_size` of {name} must be a positive integer but got {show(policy.state_size)}.")
 
 
 def check_rule(name: str, rule: Rule) -> None:

@@ -22,6 +22,7 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import BLUE, GREEN, ORANGE, PLAIN, PURPLE, RED, SKY, VIOLET, YELLOW, Look, PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk, check_risk
+from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
 BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
@@ -83,7 +84,7 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         with self._lock:
             if entry.name in self:
                 raise InvalidValueError(
-                    f"Policy {entry.name!r} is already registered as {self[entry.name].source!r}; "
+                    f"Policy {entry.name!r} is already registered as {show(self[entry.name].source)}; "
                     "choose another name, or call unregister_policy first."
                 )
             self._added[entry.name] = entry

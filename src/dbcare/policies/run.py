@@ -107,7 +107,9 @@ class Run:
                 f"`snapshot` must come from Run.snapshot but cannot be read: {show(problem)}."
             ) from None
         if not usable or policy_text != policy.identity or len(state) != policy.state_size:
-            raise InvalidValueError(f"`snapshot` must be of a run of {policy!r} but got one of {show(policy_text)}.")
+            raise InvalidValueError(
+                f"`snapshot` must be of a run of {show(policy)} but got one of {show(policy_text)}."
+            )
         return cls(policy, state, pulls, events)
 
     def snapshot(self) -> dict[str, Any]:

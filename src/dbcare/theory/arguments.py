@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.risk import Loss
+from dbcare.validation import show
 
 Floats: TypeAlias = NDArray[np.float64]
 FloatOrFloats: TypeAlias = np.float64 | NDArray[np.float64]
@@ -55,7 +56,7 @@ def _real(name: str, value: ArrayLike, infinite: bool) -> Floats:
     except ValueError:  # rows of unequal length
         array = np.asarray(None)
     if array.dtype.kind not in "iuf":
-        raise InvalidValueError(f"`{name}` must be a real number but got {value!r}.")
+        raise InvalidValueError(f"`{name}` must be a real number but got {show(value)}.")
     numbers = array.astype(np.float64)
     _require(~np.isnan(numbers) if infinite else np.isfinite(numbers), name, "be finite", numbers)
     return numbers

@@ -112,7 +112,9 @@ def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANT
     """
     _require(_obstacle(policy, bandit))
     if policy.max_pulls > 0:
-        raise EngineError(f"A guess makes no pulls but got {policy!r}, which makes up to {policy.max_pulls}.")
+        raise EngineError(
+            f"A guess makes no pulls but got {validation.show(policy)}, which makes up to {policy.max_pulls}."
+        )
     gaps = np.array(bandit.gaps)
     law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
     return replace(law, error=np.array([np.mean(gaps > 0.0)]), regret=np.array([np.mean(gaps)]))
@@ -164,4 +166,4 @@ def _policy_obstacle(policy: Policy) -> str | None:
     rounds = len(policy.schedule) if isinstance(policy, SchedulePolicy) else 0
     if rounds <= 1 and isinstance(policy, EliminationPolicy | SchedulePolicy):
         return None
-    return f"The exact engine needs an elimination policy or one round of pulls but got {policy!r}"
+    return f"The exact engine needs an elimination policy or one round of pulls but got {validation.show(policy)}"

@@ -10,6 +10,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.forks import renew_after_fork
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
+from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.live.stores.sql.store import SqlStore
@@ -28,9 +29,9 @@ def open_store(storage: str | Store | None, *, create: bool = False) -> Store:
     address: Any = os.environ.get(STORAGE_VARIABLE) if storage is None else storage
     if address is not None and not isinstance(address, str):
         raise InvalidValueError(
-            f"`storage` must be a Store or an address such as sqlite:///ads.db but got {address!r}."
+            f"`storage` must be a Store or an address such as sqlite:///ads.db but got {show(address)}."
         )
-    return _OPENED.memory if address is None else _OPENED.get(address, create)
+    return _OPENED.memory if address is None else _OPENED.get(str.__str__(address), create)
 
 
 class _OpenStores:

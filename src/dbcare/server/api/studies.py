@@ -15,7 +15,7 @@ from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stored_study import StoredStudy
-from dbcare.live.studies import check_name, create_in
+from dbcare.live.studies import check_name, create_in, find_in
 from dbcare.server.access.gate import Gate, Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
@@ -142,7 +142,7 @@ class StudyRoutes:
             q: Annotated[str, Query(max_length=MAX_NAME_LENGTH, description="Part of the name.")] = "",
         ) -> list[schemas.Listed]:
             """List studies, oldest first, a page at a time; the next page is in the `Link` header."""
-            found = studies.store.find(q, after=after, limit=limit + 1)
+            found = find_in(studies.store, q, after=after, limit=limit + 1)
             if len(found) > limit:
                 search = {"q": q} if q else {}
                 page = urlencode({"limit": limit, "after": found[limit - 1].name, **search})

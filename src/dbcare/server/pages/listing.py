@@ -9,6 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import StudyRecord
+from dbcare.live.studies import find_in
 from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
@@ -48,7 +49,7 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
         visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))], q: Text = "", after: Text | None = None
     ) -> HTMLResponse:
         search = q.strip()
-        found = studies.store.find(search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)
+        found = find_in(studies.store, search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)
         shown, has_more = found[:STUDIES_PER_PAGE], len(found) > STUDIES_PER_PAGE
         following = {"after": shown[-1].name, **({"q": search} if search else {})} if has_more else None
         return pages.render(
