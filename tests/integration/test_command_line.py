@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,24 @@ def test_bounds_as_a_table_and_as_a_figure(tmp_path: Path) -> None:
     assert [path.name for path in written] == ["eight.svg", "eight.png"]
     assert ElementTree.parse(written[0]).getroot().tag.endswith("svg")
     assert written[1].read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("command", ["export ads", "studies", "ask ads --format csv", "--version"])
+def test_a_full_disk_under_the_output_is_one_line(command: str, tmp_path: Path) -> None:
+    """Of the shell's redirection, which nobody named to us."""
+    address = f"sqlite:///{tmp_path / 's.db'}"
+    create_study("ads", ["A", "B"], cost=0.1, sigma=1.0, storage=address)
+    with open("/dev/full", "w") as full:  # a device
+        result = subprocess.run(
+            [COMMAND, *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=os.environ | {"DBCARE_STORAGE": address},
+        )
+    assert result.returncode == 2
+    assert result.stderr == "Error: cannot write the output: No space left on device.\n"
 
 
 def test_a_pipe_that_is_closed_early_is_no_error(tmp_path: Path) -> None:

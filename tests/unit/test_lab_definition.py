@@ -232,6 +232,7 @@ def test_the_sprt_searches_for_its_threshold_only_when_it_runs(tmp_path: Path) -
         ("[[settings]]", "[settings]", "`settings` must be one or more tables"),
         ('policy = "dbcare"', "delta = 0.1", "`policies.A` must be a table that names its policy"),
         ("title =", "title", "is not a valid TOML file"),
+        ("title =", f"title = {'[' * 100_000}", "is not a valid TOML file: maximum recursion depth"),
     ],
 )
 def test_mistakes_are_named(change: str, to: str, message: str, tmp_path: Path) -> None:

@@ -216,6 +216,26 @@ def test_a_truncated_line_is_computed_again_and_the_rest_is_kept(tmp_path: Path)
     assert final.records == again.records
 
 
+@pytest.mark.parametrize("damage", ["a digit", "a name", "nested", "a list"])
+def test_a_damaged_line_is_computed_again(damage: str, tmp_path: Path) -> None:
+    """The first digit of a risk, its key, or JSON that is none of ours."""
+    passes = plan_passes([Point(SequentialHalving(4, 40), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)])
+    store = ResultStore(tmp_path / "results.jsonl")
+    store.add(compute(passes[0]))
+    text = store.path.read_text()
+    risk = str(next(iter(store.records.values())).results[0].simple_regret[0])
+    changed = {
+        "a digit": text.replace(risk, "9" + risk[1:]),
+        "a name": text.replace("SequentialHalving", "SuccessiveRejects"),
+        "nested": "[" * 100_000,
+        "a list": "[1]\n",
+    }[damage]
+    assert changed != text
+    assert list_missing(passes, ResultStore(store.path)) == []
+    store.path.write_text(changed)
+    assert list_missing(passes, ResultStore(store.path)) == passes
+
+
 def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = plan_passes(
         [Point(policy, Bandit.one_sparse(4, 0.5), 1e-3, 50, 1) for policy in (SequentialHalving(4, 40), Racing(4, 0.1))]

@@ -1,13 +1,18 @@
 """The command line: parses, calls, prints. Everything heavy is imported by the command that needs it."""
 
+import errno
+import os
+import sys
 import warnings
 from typing import Annotated
 
 import typer
 
 from dbcare.cli import comparisons, logs, planning, reports, research, running, service, storage, studies, warm_up
-from dbcare.cli.command_class import NegativeNumberCommand, OptionNamingCommand
+from dbcare.cli.command_class import EXIT_REFUSED, NegativeNumberCommand, OptionNamingCommand
 from dbcare.cli.demo import command as demo
+
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -67,4 +72,14 @@ def options(
 def main() -> None:
     """Entry point of the `dbcare` command."""
     warnings.formatwarning = lambda message, *_, **__: f"Note: {message}\n"  # in a line, without our code
-    app()
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as failure:
+        if failure.errno not in OUTPUT_ERRORS:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at the end
+        typer.echo(f"Error: cannot write the output: {failure.strerror}.", err=True)
+        sys.exit(EXIT_REFUSED)

@@ -83,7 +83,7 @@ def load(path: Path, *, seed: int | None = None, quick: bool = False) -> Experim
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as failure:
         raise InvalidValueError(f"Cannot read {path}: {failure.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as failure:
         raise InvalidValueError(f"{path.name} is not a valid TOML file: {failure}.") from None
     try:
         with _importing_from(path.resolve().parent):
