@@ -1,5 +1,6 @@
 """The API of a real server: its responses, and what it refuses with which words."""
 
+import json
 import re
 import subprocess
 import sys
@@ -98,6 +99,53 @@ def test_refusals_use_the_messages_of_the_library(
     with server.client() as client:
         client.post("/v1/studies", json=STUDY | {"name": "refusals"}, headers={"Idempotency-Key": "r"})
         assert_refused(client.post(f"/v1/studies/refusals/{path}", json=body), status, words)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        (
+            "plan",
+            {"arms": "A"},
+            "`arms`: Input should be a valid integer, unable to parse string as an integer, or a valid list",
+        ),
+        (
+            "plan",
+            {"arms": ["A", 1]},
+            "`arms`: Input should be a valid integer; `arms.1`: Input should be a valid string",
+        ),
+        (
+            "studies",
+            STUDY | {"blocks": 1.5},
+            "`blocks`: Input should be a valid integer, got a number with a fractional part",
+        ),
+        (
+            "studies",
+            STUDY | {"price": "much"},
+            "unable to parse string as a number, or a valid list, or a valid dictionary",
+        ),
+        (
+            "studies",
+            STUDY | {"\ud800": 1},
+            "`body`: Input should be a valid string, unable to parse raw data as a unicode",
+        ),
+        ("studies", STUDY | {"x" * 1_000: 1}, f"`{'x' * 80}...`: Extra inputs are not permitted"),
+    ],
+)
+def test_refusals_name_no_types_of_ours(server: ApiServer, path: str, body: dict[str, Any], words: str) -> None:
+    """A field that takes values of several types is named once, and shown as far as that helps."""
+    with server.client() as client:
+        content = json.dumps(body)  # which escapes what UTF-8 does not have
+        response = client.post(f"/v1/{path}", content=content, headers={"Content-Type": "application/json"})
+        assert_refused(response, 422, words)
+        assert "constrained" not in response.text
+
+
+def test_a_refusal_is_short(server: ApiServer) -> None:
+    with server.client() as client:
+        response = client.post("/v1/studies", json=STUDY | {f"key {number}": 1 for number in range(10_000)})
+        assert_refused(response, 422, "`key 9`: Extra inputs are not permitted; and 9,990 more")
+        assert len(response.content) < 1_000
 
 
 def test_telling_another_reward_is_refused(admin: httpx.Client) -> None:

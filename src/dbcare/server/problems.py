@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -12,9 +13,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dbcare import errors
+from dbcare.validation import MAX_SHOWN
 
 LOG = logging.getLogger("dbcare")
 MEDIA_TYPE = "application/problem+json"
+
+MAX_DESCRIBED = 10  # fields of an invalid request
+TYPE_NAME = re.compile(r"(constrained-)?(int|float|str)|(list|dict)\[.*\]")  # as pydantic writes it
 
 # The first class that matches an error decides.
 STATUS_BY_ERROR: dict[type[errors.DbcareError], HTTPStatus] = {
@@ -66,10 +71,21 @@ def report_error(error: errors.DbcareError) -> JSONResponse:
 
 
 def describe_invalid(error: RequestValidationError) -> str:
-    """Return what is wrong with a request, in one line."""
-    return "; ".join(
-        f"`{'.'.join(map(str, part['loc'][1:] or part['loc']))}`: {part['msg']}" for part in error.errors()
-    )
+    """Return what is wrong with a request, in one line: at most MAX_DESCRIBED of its fields."""
+    messages: dict[str, list[str]] = {}
+    for part in error.errors():
+        place = [str(step) for step in part["loc"][1:] or part["loc"]]
+        # Where a field takes values of several types, pydantic adds the name of a type.
+        field = ".".join([place[0], *(step for step in place[1:] if not TYPE_NAME.fullmatch(step))])
+        messages.setdefault(field, []).append(part["msg"])
+    described = [
+        f"`{field if len(field) <= MAX_SHOWN else f'{field[:MAX_SHOWN]}...'}`: "
+        + ", or ".join([first, *(other.removeprefix("Input should be ") for other in others)])
+        for field, (first, *others) in list(messages.items())[:MAX_DESCRIBED]
+    ]
+    if len(messages) > MAX_DESCRIBED:
+        described.append(f"and {len(messages) - MAX_DESCRIBED:,} more")
+    return "; ".join(described)
 
 
 def install(app: FastAPI) -> None:
