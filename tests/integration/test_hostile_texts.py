@@ -94,7 +94,7 @@ def put(value: Any, text: str) -> Any:
 def test_the_service_refuses_them(storage: str) -> None:
     """With 4xx, wherever they are; they may be part of what a page searches for and does not find."""
     with run_service(storage) as address, httpx.Client(base_url=address, timeout=60.0) as client:
-        statuses = {}
+        statuses: dict[tuple[str, ...], int] = {}
         for text in QUOTED:
             for path in ("?q={}", "?after={}", "/{}", "/{}/status", "/{}/history", "/shared/export?format={}"):
                 statuses[path, text] = client.get(f"/v1/studies{path}".format(text)).status_code

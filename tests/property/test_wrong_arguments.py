@@ -26,6 +26,7 @@ from dbcare.errors import DbcareError
 from dbcare.lab import definition
 from dbcare.live.ledger_summary import summarize
 from dbcare.spread import Spread
+from dbcare.theory import breakeven, budgets, elimination, lower, pulls, upper
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("dbcare")
@@ -407,6 +408,27 @@ CALLS = {
     ),
     "connect": Call(dbcare.connect, {"address": "http://127.0.0.1:9", "key": "k", "timeout": 1.0, "patience": 0.0}),
 }  # fmt: skip
+
+SOUND: dict[str, Any] = {
+    "loss": dbcare.Loss.SIMPLE_REGRET, "gap": 0.5, "gaps": [0.25, 0.5], "smallest_gap": 0.25, "cost": 1e-4,
+    "sigma": 1.0, "bound": 1.0, "arms": 3, "survivors": 2, "complexity": 20.0, "undecided": 2, "budget": 100.0,
+    "preset": "paper", "hardness": 2.0,
+}  # fmt: skip
+
+
+def _list_theory() -> dict[str, Call]:
+    """Return a call of each function of the theory whose arguments are checked."""
+    calls = {}
+    for module in (breakeven, budgets, elimination, lower, pulls, upper):
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ == module.__name__ and not name.startswith("_"):
+                taken = inspect.signature(function).parameters
+                given = {each: SOUND[each] for each in taken}
+                calls[f"{module.__name__.rpartition('.')[2]}.{name}"] = Call(function, given)
+    return calls
+
+
+CALLS |= _list_theory()
 
 
 @pytest.mark.filterwarnings("ignore::dbcare.errors.DbcareWarning")

@@ -223,6 +223,16 @@ def test_a_defused_text_is_no_formula_and_can_be_restored(text: str) -> None:
     assert restore_formula(defuse_formula(text)) == text
 
 
+def test_an_error_names_the_file_that_was_wanted(tmp_path: Path) -> None:
+    """And not the draft, of which nobody knows."""
+    study = create_memory_study()
+    file = tmp_path / "none" / "t"
+    for write, suffix in ((study.export, ".csv"), (study.export, ".parquet"), (study.report, ".html")):
+        with pytest.raises(FileNotFoundError) as missing:
+            write(file.with_suffix(suffix))
+        assert missing.value.filename == str(file.with_suffix(suffix))
+
+
 def test_an_error_on_the_way_leaves_no_file(tmp_path: Path) -> None:
     """A file that existed stays as it was."""
 

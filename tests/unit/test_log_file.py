@@ -212,8 +212,9 @@ def test_a_log_is_read_in_its_order(tmp_path: Path) -> None:
         ),
         (
             b"\narm;reward\nA;1\n",
-            ", line 2, has no column 'arm'; pass `arm_column` to name another one of its columns: arm;reward.",
+            ", line 2, separates columns by semicolons; use commas, and decimal points in numbers.",
         ),
+        (b"arm\treward\nA\t1\n", ", line 1, separates columns by tabs; use commas, and decimal points in numbers."),
         (
             b"arm,reward,reward\nA,1,2\n",
             ", line 1, has 2 columns 'reward'; pass `reward_column` to name another one of "

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,3 +121,9 @@ def test_bounds_for_many_arms_against_hand_arithmetic() -> None:
     assert float(breakeven.simple_regret_minimax(3, 1e-3)) == pytest.approx(expected)
     with pytest.raises(InvalidValueError, match=r"`cost` times `arms` must be at most 0\.13 but got 0\.2"):
         breakeven.misidentification(10.0, 20, 0.01)
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_a_loss_may_be_named(loss: Loss) -> None:
+    named: Any = str(loss)
+    assert breakeven.two_arm_integral(named, 0.1, 1e-4) == breakeven.two_arm_integral(loss, 0.1, 1e-4)

@@ -18,6 +18,8 @@ from dbcare.formulas import restore_formula
 from dbcare.live.log_totals import is_count_name
 from dbcare.validation import show
 
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
 
 @dataclass(frozen=True)
 class LogTable:
@@ -59,6 +61,7 @@ def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTa
                 continue
             if places is None:
                 header = [name.strip() for name in row]
+                _check_separator(f"{path}, line {reader.line_num},", header, columns)
                 _check_columns(f"{path}, line {reader.line_num},", header, columns)
                 places = {name: header.index(name) for name in _list_wanted(header, columns)}
                 table.cells.update({name: [] for name in places})
@@ -71,6 +74,15 @@ def _read_csv(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTa
     except csv.Error as problem:
         raise InvalidValueError(f"{path}, line {reader.line_num}, is not valid CSV: {problem}.") from None
     return table
+
+
+def _check_separator(where: str, header: list[str], columns: Mapping[str, str]) -> None:
+    """Refuse a header whose names are separated by something else, as spreadsheets do in many countries."""
+    if len(header) > 1 or header[0] in columns.values():
+        return
+    for separator, noun in SEPARATORS.items():
+        if separator in header[0]:
+            raise InvalidValueError(f"{where} separates columns by {noun}; use commas, and decimal points in numbers.")
 
 
 def _read_json_table(path: str | os.PathLike[str], columns: Mapping[str, str]) -> LogTable:

@@ -38,7 +38,9 @@ def whole(name: str, value: ArrayLike, *, at_least: int) -> Floats:
     """Check that all numbers are whole and at least `at_least`; return floats, for use in formulas."""
     numbers = _real(name, value, infinite=False)
     _require(numbers == np.floor(numbers), name, "be a whole number", numbers)
-    _require(numbers >= at_least, name, f"be at least {at_least}", numbers.astype(np.int64))
+    with np.errstate(invalid="ignore"):  # beyond 64 bits, which only a message would show
+        integers = numbers.astype(np.int64)
+    _require(numbers >= at_least, name, f"be at least {at_least}", integers)
     return numbers
 
 

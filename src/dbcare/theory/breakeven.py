@@ -98,8 +98,8 @@ def integrals(loss: Loss, hardness: ArrayLike) -> tuple[Floats, Floats]:
     """Compute J and T at rho, or J_S and T_S at kappa."""
     from scipy.special import ndtr  # noqa: PLC0415  # only this needs scipy, for thousands of numbers
 
-    hardness = np.asarray(hardness, dtype=np.float64)[..., np.newaxis]
-    error = loss is Loss.MISIDENTIFICATION
+    hardness = arguments.positive("hardness", hardness, infinite=True)[..., np.newaxis]
+    error = arguments.loss(loss) is Loss.MISIDENTIFICATION
     z, weight, density, tail, excess = _quadrature(float(normal.upper_tail_inverse(1.0 / math.e)) if error else 0.0)
     if error:
         theta = np.sqrt(tail / hardness)
