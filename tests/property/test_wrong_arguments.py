@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -449,6 +451,20 @@ def test_wrong_arguments_raise_errors_of_the_package(
         assert explains(lambda: call.function(**call.arguments | dict(replaced)), call.raises)
 
     attack()
+
+
+@pytest.mark.filterwarnings("ignore::dbcare.errors.DbcareWarning")
+@pytest.mark.parametrize("name", CALLS)
+def test_every_hostile_value_is_survived_in_every_argument(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chance would leave many of these out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DBCARE_STORAGE", raising=False)
+    call = CALLS[name]
+    for argument, hostile in product(call.arguments, HOSTILE):
+        if argument not in call.fixed:
+            assert explains(partial(call.function, **call.arguments | {argument: hostile}), call.raises)
 
 
 def explains(call: Callable[[], Any], raises: type[Exception] = DbcareError) -> bool:
