@@ -30,8 +30,9 @@ def build_bandit(name: str, options: dict[str, Any]) -> Bandit:
 
     Underscores serve for hyphens, as in the names of the paper's experiments.
     """
-    hyphenated = isinstance(name, str) and name.replace("_", "-") in BANDITS
-    make = BANDITS[validation.one_of("bandit", name.replace("_", "-") if hyphenated else name, BANDITS)]
+    if isinstance(name, str) and (hyphenated := name.replace("_", "-")) in BANDITS:
+        name = hyphenated
+    make = BANDITS[validation.one_of("bandit", name, BANDITS)]
     parameters = inspect.signature(make).parameters
     refuse_unknown(f"Options of {name}", options, [option for option in parameters if option != "bound"])
     require_all(name, parameters, options)
