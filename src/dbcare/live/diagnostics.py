@@ -30,7 +30,7 @@ def list_unit_assumptions(ledger: Ledger) -> list[str]:
     two arms the printed x lacks a factor c (`theory.budgets.confidence`). Rewards of 0 or 1 have no other unit.
     """
     settings = ledger.settings
-    if settings.policy != "dbcare" or settings.risk != Loss.SIMPLE_REGRET or settings.spread.takes_binary:
+    if not settings.built_policy.depends_on_unit or settings.risk != Loss.SIMPLE_REGRET or settings.spread.takes_binary:
         return []
     assumed = [] if settings.spread.width is not None else ["that means differ by at most 1"]
     if len(settings.arms) > 2:

@@ -57,6 +57,7 @@ class DBCARE(EliminationPolicy):
     sigma: float = 1.0
     bound: float = 1.0
     confidence: str = "paper"
+    depends_on_unit = True
     stop_rule = (
         "It tries all remaining arms equally often, drops those that are clearly worse, and stops when one is left, "
         "or at a limit that depends on what trials cost."

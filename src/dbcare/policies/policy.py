@@ -42,6 +42,8 @@ class Policy(ABC):
         Whether the rule stops once the largest expected loss is no more than the spend, or `patience` times that.
     knows_gap : bool
         Whether the rule was made for arms with a known gap, as oracles are.
+    depends_on_unit : bool
+        Whether the rule for simple regret depends on the unit of the rewards, beyond what is stated in that unit.
     stop_rule : str
         When a run stops, in sentences for the report of a study; may be empty.
 
@@ -61,6 +63,7 @@ class Policy(ABC):
     risk: Risk | None
     breaks_even: ClassVar[bool] = False
     knows_gap: ClassVar[bool] = False
+    depends_on_unit: ClassVar[bool] = False
     stop_rule: ClassVar[str] = ""
 
     def __repr__(self) -> str:
