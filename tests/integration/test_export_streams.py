@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
@@ -226,7 +226,7 @@ def test_a_stream_waits_for_a_slow_client_and_ends_when_it_leaves() -> None:
     dbcare.create_study("endless", ARMS, cost=1e-3, sigma=1.0, storage=store)
     study = EndlessStudy(store, "endless")
     with (
-        serve_responses(lambda: TrialStream(study, "jsonl")) as url,
+        serve_responses(lambda: TrialStream(study, "jsonl", nullcontext)) as url,
         httpx.stream("GET", url, timeout=30.0) as response,
     ):
         parts = response.iter_raw()

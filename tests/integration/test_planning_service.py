@@ -18,7 +18,8 @@ from helpers.service_process import run_service
 from playwright.sync_api import Browser, expect
 
 import dbcare
-from dbcare.server.api.planning import MAX_QUEUED_PLANS, MAX_WORK
+from dbcare.server.api.planning import MAX_WORK
+from dbcare.server.service_limits import DEFAULT_LIMITS
 
 if not Path("/proc/net/tcp").exists():
     pytest.skip("The CPU time of a server is read from /proc, which this system lacks.", allow_module_level=True)
@@ -188,7 +189,7 @@ def test_a_plan_ends_with_its_client(address: str) -> None:
 def test_a_client_that_leaves_gives_up_its_place_in_the_queue(address: str) -> None:
     """Many plans at once do not hold up other requests: when the queue is full, more are refused at once."""
     with send_plan(address, LONG) as running, ExitStack() as waiting:
-        for _ in range(MAX_QUEUED_PLANS):
+        for _ in range(DEFAULT_LIMITS.waiting_checks):
             waiting.enter_context(send_plan(address, LONG))
         time.sleep(0.5)  # a request that overtook the last one would take its place
         wait_until(lambda: is_refused(address))

@@ -309,7 +309,7 @@ def test_retiring_an_arm_in_a_group(store: SqlStore) -> None:
     dbcare.create_study("s", ["A", "B", "C"], cost=1e-9, sigma=1.0, max_ahead=50, storage=store)
     study = StoredStudy(store, "s")
     study.add((name, 0.25 * place) for place, name in enumerate("ABCABC"))
-    prepared = study._ledger.replay_without(1)
+    prepared = study._ledger.replay_without(1, lambda: None)
     event = Event(EventKind.RETIRED, 1.0, arm=1, note="gone")
     group: list[StudyOperation[Any]] = [
         study.ask_later(AskRequest(4, None)),

@@ -22,9 +22,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.settings_texts import describe_settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.tail import LARGEST_KEPT, Tail, find_heavy_tail
-from dbcare.server.access.gate import Visitor
-from dbcare.server.access.roles import Role
-from dbcare.server.pages.study_view import make_chart, render_parts
+from dbcare.server.pages.study_view import make_chart, make_view
 
 CAP = 60.0
 
@@ -112,13 +110,16 @@ def test_a_cap_below_every_reward_is_noted(direction: str) -> None:
 
 
 def test_the_page_shows_how_many_rewards_were_above_the_cap() -> None:
-    visitor = Visitor(Role.VIEWER, "someone")
     capped, plain = create_memory_study(cap=1.0, sigma=None), create_memory_study(sigma=None)
     for study in (capped, plain):
         study.add([("A", 2.0), ("A", 3.0), ("B", 0.5)])
-    assert re.findall(r'"Above cap" class="figure">(\d+)<', render_parts(capped, visitor)["arms"]) == ["2", "0", "0"]
+    assert re.findall(r'"Above cap" class="figure">(\d+)<', make_view(capped).parts["arms"]) == [
+        "2",
+        "0",
+        "0",
+    ]
     assert ("Rewards", "spread learned from them, capped at 1") in describe_settings(capped.settings, None)
-    assert "Above cap" not in render_parts(plain, visitor)["arms"]
+    assert "Above cap" not in make_view(plain).parts["arms"]
 
 
 def test_an_infinite_loss_is_an_unknown_one() -> None:

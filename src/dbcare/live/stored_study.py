@@ -58,12 +58,24 @@ class StoredStudy(Study):
         self.commits = store.commits or GroupCommit()
         self._ledger = SyncedLedger(store, name, self.settings, record.identity)
         self._person: str | None = None
+        self._go_on: Callable[[], None] = _do_nothing
 
     def on_behalf_of(self, person: str | None) -> StoredStudy:
         """Return the same study, with what is done through it recorded under a person's name."""
         study = copy.copy(self)
         study._person = person
         return study
+
+    def replaying(self, go_on: Callable[[], None]) -> StoredStudy:
+        """Return the same study, which calls `go_on` now and then while it replays its events; an error ends that."""
+        study = copy.copy(self)
+        study._go_on = go_on
+        return study
+
+    def position(self) -> int:
+        """Return how many events there are; while there are no more, the study has not changed."""
+        with self._ledger.read():
+            return self._ledger.position
 
     def open(self) -> StoredStudy:
         """Read the study now rather than when it is first used."""
@@ -267,7 +279,7 @@ class StoredStudy(Study):
     def _retire(self, arm: int, reason: str) -> None:
         with self._ledger.read() as transaction:
             self._check_retirement(transaction, arm)
-        prepared = self._ledger.replay_without(arm)
+        prepared = self._ledger.replay_without(arm, self._go_on)
         event = Event(EventKind.RETIRED, time.time(), arm=arm, worker=self._person, note=reason)
 
         def retire(transaction: Transaction) -> None:
@@ -285,4 +297,8 @@ class StoredStudy(Study):
             )
 
     def check(self) -> int:
-        return self._ledger.check()
+        return self._ledger.check(self._go_on)
+
+
+def _do_nothing() -> None:
+    """Go on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -116,11 +116,20 @@ class SyncedLedger:
         """Drop the ledger, which may be ahead of what is stored: it is read again from there."""
         self._ledger = None
 
-    def replay_without(self, arm: int) -> PreparedLedger:
-        """Replay the study as if one more arm had never been in it, without keeping others waiting."""
+    @property
+    def position(self) -> int:
+        """The position of the last event in the ledger."""
+        return self._last[0]
+
+    def replay_without(self, arm: int, go_on: Callable[[], None]) -> PreparedLedger:
+        """Replay the study as if one more arm had never been in it, without keeping others waiting.
+
+        `go_on` is called now and then, and may raise.
+        """
         with self.store.session(self.name, write=False) as session:
             prepared = PreparedLedger(Ledger(self.settings, find_retired(session) | {arm}))
         for page in self._pages():
+            go_on()
             with self.reporting_damage():
                 prepared.follow(page)
         return prepared
@@ -178,12 +187,15 @@ class SyncedLedger:
         except ValueError as failure:  # JSON has no infinity; the summary only saves time, and must not block events
             LOG.warning("The summary of study %r cannot be stored: %s", self.name, failure)
 
-    def check(self) -> int:
-        """Replay all events and compare with the stored summary; return their number, or raise what differs."""
-        with self.reporting_damage():
-            return self._replay_and_compare()
+    def check(self, go_on: Callable[[], None]) -> int:
+        """Replay all events and compare with the stored summary; return their number, or raise what differs.
 
-    def _replay_and_compare(self) -> int:
+        `go_on` is called now and then, and may raise.
+        """
+        with self.reporting_damage():
+            return self._replay_and_compare(go_on)
+
+    def _replay_and_compare(self, go_on: Callable[[], None]) -> int:
         with self.store.session(self.name, write=False) as session:
             summary = session.summary()
             until, stored = (0, {"retired": []}) if summary is None else summary
@@ -191,6 +203,8 @@ class SyncedLedger:
             count = 0
             for place, event in iterate_events(session, 0):
                 count += 1
+                if count % EVENTS_PER_PAGE == 0:
+                    go_on()
                 if place != count:
                     raise StorageError(f"Event {count} of study {self.name!r} is missing; restore a backup.")
                 if place <= until:

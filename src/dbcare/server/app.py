@@ -21,14 +21,16 @@ from dbcare.server.api.openapi import build_openapi
 from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
 from dbcare.server.limits import Limits
-from dbcare.server.metrics import Metrics, MetricsMiddleware
+from dbcare.server.metrics import Metrics, MetricsMiddleware, Refusal
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
 from dbcare.server.request_log import RequestLog
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 from dbcare.server.stream import Streams
+from dbcare.server.turns import Turns
 
 PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
+PLACES_TO_LOOK = 2  # a second one, because the first may wait for the database
 ABOUT = """Which option to try next, and when to stop: live studies over HTTP.
 
 Every route needs a key with a role (viewer, worker or admin), sent as `Authorization: Bearer ...`. Errors are problem
@@ -57,11 +59,13 @@ def make_app(
         openapi_url="/v1/openapi.json",
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
-    study_routes = StudyRoutes(gate, studies, metrics).build()
+    looks = Turns(PLACES_TO_LOOK, limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
+    long_work = Turns(1, limits.waiting_checks, metrics, Refusal.CHECKS_FULL)  # a plan uses all CPUs
+    study_routes = StudyRoutes(gate, studies, metrics, looks, long_work).build()
     app.include_router(study_routes)
-    app.include_router(planning.make_routes(gate))
+    app.include_router(planning.make_routes(gate, long_work))
     app.state.streams = Streams(limits, metrics)
-    app.include_router(pages.make_routes(gate, studies, app.state.streams))
+    app.include_router(pages.make_routes(gate, studies, app.state.streams, looks))
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", tags=["service"])

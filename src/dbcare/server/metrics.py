@@ -28,6 +28,8 @@ class Refusal(StrEnum):
     SLOW_READER = "slow_reader"
     PIPELINED = "pipelined_requests"
     FREQUENT = "requests_per_second"
+    LOOKS_FULL = "waiting_looks"
+    CHECKS_FULL = "waiting_checks"
     STREAMS_FULL = "streams"
     VISITOR_FULL = "streams_per_visitor"
 

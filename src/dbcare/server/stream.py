@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from dbcare.server.metrics import Metrics, Refusal
@@ -31,7 +30,7 @@ class Streams:
         self.is_closing: Callable[[], bool] = lambda: False  # asked by every stream, which ends with the server
         self._open: Counter[str] = Counter()  # by the visitor's name
 
-    def stream(self, request: Request, visitor: str, look: Callable[[], str | None]) -> StreamingResponse:
+    def stream(self, request: Request, visitor: str, look: Callable[[], Awaitable[str | None]]) -> StreamingResponse:
         """Send what `look` returns, a line of text, whenever it changes; end when it returns None."""
         return CountedStream(self, visitor, self._send_news(request, look))
 
@@ -55,10 +54,10 @@ class Streams:
         if self._open[visitor] == 0:
             del self._open[visitor]
 
-    async def _send_news(self, request: Request, look: Callable[[], str | None]) -> AsyncIterator[str]:
+    async def _send_news(self, request: Request, look: Callable[[], Awaitable[str | None]]) -> AsyncIterator[str]:
         sent, quiet = "", 0
         while not self.is_closing() and not await request.is_disconnected():
-            now = await run_in_threadpool(look)
+            now = await look()
             if now is None:
                 yield GONE
                 return

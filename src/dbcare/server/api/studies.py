@@ -1,13 +1,14 @@
 """Routes for studies, each named after the method of `Study` that it calls."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
+from dbcare.engines.work_budget import WorkBudget
 from dbcare.live.decision_page import make_page
 from dbcare.live.export import TextFormat, TrialRow
 from dbcare.live.options import MAX_NAME_LENGTH
@@ -16,7 +17,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.studies import check_name, create_in, find_in
-from dbcare.server.access.gate import Gate, Visitor
+from dbcare.server.access.gate import VISITOR, Gate, Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
 from dbcare.server.api.option_models import NewStudy
@@ -26,6 +27,7 @@ from dbcare.server.headers import REPORT_SECURITY_POLICY
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.request_log import STUDY
+from dbcare.server.turns import Turns
 
 LINK = {"description": 'The next page, as `<URL>; rel="next"`.', "schema": {"type": "string"}}
 EXPORT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES.values()}
@@ -39,14 +41,18 @@ Key = Annotated[
     ),
 ]
 
+Result = TypeVar("Result")
+
 
 class StudyRoutes:
     """The routes under /v1/studies, and the dependencies that they share."""
 
-    def __init__(self, gate: Gate, studies: OpenStudies, metrics: Metrics) -> None:
+    def __init__(self, gate: Gate, studies: OpenStudies, metrics: Metrics, looks: Turns, long_work: Turns) -> None:
         self.gate = gate
         self.studies = studies
         self.metrics = metrics
+        self.looks = looks
+        self.long_work = long_work
         self.router = APIRouter(prefix="/v1/studies", tags=["studies"])
 
     def build(self) -> APIRouter:
@@ -67,6 +73,25 @@ class StudyRoutes:
             return (await self.studies.open(name)).on_behalf_of(visitor.name)
 
         return Depends(find)
+
+    def _look_at_study(self) -> Any:
+        """Return a dependency: the study named in the path, for viewers, when their turn comes."""
+
+        async def look(
+            request: Request, study: Annotated[StoredStudy, self._find_study(Role.VIEWER)]
+        ) -> AsyncIterator[StoredStudy]:
+            async with self.looks.take_for(request):
+                yield study
+
+        return Depends(look, scope="function")
+
+    async def _work_long(self, request: Request, study: StoredStudy, work: Callable[[StoredStudy], Result]) -> Result:
+        """Do what replays a study, when its turn comes; it ends when the client disconnects."""
+
+        def replay(has_left: Callable[[], bool]) -> Result:
+            return work(study.replaying(WorkBudget(is_cancelled=has_left).check))
+
+        return await self.long_work.run_for(request, replay)
 
     def _post(self, path: str, **how: Any) -> Callable[..., Any]:
         """Return a decorator for a route that changes something and responds without content."""
@@ -134,7 +159,11 @@ class StudyRoutes:
         viewer, admin = self.gate.needs(Role.VIEWER), self.gate.needs(Role.ADMIN)
         Admin = Annotated[Visitor, admin]  # noqa: N806  # a type
 
-        @router.get("", dependencies=[viewer], responses={200: {"headers": {"Link": LINK}}})
+        async def look(request: Request, _: Annotated[Visitor, viewer]) -> AsyncIterator[None]:
+            async with self.looks.take_for(request):
+                yield
+
+        @router.get("", dependencies=[Depends(look, scope="function")], responses={200: {"headers": {"Link": LINK}}})
         def list_studies(
             response: Response,
             limit: Annotated[int, Query(ge=1, le=MAX_STUDIES_PER_PAGE)] = STUDIES_PER_PAGE,
@@ -193,13 +222,14 @@ class StudyRoutes:
             study.describe(what.description)
 
         @self._post("retire")
-        def retire(study: Controlled, which: schemas.Retire) -> None:
+        async def retire(request: Request, study: Controlled, which: schemas.Retire) -> None:
             """Retire an arm; the study continues as if it had never existed."""
-            study.retire(which.arm, which.reason)
+            await self._work_long(request, study, lambda replaying: replaying.retire(which.arm, which.reason))
 
     def _add_report_routes(self) -> None:
         router = self.router
-        Viewed = Annotated[StoredStudy, self._find_study(Role.VIEWER)]  # noqa: N806  # a type
+        Viewed = Annotated[StoredStudy, self._look_at_study()]  # noqa: N806  # a type
+        Found = Annotated[StoredStudy, self._find_study(Role.VIEWER)]  # noqa: N806  # a type
 
         @router.get("/{name}")
         def show(study: Viewed) -> schemas.StudyOut:
@@ -232,9 +262,9 @@ class StudyRoutes:
             return study.history()
 
         @router.get("/{name}/check")
-        def check(study: Viewed) -> schemas.Checked:
+        async def check(request: Request, study: Found) -> schemas.Checked:
             """Replay all events and compare with the stored summary."""
-            return schemas.Checked(events=study.check())
+            return schemas.Checked(events=await self._work_long(request, study, lambda replaying: replaying.check()))
 
         @router.get("/{name}/report", response_class=HTMLResponse)
         def report(study: Viewed) -> HTMLResponse:
@@ -242,6 +272,6 @@ class StudyRoutes:
             return HTMLResponse(make_page(study, None), headers={"Content-Security-Policy": REPORT_SECURITY_POLICY})
 
         @router.get("/{name}/export", response_model=list[TrialRow], responses={200: {"content": EXPORT_TYPES}})
-        def export(study: Viewed, format: Annotated[TextFormat, Query()] = "json") -> Response:  # noqa: A002  # as in the URL
+        def export(request: Request, study: Viewed, format: Annotated[TextFormat, Query()] = "json") -> Response:  # noqa: A002  # as in the URL
             """Stream all trials, as a JSON list, as CSV, or as JSON Lines."""
-            return TrialStream(study, format)
+            return TrialStream(study, format, lambda: self.looks.take(request.scope[VISITOR]))

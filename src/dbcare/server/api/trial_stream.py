@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from itertools import chain, islice
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 from starlette.types import Send
 
@@ -17,16 +20,18 @@ MEDIA_TYPES: dict[TextFormat, str] = {"json": "application/json", "csv": "text/c
 
 
 class TrialStream(StreamingResponse):
-    """All trials of a study; pieces are made in worker threads, and no more of them once the client has disconnected.
+    """All trials of a study; each piece is made in a turn of its own, and none once the client has disconnected.
 
     The first trial is read at once, so that an error then is reported as usual. After a later one the connection is
     closed without the end of the response, so that no client takes it for complete.
     """
 
-    def __init__(self, study: Study, kind: TextFormat) -> None:
+    def __init__(
+        self, study: Study, kind: TextFormat, take_turn: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> None:
         rows = study.trials()
         begun = chain(list(islice(rows, 1)), rows)
-        super().__init__(format_trials(begun, kind), media_type=MEDIA_TYPES[kind])
+        super().__init__(_make_in_turns(format_trials(begun, kind), take_turn), media_type=MEDIA_TYPES[kind])
         self.study = study
 
     async def stream_response(self, send: Send) -> None:
@@ -35,3 +40,14 @@ class TrialStream(StreamingResponse):
             await super().stream_response(send)
         except DbcareError as error:
             LOG.error("The export of study %r ended early: %s", self.study.name, error)
+
+
+async def _make_in_turns(
+    pieces: Iterator[str], take_turn: Callable[[], AbstractAsyncContextManager[None]]
+) -> AsyncIterator[str]:
+    while True:
+        async with take_turn():
+            piece = await run_in_threadpool(next, pieces, None)
+        if piece is None:
+            return
+        yield piece

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from dbcare.live.standing import Standing
@@ -46,7 +46,7 @@ def make_routes(pages: Pages, studies: OpenStudies) -> APIRouter:
 
     @router.get("/")
     def show_studies(
-        visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))], q: Text = "", after: Text | None = None
+        visitor: Annotated[Visitor, pages.looking(Role.VIEWER)], q: Text = "", after: Text | None = None
     ) -> HTMLResponse:
         search = q.strip()
         found = find_in(studies.store, search, after=after, limit=STUDIES_PER_PAGE + 1, by_state=True)

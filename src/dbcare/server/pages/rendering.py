@@ -1,7 +1,7 @@
 """What all pages share: templates, errors as pages with the library's own messages, and access."""
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import files, formatting
 from dbcare.server.problems import RefusalError, describe_invalid, find_status, public_message
+from dbcare.server.turns import Turns
 
 LOGIN_PATH = "/login"
 CODE = re.compile(r"`([^`]+)`")
@@ -99,8 +100,9 @@ def render_part(template: str, /, **context: Any) -> Markup:
 class Pages:
     """Renders pages, and checks who may see them."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, looks: Turns) -> None:
         self.gate = gate
+        self.looks = looks
 
     def router(self) -> APIRouter:
         """Return a router for pages."""
@@ -131,6 +133,17 @@ class Pages:
             return visitor
 
         return enter
+
+    def looking(self, role: Role) -> Any:
+        """Return a dependency that admits browsers of visitors with the role when their turn to look comes."""
+
+        async def look(
+            request: Request, visitor: Annotated[Visitor, Depends(self.needs(role))]
+        ) -> AsyncIterator[Visitor]:
+            async with self.looks.take_for(request):
+                yield visitor
+
+        return Depends(look, scope="function")
 
 
 async def _read_token(request: Request) -> str | None:

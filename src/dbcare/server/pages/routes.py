@@ -9,11 +9,12 @@ from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import api_reference, files, listing, new, sign_in, study
 from dbcare.server.pages.rendering import Pages
 from dbcare.server.stream import Streams
+from dbcare.server.turns import Turns
 
 
-def make_routes(gate: Gate, studies: OpenStudies, streams: Streams) -> APIRouter:
+def make_routes(gate: Gate, studies: OpenStudies, streams: Streams, looks: Turns) -> APIRouter:
     """Return all pages, and the style sheet and scripts that they load; the API's description leaves them out."""
-    pages = Pages(gate)
+    pages = Pages(gate, looks)
     router = APIRouter(include_in_schema=False)
     router.include_router(sign_in.make_routes(pages))
     for module in (listing, new):

@@ -1,29 +1,25 @@
 """The page of a study: its updates, and what its buttons do."""
 
 import json
-import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
+from starlette.concurrency import run_in_threadpool
 
 from dbcare.errors import InvalidValueError, StudyNotFoundError
 from dbcare.live.option_text import parse_number
 from dbcare.live.settings_texts import describe_settings
-from dbcare.live.status import Status
-from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages, quote_segment
-from dbcare.server.pages.study_view import make_chart, render_parts
+from dbcare.server.pages.shared_views import SharedViews
+from dbcare.server.pages.study_view import StudyView
 from dbcare.server.stream import Streams, tell_gone
-
-REDRAW_SECONDS = 10.0  # after which the ages of trials are updated although nothing has happened
 
 Text = Annotated[str, Form(max_length=2000)]
 
@@ -36,18 +32,24 @@ def study_url(name: str) -> str:
 def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRouter:
     """Return all pages under /studies."""
     router = pages.router()
+    views = SharedViews(studies, pages.looks)
     Viewer = Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]  # noqa: N806  # a type
     Admin = Annotated[Visitor, Depends(pages.needs(Role.ADMIN))]  # noqa: N806  # a type
 
+    async def find_view(request: Request, name: str, _: Viewer) -> AsyncIterator[StudyView]:
+        view = await views.get(name)
+        async with pages.looks.take_for(request):
+            yield view
+
     @router.get("/studies/{name}")
-    def show(name: str, visitor: Viewer) -> HTMLResponse:
-        study = studies.get(name)
+    def show(visitor: Viewer, view: Annotated[StudyView, Depends(find_view, scope="function")]) -> HTMLResponse:
+        study = view.study
         return pages.render(
             "study.html",
             visitor,
             name=study.name,
-            parts=render_parts(study, visitor),
-            chart=json.dumps(make_chart(study)),
+            parts=view.parts_for(visitor),
+            chart=json.dumps(view.chart),
             settings=describe_settings(study.settings, study.status().max_ahead),
             breaks_even=study.settings.built_policy.breaks_even,
             patience=study.settings.built_policy.patience,
@@ -60,7 +62,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
         visitor = pages.gate.identify(request, None)  # other sites are refused
         if visitor is None:  # a script cannot see a redirect
             return tell_gone()
-        look = _watch(lambda: pages.gate.identify(request, None), lambda: studies.get(name))
+        look = _watch(lambda: pages.gate.identify(request, None), lambda: views.watch(name))
         return streams.stream(request, visitor.name, look)
 
     def act(name: str, visitor: Visitor, action: Callable[[Study], None]) -> Response:
@@ -95,26 +97,27 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
     return router
 
 
-def _watch(identify: Callable[[], Visitor | None], find: Callable[[], StoredStudy]) -> Callable[[], str | None]:
+def _watch(
+    identify: Callable[[], Visitor | None], find_view: Callable[[], Awaitable[StudyView]]
+) -> Callable[[], Awaitable[str | None]]:
     """Return a function that returns what last changed on the page, as JSON; None if the page must not be shown."""
     shown: dict[str, object] = {}
-    status: Status | None = None
-    last, drawn = "", 0.0
+    seen: tuple[Visitor, StudyView] | None = None
+    last = ""
 
-    def look() -> str | None:
-        nonlocal last, drawn, status
-        visitor = identify()  # None after signing out, or once the key is revoked
+    async def look() -> str | None:
+        nonlocal last, seen
+        visitor = await run_in_threadpool(identify)  # None after signing out, or once the key is revoked
         if visitor is None:
             return None
         try:
-            study = find()
-            before, status = status, replace(study.status(), oldest=None)
-            if status == before and time.monotonic() - drawn < REDRAW_SECONDS:  # the usual case
-                return last
-            drawn = time.monotonic()
-            now: dict[str, object] = {**render_parts(study, visitor), "chart": make_chart(study)}
+            view = await find_view()
         except (StudyNotFoundError, InvalidValueError):  # the latter if the name is invalid
             return None
+        if seen is not None and seen[0] == visitor and seen[1] is view:  # the usual case
+            return last
+        seen = visitor, view
+        now: dict[str, object] = {**view.parts_for(visitor), "chart": view.chart}
         changed = {name: piece for name, piece in now.items() if shown.get(name) != piece}
         if changed:
             shown.update(changed)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from dbcare.axis import Axis
 from dbcare.live.count_descriptions import describe_uncounted
@@ -51,9 +55,72 @@ class ArmLine:
         return f"{lift.absolute:+.3g}" if lift.relative is None else f"{100.0 * lift.relative:+.1f}%"
 
 
-def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
-    """Render every piece of the page that can change."""
-    settings, (status, choice) = study.settings, study.snapshot()
+TOKEN_MARK = secrets.token_hex(16)  # stands for a session's token in what all sessions share
+
+
+@dataclass(frozen=True)
+class StudyView:
+    """What the page of a study shows as of some moment, for everybody who looks.
+
+    Parameters
+    ----------
+    study : StoredStudy
+        The study.
+    position : int
+        How many events it had.
+    rendered : float
+        When it was rendered, by the monotonic clock.
+    parts : dict of str to str
+        The pieces that all see alike, as HTML.
+    actions : dict of (bool, bool) to str
+        The actions, as HTML: for those who may change the study or not, with `TOKEN_MARK` in the forms or without.
+    chart : dict
+        The chart's data.
+    """
+
+    study: StoredStudy
+    position: int
+    rendered: float
+    parts: dict[str, str]
+    actions: dict[tuple[bool, bool], str]
+    chart: dict[str, Any]
+
+    def parts_for(self, visitor: Visitor) -> dict[str, str]:
+        """Return all pieces as a visitor sees them, with their session's token in the forms."""
+        session = visitor.session
+        actions = self.actions[visitor.role.allows(Role.ADMIN), session is not None]
+        own = actions if session is None else actions.replace(TOKEN_MARK, session.csrf)
+        return {**self.parts, "actions": Markup(own)}  # already escaped
+
+
+def make_view(study: StoredStudy) -> StudyView:
+    """Render the page of a study."""
+    position, rendered = study.position(), time.monotonic()  # first: what happens from now on is yet to be shown
+    snapshot = study.snapshot()
+    return StudyView(
+        study, position, rendered, render_parts(study, snapshot), _render_actions(study, snapshot[0]), make_chart(study)
+    )
+
+
+def _render_actions(study: StoredStudy, status: Status) -> dict[tuple[bool, bool], str]:
+    return {
+        (may_change, has_session): render_part(
+            "actions",
+            name=study.name,
+            status=status,
+            token=TOKEN_MARK if has_session else None,
+            may_change=may_change,
+            retirable=_list_retirable(status),
+            max_description=MAX_DESCRIPTION_LENGTH,
+        )
+        for may_change in (False, True)
+        for has_session in (False, True)
+    }
+
+
+def render_parts(study: StoredStudy, snapshot: tuple[Status, Recommendation]) -> dict[str, str]:
+    """Render the pieces of the page that can change, and that all visitors see alike."""
+    settings, (status, choice) = study.settings, snapshot
     pending = study.pending()
     lines = [_make_line(settings, choice, arm) for arm in _choose_arms(settings, status)]
     ends = [end for line in lines for end in line.arm.interval or ()]
@@ -91,15 +158,6 @@ def render_parts(study: StoredStudy, visitor: Visitor) -> dict[str, str]:
                     "losses": any(arm.expected_loss is not None for arm in status.arms),
                     "range": settings.spread.range is not None,
                 },
-            ),
-            "actions": render_part(
-                "actions",
-                name=study.name,
-                status=status,
-                visitor=visitor,
-                may_change=visitor.role.allows(Role.ADMIN),
-                retirable=_list_retirable(status),
-                max_description=MAX_DESCRIPTION_LENGTH,
             ),
             "pending": render_part(
                 "pending",
