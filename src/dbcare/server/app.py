@@ -30,7 +30,6 @@ from dbcare.server.stream import Streams
 from dbcare.server.turns import Turns
 
 PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
-PLACES_TO_LOOK = 2  # a second one, because the first may wait for the database
 ABOUT = """Which option to try next, and when to stop: live studies over HTTP.
 
 Every route needs a key with a role (viewer, worker or admin), sent as `Authorization: Bearer ...`. Errors are problem
@@ -59,8 +58,8 @@ def make_app(
         openapi_url="/v1/openapi.json",
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
-    looks = Turns(PLACES_TO_LOOK, limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
-    long_work = Turns(1, limits.waiting_checks, metrics, Refusal.CHECKS_FULL)  # a plan uses all CPUs
+    looks = Turns(limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
+    long_work = Turns(limits.waiting_checks, metrics, Refusal.CHECKS_FULL)
     study_routes = StudyRoutes(gate, studies, metrics, looks, long_work).build()
     app.include_router(study_routes)
     app.include_router(planning.make_routes(gate, long_work))

@@ -1,7 +1,7 @@
 """Turns: requests that only look at studies wait in line, so that they never take the service from those who work.
 
-Python runs one thread at a time. Where many threads compute, an ask or a tell waits for all of them. Views, exports,
-checks, replays and plans therefore have a few places of their own, which go around among the visitors who wait.
+Python runs one thread at a time. Where many threads compute, an ask or a tell waits for all of them. Only one view or
+piece of an export is therefore made at a time, and only one check, replay or plan; visitors who wait take turns.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from dbcare.server.problems import RefusalError
 
 CLIENT_LEFT = HTTPStatus.REQUEST_TIMEOUT  # for the metrics; nobody receives it
 RETRY_SECONDS = 5
+REFUSAL_SECONDS = 1.0  # before a refusal is sent, since some clients retry at once
 
 Result = TypeVar("Result")
 CancellableWork = Callable[[Callable[[], bool]], Result]  # takes a function that says whether to cancel
 
 
 class Turns:
-    """A few places for work of one kind, with a line per visitor; each place that becomes free goes to the next line.
+    """A place for work of one kind, with a line per visitor; when it becomes free, it goes to the next line.
 
     At most `longest` requests of a visitor wait; more are refused with 429, and counted as `refusal`.
     """
 
-    def __init__(self, places: int, longest: int, metrics: Metrics, refusal: Refusal) -> None:
+    def __init__(self, longest: int, metrics: Metrics, refusal: Refusal) -> None:
         self.longest = longest
-        self._free = places
-        self._threads = CapacityLimiter(places)
+        self._is_free = True
+        self._threads = CapacityLimiter(1)
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()  # of those who wait
         self._metrics = metrics
         self._refusal = refusal
@@ -56,7 +57,7 @@ class Turns:
     @asynccontextmanager
     async def take_for(self, request: Request) -> AsyncIterator[None]:
         """Hold a turn for a request; refuse it if its visitor's line is full, or its client disconnects in line."""
-        visitor, has_turn = self._check_line(request), False
+        visitor, has_turn = await self._check_line(request), False
         with _cancelling(request.receive):
             await self._wait(visitor)
             has_turn = True
@@ -72,18 +73,19 @@ class Turns:
 
         `work` takes a function that returns whether the client has disconnected, and raises WorkCancelledError then.
         """
-        visitor = self._check_line(request)
+        visitor = await self._check_line(request)
         with _cancelling(request.receive) as has_left, suppress(WorkCancelledError):
             async with self.take(visitor):
                 # The thread ends soon after the client has left; until then it keeps its place.
                 return await to_thread.run_sync(work, has_left, limiter=self._threads)
         raise RefusalError(CLIENT_LEFT, "The client disconnected.")
 
-    def _check_line(self, request: Request) -> str:
+    async def _check_line(self, request: Request) -> str:
         """Return whose line a request joins; refuse it if the line is full."""
         visitor: str = request.scope[VISITOR]
         if len(self._lines.get(visitor, ())) >= self.longest:
             self._metrics.refuse(self._refusal)
+            await asyncio.sleep(REFUSAL_SECONDS)
             raise RefusalError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 f"{self.longest} such requests of yours are waiting; retry in {RETRY_SECONDS} seconds.",
@@ -92,8 +94,8 @@ class Turns:
         return visitor
 
     async def _wait(self, line: str) -> None:
-        if self._free > 0:
-            self._free -= 1
+        if self._is_free:
+            self._is_free = False
             return
         turn = asyncio.get_running_loop().create_future()
         self._lines.setdefault(line, deque()).append(turn)
@@ -109,7 +111,7 @@ class Turns:
             raise
 
     def _pass_on(self) -> None:
-        """Give a free place to the line whose last turn was longest ago."""
+        """Give the place to the line whose last turn was longest ago."""
         while self._lines:
             line, turns = self._lines.popitem(last=False)
             turn = turns.popleft()
@@ -118,7 +120,7 @@ class Turns:
             if not turn.done():  # else its client has just left
                 turn.set_result(None)
                 return
-        self._free += 1
+        self._is_free = True
 
 
 @contextmanager
