@@ -28,8 +28,9 @@ from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 
 def test_every_route_needs_its_role(server: ApiServer) -> None:
     """Tested without a key, with wrong and revoked ones, and with each role; the check comes before all others."""
-    with server.client(None) as stranger:
-        paths = stranger.get("/v1/openapi.json").json()["paths"]
+    with server.client("viewer") as viewer, server.client(None) as stranger:
+        assert_refused(stranger.get("/v1/openapi.json"), 401, "An API key is required")
+        paths = viewer.get("/v1/openapi.json").json()["paths"]
         described = {(method, path): each for path, methods in paths.items() for method, each in methods.items()}
         assert described.keys() == ROUTES.keys()
         for (method, path), needed in ROUTES.items():

@@ -236,15 +236,26 @@ def test_clients_that_read_slowly_get_everything(server: LimitedServer) -> None:
 
 
 def test_pipelined_requests(server: LimitedServer) -> None:
-    """Some are answered in their order; far too many are not, and take no memory."""
-    requests = b"".join(b"POST /none HTTP/1.1\r\nHost: x\r\n\r\n" + REQUEST for _ in range(5))
+    """Some are answered in their order; far too many are not, and take no memory. Strangers get one answer."""
+    key = f"\r\nAuthorization: Bearer {server.keys['one']}".encode()
+    mine = REQUEST.replace(b"\r\n\r\n", key + b"\r\n\r\n")
+    requests = b"".join(b"POST /none HTTP/1.1\r\nHost: x" + key + b"\r\n\r\n" + mine for _ in range(5))
     with open_connection(server.service.port) as connection:
-        connection.sendall(requests + REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        connection.sendall(mine)
+        assert status_of(read_response(connection)) == 200
+        connection.sendall(requests + mine.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         statuses = re.findall(rb"HTTP/1.1 (\d+)", read_to_end(connection))
     assert statuses == [b"404", b"200"] * 5 + [b"200"]
     before, refused = memory_of(server.service.pid), server.count_refusals("pipelined_requests")
     with open_connection(server.service.port) as connection:
-        connection.sendall(REQUEST * 20_000)
+        connection.sendall(REQUEST * 3)
+        assert re.findall(rb"HTTP/1.1 (\d+)", read_to_end(connection)) == [b"200"]
+    assert server.count_refusals("pipelined_requests") == refused + 1
+    refused += 1
+    with open_connection(server.service.port) as connection:
+        connection.sendall(mine)
+        assert status_of(read_response(connection)) == 200
+        connection.sendall(mine * 20_000)
         responses = read_to_end(connection)
     assert 1 <= responses.count(b"HTTP/1.1 200 OK") <= 30
     assert responses.count(b"HTTP/1.1") == responses.count(b"HTTP/1.1 200 OK")

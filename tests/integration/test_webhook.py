@@ -142,6 +142,8 @@ def test_the_documented_check_of_signatures(storage: str, receiver: Receiver, mo
     assert not is_genuine(header, received.body + b" ", SECRET)
     assert not is_genuine(header, received.body, SECRET[::-1])
     assert not is_genuine(header.replace("t=1", "t=2"), received.body, SECRET)
+    for malformed in ("", "t=1", "v1=0", "t=x,v1=0", "t=1,v1=\N{SNOWMAN}", f"{header},t=1", header.upper()):
+        assert not is_genuine(malformed, received.body, SECRET)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3600.0)
     assert not is_genuine(header, received.body, SECRET)

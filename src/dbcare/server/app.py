@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request
+import json
+from functools import cache
+
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
@@ -20,12 +23,13 @@ from dbcare.server.api.lean_path import LeanPath
 from dbcare.server.api.openapi import build_openapi
 from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
-from dbcare.server.limits import Limits
+from dbcare.server.limits import HEALTH_PATH, Limits
 from dbcare.server.metrics import Metrics, MetricsMiddleware, Refusal
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
 from dbcare.server.request_log import RequestLog
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
+from dbcare.server.shared_lookups import SharedLookups
 from dbcare.server.stream import Streams
 from dbcare.server.turns import Turns
 
@@ -55,7 +59,8 @@ def make_app(
         description=ABOUT,
         docs_url=None,  # these pages load scripts from another site
         redoc_url=None,
-        openapi_url="/v1/openapi.json",
+        openapi_url=None,  # only for those with a key, and made once
+        redirect_slashes=False,  # to wherever the client says that this is
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
     looks = Turns(limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
@@ -63,15 +68,24 @@ def make_app(
     study_routes = StudyRoutes(gate, studies, metrics, looks, long_work).build()
     app.include_router(study_routes)
     app.include_router(planning.make_routes(gate, long_work))
+    health_checks: SharedLookups[int] = SharedLookups()
     app.state.streams = Streams(limits, metrics)
     app.include_router(pages.make_routes(gate, studies, app.state.streams, looks))
 
-    @app.head("/healthz", include_in_schema=False)
-    @app.get("/healthz", tags=["service"])
-    def health() -> schemas.Health:
+    @app.head(HEALTH_PATH, include_in_schema=False)
+    @app.get(HEALTH_PATH, tags=["service"])
+    async def health() -> schemas.Health:
         """Check that the database responds; open to everyone."""
-        store.count()
+        await health_checks.run("", store.count)
         return schemas.Health(status="ok", version=dbcare.__version__)
+
+    @cache
+    def describe() -> bytes:
+        return json.dumps(app.openapi(), ensure_ascii=False).encode()
+
+    @app.get("/v1/openapi.json", include_in_schema=False, dependencies=[gate.needs(Role.VIEWER)])
+    def show_description() -> Response:
+        return Response(describe(), media_type="application/json")
 
     @app.get(
         "/metrics",

@@ -16,6 +16,7 @@ from uvicorn.protocols.utils import get_remote_addr
 
 from dbcare.server.addresses import identify_client
 from dbcare.server.connection_pool import ConnectionPool, Phase
+from dbcare.server.limits import KNOWN
 from dbcare.server.metrics import Refusal
 from dbcare.server.problems import make_problem
 from dbcare.server.service_limits import ServiceLimits
@@ -58,6 +59,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._discarded = 0  # bytes of a body whose request was answered before they came
         self._deaf = False  # whatever else arrives is ignored
         self._running: RequestResponseCycle | None = None
+        self._is_known = False  # whether the last request was not a stranger's
         self._leaving: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
 
@@ -109,7 +111,8 @@ class LimitedConnection(HttpToolsProtocol):
         if len(self.headers) > self.limits.header_count:
             self._refuse(Refusal.LARGE_HEADERS)
             raise StopParsingError
-        if len(self.pipeline) >= self.limits.pipelined_requests:
+        is_waiting = self.cycle is not None and not self.cycle.response_complete
+        if len(self.pipeline) >= self.limits.pipelined_requests or (is_waiting and not self._is_known):
             self._refuse(Refusal.PIPELINED)
             raise StopParsingError
         super().on_headers_complete()
@@ -139,6 +142,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """End a response; a client that must not send more has some time to read it."""
+        self._is_known = self._running is not None and KNOWN in self._running.scope
         super().on_response_complete()
         if self.transport.is_closing():
             self._leave()

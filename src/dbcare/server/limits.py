@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
+from contextlib import AsyncExitStack
 from http import HTTPStatus
 
 from fastapi import Request
@@ -16,8 +18,12 @@ from dbcare.server.addresses import identify_client
 from dbcare.server.metrics import Metrics, Refusal
 from dbcare.server.problems import RefusalError, make_problem, report_error
 from dbcare.server.service_limits import ServiceLimits
+from dbcare.server.turns import Turns
 
 MAX_CLIENTS = 10_000  # to keep track of
+REFUSAL_SECONDS = 1.0  # before a stranger's refusal is sent, since some clients retry at once
+HEALTH_PATH = "/healthz"
+KNOWN = "dbcare.known"  # in the scope of requests that are not a stranger's
 
 
 class Bucket:
@@ -40,25 +46,54 @@ class Bucket:
         return 0.0 if allowed else (1.0 - left) / self.rate
 
 
+def make_bucket(rate: float) -> Bucket:
+    """Return a limit of so many requests per second, all of which may come at once."""
+    return Bucket(rate, burst=max(1.0, rate))
+
+
+def make_refusal(wait: float, bucket: Bucket, whose: str) -> JSONResponse:
+    """Return the response to a request that came too early."""
+    return make_problem(
+        HTTPStatus.TOO_MANY_REQUESTS,
+        f"Too many requests{whose}: one address may send at most {bucket.rate:g} per second.",
+        headers={"Retry-After": str(int(wait) + 1)},
+    )
+
+
 class Limits:
-    """Refuses requests that are too frequent (429) or too large (413; 401 for strangers) before the routes see them."""
+    """Refuses requests that are too frequent (429) or too large (413; 401 for strangers) before the routes see them.
+
+    Strangers, who have shown no valid key, get few requests per second, and one at a time: their addresses take turns.
+    Health checks never wait, and have a rate of their own, so that no other request of the same address counts.
+    """
 
     def __init__(self, app: ASGIApp, limits: ServiceLimits, gate: Gate, metrics: Metrics) -> None:
         self.app = app
         self.limits = limits
         self.gate = gate
         self.metrics = metrics
-        self.bucket = Bucket(limits.requests_per_second, burst=max(1.0, limits.requests_per_second))
+        self.bucket = make_bucket(limits.requests_per_second)
+        self.stranger_bucket = make_bucket(limits.stranger_requests_per_second)
+        self.health_bucket = make_bucket(limits.stranger_requests_per_second)
+        self.strangers = Turns(limits.connections, metrics, Refusal.STRANGERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        client = scope.get("client") or ("?", 0)
-        wait = self.bucket.take(client[0])
-        if wait > 0.0:
+        address = (scope.get("client") or ("?", 0))[0]
+        is_stranger = self.gate.is_stranger(Request(scope))
+        is_health_check = scope["path"] == HEALTH_PATH
+        if (wait := self.bucket.take(address)) > 0.0:
             self.metrics.refuse(Refusal.FREQUENT)
-            await self._too_frequent(wait)(scope, receive, send)
+            await make_refusal(wait, self.bucket, "")(scope, receive, send)
+            return
+        if not is_stranger:
+            scope[KNOWN] = True
+        elif (wait := (own := self.health_bucket if is_health_check else self.stranger_bucket).take(address)) > 0.0:
+            self.metrics.refuse(Refusal.STRANGERS)
+            await asyncio.sleep(REFUSAL_SECONDS)
+            await make_refusal(wait, own, " without a valid API key")(scope, receive, send)
             return
         try:
             body = await self._read_body(scope, receive)
@@ -80,14 +115,17 @@ class Limits:
             replayed = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self.app(scope, replay, send)
+        if not is_stranger or is_health_check:
+            await self.app(scope, replay, send)
+            return
+        async with AsyncExitStack() as turn:
+            await turn.enter_async_context(self.strangers.take(identify_client(address)))
 
-    def _too_frequent(self, wait: float) -> JSONResponse:
-        return make_problem(
-            HTTPStatus.TOO_MANY_REQUESTS,
-            f"Too many requests: one address may send at most {self.bucket.rate:g} per second.",
-            headers={"Retry-After": str(int(wait) + 1)},
-        )
+            async def send_after_turn(message: Message) -> None:
+                await turn.aclose()  # a client that reads slowly keeps nobody waiting
+                await send(message)
+
+            await self.app(scope, replay, send_after_turn)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the whole body, or None if the client disconnected before sending all of it."""

@@ -28,6 +28,7 @@ class Refusal(StrEnum):
     SLOW_READER = "slow_reader"
     PIPELINED = "pipelined_requests"
     FREQUENT = "requests_per_second"
+    STRANGERS = "stranger_requests_per_second"
     LOOKS_FULL = "waiting_looks"
     CHECKS_FULL = "waiting_checks"
     STREAMS_FULL = "streams"

@@ -25,6 +25,7 @@ class ServiceLimits:
     connections: Annotated[int, "Connections in total; at the limit, those that wait for a request are closed."] = 1000
     connections_per_address: Annotated[int, "Connections from one address that is not a trusted proxy."] = 200
     requests_per_second: Annotated[float, "Requests from one address."] = 20_000.0
+    stranger_requests_per_second: Annotated[float, "Requests from one address without a valid key."] = 50.0
     waiting_looks: Annotated[int, "Views and exports waiting in line, for the owner of one key."] = 200
     waiting_checks: Annotated[int, "Checks, plans and retirements waiting in line, for the owner of one key."] = 3
     streams: Annotated[int, "Pages updated live, in total."] = 200

@@ -53,13 +53,30 @@ class Gate:
         self.sessions = sessions
         self._lookups: SharedLookups[Visitor | None] = SharedLookups()
         self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and until when that is believed
+        self._known: set[str] = set()  # keys and cookies that were valid when they were last looked up
+        self._is_open = False  # whether no key existed when that was last looked up
 
     def identify(self, request: Request, text: str | None) -> Visitor | None:
         """Return who sent a request, by its key or else by the browser's session; None for a stranger."""
         visitor = self._identify(request, text)
-        if visitor is not None:
+        credential = request.cookies.get(COOKIE) if text is None else text
+        if visitor is None:
+            self._known.discard(credential or "")
+        else:
             request.scope[VISITOR] = visitor.name
+            if credential is not None:
+                if len(self._known) >= MAX_RECENT_KEYS:
+                    self._known.clear()
+                self._known.add(credential)
         return visitor
+
+    def is_stranger(self, request: Request) -> bool:
+        """Return whether a request comes from someone who has not proved lately that they have access to anything.
+
+        This looks nothing up, so it bounds what strangers may do, but lets nobody in.
+        """
+        credential = read_key(request) or request.cookies.get(COOKIE)
+        return credential not in self._known and not (self._is_open and not _is_foreign(request))
 
     def _identify(self, request: Request, text: str | None) -> Visitor | None:
         if text is not None:
@@ -75,7 +92,8 @@ class Gate:
         session = None if cookie is None else self.sessions.find(cookie)
         if session is not None:
             return Visitor(session.role, session.name, session)
-        if self.keys.any():
+        self._is_open = not self.keys.any()
+        if not self._is_open:
             return None
         if _is_foreign(request):
             raise RefusalError(

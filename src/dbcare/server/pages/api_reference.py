@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from dbcare.server.access.gate import Visitor
@@ -16,9 +16,7 @@ def make_routes(pages: Pages) -> APIRouter:
     router = pages.router()
 
     @router.get("/docs")
-    def show_reference(
-        request: Request, visitor: Annotated[Visitor, Depends(pages.needs(Role.VIEWER))]
-    ) -> HTMLResponse:
+    def show_reference(request: Request, visitor: Annotated[Visitor, pages.looking(Role.VIEWER)]) -> HTMLResponse:
         reference, address = build_reference(request.app.openapi()), str(request.base_url).rstrip("/")
         return pages.render("api_reference.html", visitor, reference=reference, address=address)
 
