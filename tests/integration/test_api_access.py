@@ -1,6 +1,7 @@
 """Access to a real server: keys and roles, limits, and what it must not give away."""
 
 import asyncio
+import itertools
 import re
 import socket
 import sqlite3
@@ -33,11 +34,13 @@ def test_every_route_needs_its_role(server: ApiServer) -> None:
         paths = viewer.get("/v1/openapi.json").json()["paths"]
         described = {(method, path): each for path, methods in paths.items() for method, each in methods.items()}
         assert described.keys() == ROUTES.keys()
+        addresses = itertools.cycle(range(1, 255))
         for (method, path), needed in ROUTES.items():
             assert described[method, path]["security"] == ([] if needed is None else [{"key": [needed]}])
             url = path.replace("{name}", "none")
             for name, text in [("none", None), *server.keys.items()]:
-                headers = {} if text is None else {"Authorization": f"Bearer {text}"}
+                headers = {"X-Forwarded-For": f"10.0.0.{next(addresses)}"}  # each address may send some
+                headers |= {} if text is None else {"Authorization": f"Bearer {text}"}
                 response = stranger.request(method, url, headers=headers)
                 if needed is None:
                     assert response.status_code == 200

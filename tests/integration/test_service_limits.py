@@ -238,8 +238,8 @@ def test_clients_that_read_slowly_get_everything(server: LimitedServer) -> None:
 def test_pipelined_requests(server: LimitedServer) -> None:
     """Some are answered in their order; far too many are not, and take no memory. Strangers get one answer."""
     key = f"\r\nAuthorization: Bearer {server.keys['one']}".encode()
-    mine = REQUEST.replace(b"\r\n\r\n", key + b"\r\n\r\n")
-    requests = b"".join(b"POST /none HTTP/1.1\r\nHost: x" + key + b"\r\n\r\n" + mine for _ in range(5))
+    mine = b"GET /v1/studies HTTP/1.1\r\nHost: x" + key + b"\r\n\r\n"
+    requests = b"".join(mine.replace(b"studies", b"studies/none") + mine for _ in range(5))
     with open_connection(server.service.port) as connection:
         connection.sendall(mine)
         assert status_of(read_response(connection)) == 200

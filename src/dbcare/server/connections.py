@@ -14,9 +14,9 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.utils import get_remote_addr
 
+from dbcare.server.access.gate import VISITOR
 from dbcare.server.addresses import identify_client
 from dbcare.server.connection_pool import ConnectionPool, Phase
-from dbcare.server.limits import KNOWN
 from dbcare.server.metrics import Refusal
 from dbcare.server.problems import make_problem
 from dbcare.server.service_limits import ServiceLimits
@@ -59,7 +59,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._discarded = 0  # bytes of a body whose request was answered before they came
         self._deaf = False  # whatever else arrives is ignored
         self._running: RequestResponseCycle | None = None
-        self._is_known = False  # whether the last request was not a stranger's
+        self._was_known = False  # whether the last response was to a visitor who was identified
         self._leaving: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
 
@@ -88,6 +88,9 @@ class LimitedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, in pieces that cannot exceed a limit by much."""
+        if self._deaf:
+            self._ignore(len(data))
+            return
         start = 0
         while start < len(data) and not self._deaf:
             end = start + self.limits.header_bytes - self._unframed
@@ -100,6 +103,14 @@ class LimitedConnection(HttpToolsProtocol):
             start = end
         self._settle()
 
+    def _ignore(self, size: int) -> None:
+        """Read no more for now; close the connection if its client goes on and on after a refusal."""
+        self._discarded += size
+        if self._discarded > self.limits.body_bytes:
+            self.abort()
+        else:
+            self.flow.pause_reading()
+
     def _has_large_headers(self) -> bool:
         """Return whether there are too many headers, or trailers, or too many bytes that are not part of a body."""
         return self._unframed >= self.limits.header_bytes or (
@@ -111,12 +122,17 @@ class LimitedConnection(HttpToolsProtocol):
         if len(self.headers) > self.limits.header_count:
             self._refuse(Refusal.LARGE_HEADERS)
             raise StopParsingError
-        is_waiting = self.cycle is not None and not self.cycle.response_complete
-        if len(self.pipeline) >= self.limits.pipelined_requests or (is_waiting and not self._is_known):
+        if len(self.pipeline) >= self.limits.pipelined_requests or self._is_busy_for_stranger():
             self._refuse(Refusal.PIPELINED)
             raise StopParsingError
         super().on_headers_complete()
         self._in_headers, self._advanced = False, True
+
+    def _is_busy_for_stranger(self) -> bool:
+        """Return whether a response is under way to a client that has shown no valid key on this connection."""
+        if self._running is None or self._running.response_complete:
+            return False
+        return not self._was_known and VISITOR not in self._running.scope
 
     def on_body(self, body: bytes) -> None:
         """Collect the body; wake the application when all of it is there, or more than should wait."""
@@ -142,7 +158,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """End a response; a client that must not send more has some time to read it."""
-        self._is_known = self._running is not None and KNOWN in self._running.scope
+        self._was_known = self._running is not None and VISITOR in self._running.scope
         super().on_response_complete()
         if self.transport.is_closing():
             self._leave()

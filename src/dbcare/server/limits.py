@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from http import HTTPStatus
 
 from fastapi import Request
@@ -23,7 +23,6 @@ from dbcare.server.turns import Turns
 MAX_CLIENTS = 10_000  # to keep track of
 REFUSAL_SECONDS = 1.0  # before a stranger's refusal is sent, since some clients retry at once
 HEALTH_PATH = "/healthz"
-KNOWN = "dbcare.known"  # in the scope of requests that are not a stranger's
 
 
 class Bucket:
@@ -88,9 +87,8 @@ class Limits:
             self.metrics.refuse(Refusal.FREQUENT)
             await make_refusal(wait, self.bucket, "")(scope, receive, send)
             return
-        if not is_stranger:
-            scope[KNOWN] = True
-        elif (wait := (own := self.health_bucket if is_health_check else self.stranger_bucket).take(address)) > 0.0:
+        own = self.health_bucket if is_health_check else self.stranger_bucket
+        if is_stranger and (wait := own.take(address)) > 0.0:
             self.metrics.refuse(Refusal.STRANGERS)
             await asyncio.sleep(REFUSAL_SECONDS)
             await make_refusal(wait, own, " without a valid API key")(scope, receive, send)
@@ -115,16 +113,17 @@ class Limits:
             replayed = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        if not is_stranger or is_health_check:
-            await self.app(scope, replay, send)
-            return
         async with AsyncExitStack() as turn:
-            await turn.enter_async_context(self.strangers.take(identify_client(address)))
 
             async def send_after_turn(message: Message) -> None:
                 await turn.aclose()  # a client that reads slowly keeps nobody waiting
                 await send(message)
 
+            if is_stranger and not is_health_check:
+                await turn.enter_async_context(self.strangers.take(identify_client(address)))
+                with suppress(DbcareError):  # which the route reports
+                    if await self.gate.knows(Request(scope)):  # not a stranger, but a newcomer
+                        await turn.aclose()
             await self.app(scope, replay, send_after_turn)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
