@@ -60,6 +60,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/scale.py --out out/benchmarks
 	$(BIN)/python benchmarks/export.py --out out/benchmarks
 	$(BIN)/python benchmarks/strangers.py --out out/benchmarks
+	$(BIN)/python benchmarks/floods.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/pooling.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks

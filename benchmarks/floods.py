@@ -1,10 +1,11 @@
-"""Measure what a viewer can do to those who work: how long an ask and a tell take while requests flood the service.
+"""Measure what others can do to those who work: how long an ask and a tell take while requests flood the service.
 
 `make bench`, or `python benchmarks/floods.py [--out DIR]`. The server is a separate process with its usual limits. The
-floods come from another process: 60 connections that check or export a study of a million trials again and again, and
-50 open pages of a study of 1,000 arms in which something happens all the time. A worker's program asks and tells in
-another study meanwhile, one trial at a time. A flood ends by closing its connections; the server is idle when it uses
-less than a twentieth of a processor.
+floods come from another process. A viewer checks or exports a study of a million trials again and again on 60
+connections, looks at a study of 1,000 arms on as many, or has 50 pages of it open while something happens in it all the
+time. A stranger without a key sends 12 requests at once on each of 190 connections, from another address. A worker's
+program asks and tells meanwhile, one trial at a time, in the study of 1,000 arms and in another one. A flood ends by
+closing its connections; the server is idle when it uses less than a twentieth of a processor.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import statistics
 import tempfile
 import time
 import urllib.parse
+from dataclasses import dataclass
 from pathlib import Path
 
 from bars import Bars
@@ -31,7 +33,8 @@ from dbcare.server.access.roles import Role
 
 TRIALS = 1_000_000
 ARMS = 1_000
-REQUESTS, PAGES = 60, 50  # at a time
+REQUESTS, PAGES, STRANGERS = 60, 50, 190  # at a time
+PIPELINED = 12
 FLOOD_SECONDS = 20.0
 IDLE_SHARE, IDLE_WINDOW, MAX_IDLE_SECONDS = 0.05, 0.5, 120.0
 
@@ -48,26 +51,36 @@ def fill(storage: str) -> None:
     dbcare.create_study("busy", ("A", "B"), **options)
 
 
-async def send_repeatedly(port: int, path: str, headers: str) -> None:
-    """Send a request again and again, and read what comes."""
-    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}\r\n\r\n".encode()
-    while True:
-        with contextlib.suppress(ConnectionError):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            with contextlib.closing(writer):
-                writer.write(request)
-                while part := await reader.read(65536):
-                    if part.startswith(b"HTTP/1.1 429"):
-                        writer.write(request)  # whatever it says about waiting
+@dataclass(frozen=True)
+class Flood:
+    """What to send, on how many connections, from which address."""
 
+    name: str
+    connections: int
+    path: str
+    header: str = "X-Key: none"
+    at_once: int = 1
+    source: str = "127.0.0.1"
 
-def flood(port: int, path: str, headers: str, connections: int) -> None:
-    """Send requests on so many connections until this process is killed."""
+    async def send_repeatedly(self, port: int) -> None:
+        """Send requests again and again, and read what comes."""
+        request = f"GET {self.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{self.header}\r\n\r\n".encode() * self.at_once
+        while True:
+            with contextlib.suppress(ConnectionError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(self.source, 0))
+                with contextlib.closing(writer):
+                    writer.write(request)
+                    while part := await reader.read(65536):
+                        if part.startswith(b"HTTP/1.1 ") and not part.startswith(b"HTTP/1.1 200"):
+                            writer.write(request)  # whatever the response says about waiting
 
-    async def send_all() -> None:
-        await asyncio.gather(*[send_repeatedly(port, path, headers) for _ in range(connections)])
+    def run(self, port: int) -> None:
+        """Send requests on all connections until this process is killed."""
 
-    asyncio.run(send_all())
+        async def send_all() -> None:
+            await asyncio.gather(*[self.send_repeatedly(port) for _ in range(self.connections)])
+
+        asyncio.run(send_all())
 
 
 class Worker:
@@ -113,13 +126,13 @@ def wait_until_idle(server: Server) -> float:
     return MAX_IDLE_SECONDS
 
 
-def measure(bars: Bars, server: Server, name: str, connections: int, path: str, headers: str, study: str) -> None:
-    """Report how long asks and tells take during a flood, in its study's neighbor and in one of the flood's."""
+def measure(bars: Bars, server: Server, flood: Flood) -> None:
+    """Report how long asks, tells and health checks take during a flood, and how long the server is busy after it."""
     worker = Worker(server)
-    attack = multiprocessing.Process(target=flood, args=(server.port, path, headers, connections), daemon=True)
+    attack = multiprocessing.Process(target=flood.run, args=(server.port,), daemon=True)
     attack.start()
     time.sleep(2.0)
-    seconds: dict[str, list[float]] = {"busy": [], study: []}
+    seconds: dict[str, list[float]] = {"busy": [], "wide": []}
     health: list[float] = []
     until = time.perf_counter() + FLOOD_SECONDS
     for here in itertools.cycle(seconds):
@@ -135,9 +148,9 @@ def measure(bars: Bars, server: Server, name: str, connections: int, path: str, 
     for here, all_seconds in seconds.items():
         p99 = statistics.quantiles(all_seconds, n=100)[98]
         slowest, pairs = max(all_seconds), len(all_seconds)
-        bars.report(f"s, p99 of ask+tell in {here!r} during {name}", p99, 0.5, slowest=slowest, pairs=pairs)
-    bars.report(f"s, slowest health check during {name}", max(health), 0.5)
-    bars.report(f"s until idle after {name}", idle, 5.0)
+        bars.report(f"s, p99 of ask+tell in {here!r} during {flood.name}", p99, 0.5, slowest=slowest, pairs=pairs)
+    bars.report(f"s, slowest health check during {flood.name}", max(health), 0.5)
+    bars.report(f"s until idle after {flood.name}", idle, 5.0)
 
 
 def main() -> None:
@@ -152,10 +165,17 @@ def main() -> None:
         worker = Worker(server)
         quiet = statistics.quantiles([worker.work("busy") for _ in range(500)], n=100)[98]
         bars.report("s, p99 of ask+tell without a flood", quiet, 0.5)
-        measure(bars, server, "60 checks", REQUESTS, "/v1/studies/long/check", key, "wide")
-        measure(bars, server, "60 exports", REQUESTS, "/v1/studies/long/export?format=csv", key, "wide")
-        measure(bars, server, "50 open pages", PAGES, "/studies/wide/events", cookie, "wide")
-        measure(bars, server, "60 views", REQUESTS, "/v1/studies/wide/status", key, "wide")
+        for flood in (
+            Flood("60 checks", REQUESTS, "/v1/studies/long/check", key),
+            Flood("60 exports", REQUESTS, "/v1/studies/long/export?format=csv", key),
+            Flood("60 views", REQUESTS, "/v1/studies/wide/status", key),
+            Flood("50 open pages", PAGES, "/studies/wide/events", cookie),
+            *[
+                Flood(f"190 strangers at {path}", STRANGERS, path, at_once=PIPELINED, source="127.0.0.2")
+                for path in ("/v1/openapi.json", "/login", "/healthz")
+            ],
+        ):
+            measure(bars, server, flood)
         server.kill()
     bars.save()
 
