@@ -19,6 +19,7 @@ import dbcare
 if not Path("/proc/self/stat").exists():
     pytest.skip("The CPU time of a server is read from /proc, which this system lacks.", allow_module_level=True)
 
+RATE = 10  # of strangers; few, so that a busy machine sends more
 MAX_SECONDS = 120.0  # for a busy machine
 LOGIN = b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -26,7 +27,7 @@ LOGIN = b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LimitedServer]:
     with ExitStack() as stack:
-        yield start_server(tmp_path, stack)
+        yield start_server(tmp_path, stack, stranger_requests_per_second=RATE)
 
 
 def ask_and_tell(server: LimitedServer, study: str = "ads") -> None:
@@ -54,7 +55,7 @@ def test_checks_keep_nobody_waiting_and_end_with_their_clients(
     long = dbcare.create_study("long", ["A", "B"], cost=1e-9, sigma=1.0, storage=storage)
     for _ in range(trials // 10_000):
         long.add([("AB"[number % 2], number % 7) for number in range(10_000)])
-    with server.client("two") as client:
+    with server.client("one") as client:
         began = cpu_seconds_of(server.service.pid)
         assert client.get("/v1/studies/long/check", timeout=MAX_SECONDS).json() == {"events": 2 * trials}
         one_check = cpu_seconds_of(server.service.pid) - began
@@ -69,10 +70,9 @@ def test_checks_keep_nobody_waiting_and_end_with_their_clients(
             assert other.get("/healthz").status_code == HTTPStatus.OK
             assert other.get("/login").status_code == HTTPStatus.OK
             assert other.get("/v1/studies/long/status").json()["asked"] == trials + 1
-        refused = [connection for connection in checks[4:] if status_of(read_response(connection)) == 429]
-        assert len(refused) == viewers - 4  # one is under way, and three are waiting
+        # Some may have been done by now; of the others, one is under way, and three are waiting.
+        assert viewers - 6 <= server.count_refusals("waiting_checks") <= viewers - 4
     assert wait_until_idle(server.service.pid) < 0.5 * one_check + 0.5
-    assert server.count_refusals("waiting_checks") == viewers - 4
 
 
 def test_strangers_get_little(server: LimitedServer) -> None:
@@ -88,17 +88,16 @@ def test_strangers_get_little(server: LimitedServer) -> None:
         with open_connection(server.service.port, "127.0.0.2") as check:
             check.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert status_of(read_response(check)) == HTTPStatus.OK
-        with open_connection(server.service.port, "127.0.0.2") as known:  # a key is enough, from whatever address
-            known.sendall(
-                f"GET /v1/studies HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.keys['worker']}\r\n\r\n".encode()
-            )
+        with open_connection(server.service.port, "127.0.0.2") as known:  # a key that was used before is enough
+            key = f"Authorization: Bearer {server.keys['worker']}"
+            known.sendall(f"GET /v1/studies HTTP/1.1\r\nHost: x\r\n{key}\r\n\r\n".encode())
             assert status_of(read_response(known)) == HTTPStatus.OK
         responses = [read_to_end(connection) for connection in strangers]
     statuses = [re.findall(rb"HTTP/1.1 (\d+)", response) for response in responses]
     assert {len(each) for each in statuses} == {1}
     refused = sum(each == [b"429"] for each in statuses)
-    assert 0 < refused <= 50
-    assert b"one address may send at most 50 per second" in b"".join(responses)
+    assert 0 < refused <= 100 - RATE
+    assert b"one address may send at most 10 per second" in b"".join(responses)
     assert server.count_refusals("stranger_requests_per_second") == refused
     assert server.count_refusals("pipelined_requests") == 100
 
@@ -106,8 +105,8 @@ def test_strangers_get_little(server: LimitedServer) -> None:
 def test_a_wrong_key_is_a_stranger_s(server: LimitedServer) -> None:
     with server.client("worker") as client:
         client.headers["Authorization"] = f"Bearer {server.keys['worker'][:-1]}x"
-        statuses = [client.get("/v1/studies").status_code for _ in range(60)]
-    assert statuses[:40] == [401] * 40
+        statuses = [client.get("/v1/studies").status_code for _ in range(2 * RATE)]
+    assert statuses[: RATE - 2] == [401] * (RATE - 2)
     assert 429 in statuses
 
 
