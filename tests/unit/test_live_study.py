@@ -19,7 +19,7 @@ from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, Stud
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
-from dbcare.live.ledger import RECENT_TRIALS, Ledger
+from dbcare.live.ledger import RECENT_TRIALS, SPARE_LEASES, Ledger
 from dbcare.live.ledger_summary import restore, summarize
 from dbcare.live.replay import replay_log
 from dbcare.live.settings import Settings
@@ -267,6 +267,20 @@ def test_a_failed_trial_stays_charged() -> None:
     study.tell(1, failed=True)
     with pytest.raises(AlreadyToldError, match="Trial 1 is already recorded as failed but got failed and free"):
         study.tell(1, failed=True, charged=False)
+
+
+def test_leases_of_told_trials_are_forgotten() -> None:
+    """A busy study does not grow with the trials asked, and a pending trial still expires when its lease ends."""
+    ledger = Ledger(Settings(arms=NAMES, cost=1e-15, sigma=1.0))
+    for number in range(1, 3 * SPARE_LEASES):
+        arm = ledger.next_arm()
+        assert arm is not None
+        ledger.apply(Event(EventKind.ASKED, 1.0, number, arm, expires=100.0))
+        assert (100.0, number) in ledger._leases
+        assert len(ledger._leases) <= SPARE_LEASES + 2
+        if number < 3 * SPARE_LEASES - 1:
+            ledger.apply(Event(EventKind.TOLD, 2.0, number, arm, 0.5))
+    assert ledger.overdue(100.0) == [number]
 
 
 @pytest.mark.parametrize("lease", [1e12, "99999d", timedelta(days=4000), "3٣m", "m", "-1s"])

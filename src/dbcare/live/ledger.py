@@ -24,6 +24,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.status import Activity
 
 MAX_ACTIVITIES = 50  # what people did last
+SPARE_LEASES = 1_000  # of trials that are not open anymore, before they are forgotten
 RECENT_TRIALS = 200  # a worker who asked for none of these is forgotten
 RESOLVED = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 
@@ -156,6 +157,8 @@ class Ledger:
         self.decision.send(event.arm, event.block)
         if event.expires is not None:
             heapq.heappush(self._leases, (event.expires, event.trial))
+            if len(self._leases) > 2 * len(self.open) + SPARE_LEASES:
+                self._collect_leases()
         if event.worker is not None:
             self._see(event.worker)
         self._advance()
@@ -393,5 +396,9 @@ class Ledger:
     def restore_open(self, trials: dict[int, OpenTrial]) -> None:
         """Restore the trials that have not been counted yet."""
         self.open = trials
-        self._leases = [(trial.expires, number) for number, trial in trials.items() if trial.expires is not None]
+        self._collect_leases()
+
+    def _collect_leases(self) -> None:
+        """Collect the leases of open trials; a busy study would otherwise remember one per trial until it expires."""
+        self._leases = [(trial.expires, number) for number, trial in self.open.items() if trial.expires is not None]
         heapq.heapify(self._leases)
