@@ -14,6 +14,7 @@ from dbcare.live.studies import check_name
 from dbcare.server.shared_lookups import SharedLookups
 
 MAX_OPEN_STUDIES = 1000
+IDLE_SECONDS = 600.0  # after which a study that nobody uses is closed
 FRESH_SECONDS = 0.25  # during which a study is not looked up again
 
 
@@ -29,7 +30,8 @@ class OpenStudies:
     """Studies by name; a study that was deleted and re-created is a different one.
 
     The name is looked up again after a moment. Until then a `StoredStudy` notices by itself, and raises
-    StudyNotFoundError, upon which the service forgets it.
+    StudyNotFoundError, upon which the service forgets it. Each lookup closes the studies that nobody has used for
+    IDLE_SECONDS, so that their memory is free for others.
     """
 
     def __init__(self, store: Store) -> None:
@@ -62,9 +64,13 @@ class OpenStudies:
         with self._lock:
             self._open[name] = opened
             self._open.move_to_end(name)
-            while len(self._open) > MAX_OPEN_STUDIES:
-                self._open.popitem(last=False)
+            self._close_unused(now)
         return opened.study
+
+    def _close_unused(self, now: float) -> None:
+        """Close the studies that were used least recently: those that are idle, and those beyond the largest number."""
+        while len(self._open) > MAX_OPEN_STUDIES or now - next(iter(self._open.values())).seen > IDLE_SECONDS:
+            self._open.popitem(last=False)
 
     def forget(self, name: str) -> None:
         """Drop the study, so that it is looked up when it is next needed."""
