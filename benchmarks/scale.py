@@ -1,7 +1,8 @@
-"""Measure many studies and long ones: listing 5,000, and a study of 1,000,000 trials.
+"""Measure many studies and long ones: listing 5,000, the memory of open ones, and a study of 1,000,000 trials.
 
 `make bench`, or `python benchmarks/scale.py [--out DIR]`. The long study is grown with `tell_many`, which takes a few
-minutes.
+minutes. The memory of an open study is by how much a server process grows with each study whose status, recommendation,
+history and pending trials somebody looks at.
 """
 
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from bars import Bars
 from http_load import Server
 from live import BATCH, seconds_per_pair
+from process_memory import read_memory
 
 import dbcare
 from dbcare import Study
@@ -24,6 +26,16 @@ STUDIES = 5_000
 TRIALS = 1_000_000
 SMALL = 1_000
 PAIRS = 300
+OPEN_STUDIES = (  # arms, blocks in a pool, trials told, trials pending; studies to open; MB that each may take
+    (3, None, 1_000, 0, 40, 0.3),
+    (3, None, 50_000, 0, 10, 0.5),
+    (100, None, 1_000, 0, 20, 1.5),
+    (1_000, None, 2_000, 0, 10, 15.0),
+    (3, None, 1_000, 10_000, 10, 8.0),
+    (10, 1_000, 1_000, 1, 20, 1.5),
+    (10, 10_000, 1_000, 1, 10, 10.0),
+    (10, 100_000, 1_000, 1, 5, 90.0),
+)
 
 
 def create_studies(storage: str) -> None:
@@ -61,6 +73,40 @@ def time_listing(storage: str) -> tuple[float, float]:
     return statistics.median(listing), statistics.median(searching)
 
 
+def create_open_studies(
+    storage: str, arms: int, blocks: int | None, told: int, pending: int, studies: int
+) -> list[str]:
+    """Create studies of one kind; return their names."""
+    names = [f"{arms}-{blocks}-{told}-{pending}-{number}" for number in range(studies)]
+    for name in names:
+        study = dbcare.create_study(
+            name, [f"arm {arm}" for arm in range(arms)], cost=1e-9, sigma=1.0, blocks=blocks, max_ahead=BATCH,
+            storage=storage,
+        )  # fmt: skip
+        grow(study, told)
+        assert len(study.ask(pending) if pending else []) == pending
+    return names
+
+
+def measure_open_studies(folder: Path, bars: Bars) -> None:
+    """Measure by how many megabytes a server grows per open study, for several kinds of studies."""
+    for place, (arms, blocks, told, pending, studies, bar) in enumerate(OPEN_STUDIES):
+        storage = f"sqlite:///{folder / f'open {place}'}.db"
+        first, *others = create_open_studies(storage, arms, blocks, told, pending, studies + 1)
+        server = Server(storage)
+        server.start()
+        memory = []
+        for names in ([first], others):
+            for name in names:
+                for view in ("", "/recommendation", "/history", "/pending"):
+                    server.get(f"/v1/studies/{name}{view}")
+            memory.append(read_memory(server.process.pid, "VmRSS"))
+        server.kill()
+        kind = f"{arms} arms, {told:,} rewards"
+        kind += f", {blocks:,} blocks" if blocks else f", {pending:,} pending" if pending else ""
+        bars.report(f"MB per open study: {kind}", (memory[1] - memory[0]) / studies, bar)
+
+
 def main() -> None:
     bars = Bars(__doc__)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
@@ -70,6 +116,7 @@ def main() -> None:
         listing, searching = time_listing(storage)
         bars.report(f"listing 50 of {STUDIES:,} studies over HTTP, seconds", listing, 0.1)
         bars.report(f"searching {STUDIES:,} studies over HTTP, seconds", searching, 0.1)
+        measure_open_studies(folder, bars)
         studies = {
             name: dbcare.create_study(
                 name, ("A", "B", "C"), cost=1e-15, sigma=1.0, max_ahead=BATCH, storage=f"sqlite:///{folder / name}.db"
