@@ -15,6 +15,7 @@ from dbcare.server.pages.study_view import StudyView, make_view
 from dbcare.server.turns import Turns
 
 MAX_VIEWS = 64  # kept at a time
+KEPT_SECONDS = 60.0  # since the last look, so that studies that nobody looks at can be closed
 REDRAW_SECONDS = 10.0  # after which the ages of trials are updated although nothing has happened
 MIN_PAUSE_SECONDS = 0.5  # between two looks at a study for its open pages
 PAUSE_PER_LOOK = 4.0  # times what a look takes, so that open pages take a fifth of a processor at most
@@ -73,7 +74,7 @@ class SharedViews:
             raise
         self._looks[name] = look
         self._looks.move_to_end(name)
-        while len(self._looks) > MAX_VIEWS:
+        while len(self._looks) > MAX_VIEWS or next(iter(self._looks.values())).began < look.began - KEPT_SECONDS:
             self._looks.popitem(last=False)
 
     def _look_now(self, name: str, last: Look | None) -> Look:
