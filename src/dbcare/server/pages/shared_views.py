@@ -22,7 +22,7 @@ PAUSE_PER_LOOK = 4.0  # times what a look takes, so that open pages take a fifth
 
 
 @dataclass(frozen=True)
-class Look:
+class SharedLook:
     """A view that was up to date when the look began, and how long the look took."""
 
     view: StudyView
@@ -36,7 +36,7 @@ class SharedViews:
     def __init__(self, studies: OpenStudies, looks: Turns) -> None:
         self._studies = studies
         self._turns = looks
-        self._looks: OrderedDict[str, Look] = OrderedDict()
+        self._looks: OrderedDict[str, SharedLook] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[None]] = {}
 
     async def get(self, name: str) -> StudyView:
@@ -77,10 +77,10 @@ class SharedViews:
         while len(self._looks) > MAX_VIEWS or next(iter(self._looks.values())).began < look.began - KEPT_SECONDS:
             self._looks.popitem(last=False)
 
-    def _look_now(self, name: str, last: Look | None) -> Look:
+    def _look_now(self, name: str, last: SharedLook | None) -> SharedLook:
         began = time.monotonic()
         study = self._studies.get(name)
         view = None if last is None or last.view.study is not study else last.view
         if view is None or began - view.rendered > REDRAW_SECONDS or view.position != study.position():
             view = make_view(study)
-        return Look(view, began, time.monotonic() - began)
+        return SharedLook(view, began, time.monotonic() - began)
