@@ -81,7 +81,7 @@ class Limits:
             await self.app(scope, receive, send)
             return
         address = (scope.get("client") or ("?", 0))[0]
-        is_stranger = self.gate.is_stranger(Request(scope))
+        is_stranger = self.gate.is_stranger(scope)
         is_health_check = scope["path"] == HEALTH_PATH
         if (wait := self.bucket.take(address)) > 0.0:
             self.metrics.refuse(Refusal.FREQUENT)
@@ -113,18 +113,23 @@ class Limits:
             replayed = True
             return {"type": "http.request", "body": body, "more_body": False}
 
+        if is_stranger and not is_health_check:
+            await self._respond_to_stranger(address, scope, replay, send)
+        else:
+            await self.app(scope, replay, send)
+
+    async def _respond_to_stranger(self, address: str, scope: Scope, receive: Receive, send: Send) -> None:
         async with AsyncExitStack() as turn:
 
             async def send_after_turn(message: Message) -> None:
                 await turn.aclose()  # a client that reads slowly keeps nobody waiting
                 await send(message)
 
-            if is_stranger and not is_health_check:
-                await turn.enter_async_context(self.strangers.take(identify_client(address)))
-                with suppress(DbcareError):  # which the route reports
-                    if await self.gate.knows(Request(scope)):  # not a stranger, but a newcomer
-                        await turn.aclose()
-            await self.app(scope, replay, send_after_turn)
+            await turn.enter_async_context(self.strangers.take(identify_client(address)))
+            with suppress(DbcareError):  # which the route reports
+                if await self.gate.knows(Request(scope)):  # not a stranger, but a newcomer
+                    await turn.aclose()
+            await self.app(scope, receive, send_after_turn)
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the whole body, or None if the client disconnected before sending all of it."""

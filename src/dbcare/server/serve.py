@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -25,7 +24,6 @@ from dbcare.server.webhook import make_webhook
 
 SHUTDOWN_SECONDS = 5  # for responses in progress when the server is told to stop
 SOCKET_BYTES = 256 * 1024  # that the system holds for a connection in each direction; it would hold megabytes
-SWITCH_SECONDS = 0.0005  # for which a thread that computes keeps others waiting; Python's default is ten times as long
 THIS_MACHINE = "127.0.0.1,::1"
 
 
@@ -70,7 +68,6 @@ def serve(
         timeout_keep_alive=limits.idle_seconds,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    sys.setswitchinterval(SWITCH_SECONDS)
     with open_listener(host, port) as listener, nullcontext() if notifier is None else notifier:
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host
