@@ -6,7 +6,7 @@
 import re
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from http import HTTPStatus
 from pathlib import Path
 
@@ -20,6 +20,7 @@ if not Path("/proc/self/stat").exists():
     pytest.skip("The CPU time of a server is read from /proc, which this system lacks.", allow_module_level=True)
 
 RATE = 10  # of strangers; few, so that a busy machine sends more
+STRANGERS = 190  # connections
 MAX_SECONDS = 120.0  # for a busy machine
 LOGIN = b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -75,10 +76,39 @@ def test_checks_keep_nobody_waiting_and_end_with_their_clients(
     assert wait_until_idle(server.service.pid) < 0.5 * one_check + 0.5
 
 
+def measure_tells(server: LimitedServer, pages: int) -> float:
+    """Return the processor time of the service for three tells in a study of which so many pages are open."""
+    with ExitStack() as stack:
+        browser = stack.enter_context(closing(server.sign_in("one")))
+        streams = [stack.enter_context(browser.stream("GET", "/studies/wide/events")) for _ in range(pages)]
+        lines = [stream.iter_lines() for stream in streams]
+        assert all(next(each).startswith("data: ") for each in lines)
+        began = cpu_seconds_of(server.service.pid)
+        for _ in range(3):
+            ask_and_tell(server, "wide")
+            ask_and_tell(server)
+            for each in lines:
+                while not next(each).startswith("data: "):
+                    pass
+        return cpu_seconds_of(server.service.pid) - began
+
+
+@pytest.mark.parametrize(("arms", "pages"), [(300, 12), pytest.param(1_000, 50, marks=pytest.mark.soak)])
+def test_a_page_costs_the_same_for_many_viewers(server: LimitedServer, tmp_path: Path, arms: int, pages: int) -> None:
+    """Everybody sees each change, and the study's neighbor is told meanwhile; rendered for each, it would cost more."""
+    names = [f"arm {number}" for number in range(arms)]
+    storage = f"sqlite:///{tmp_path / 'studies.db'}"
+    wide = dbcare.create_study("wide", names, cost=1e-9, sigma=1.0, storage=storage)
+    wide.add([(name, number % 7) for number, name in enumerate(names) for _ in range(3)])
+    one = measure_tells(server, 1)
+    assert measure_tells(server, pages) < 0.5 * pages * one
+    assert wait_until_idle(server.service.pid) < 4.0 * one + 0.5
+
+
 def test_strangers_get_little(server: LimitedServer) -> None:
     """One response on a connection with many requests, and some per second; nobody else notices."""
     with ExitStack() as stack:
-        strangers = [stack.enter_context(open_connection(server.service.port, "127.0.0.2")) for _ in range(100)]
+        strangers = [stack.enter_context(open_connection(server.service.port, "127.0.0.2")) for _ in range(STRANGERS)]
         for connection in strangers:
             connection.sendall(LOGIN * 12)
         ask_and_tell(server)
@@ -96,10 +126,10 @@ def test_strangers_get_little(server: LimitedServer) -> None:
     statuses = [re.findall(rb"HTTP/1.1 (\d+)", response) for response in responses]
     assert {len(each) for each in statuses} == {1}
     refused = sum(each == [b"429"] for each in statuses)
-    assert 0 < refused <= 100 - RATE
+    assert 0 < refused <= STRANGERS - RATE
     assert b"one address may send at most 10 per second" in b"".join(responses)
     assert server.count_refusals("stranger_requests_per_second") == refused
-    assert server.count_refusals("pipelined_requests") == 100
+    assert server.count_refusals("pipelined_requests") == STRANGERS
 
 
 def test_a_wrong_key_is_a_stranger_s(server: LimitedServer) -> None:
