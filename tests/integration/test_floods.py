@@ -132,7 +132,7 @@ def test_strangers_get_little(server: LimitedServer) -> None:
     assert server.count_refusals("pipelined_requests") == STRANGERS
 
 
-def test_a_wrong_key_is_a_stranger_s(server: LimitedServer) -> None:
+def test_a_wrong_key_counts_as_none(server: LimitedServer) -> None:
     with server.client("worker") as client:
         client.headers["Authorization"] = f"Bearer {server.keys['worker'][:-1]}x"
         statuses = [client.get("/v1/studies").status_code for _ in range(2 * RATE)]

@@ -18,10 +18,9 @@ from dbcare.server.addresses import identify_client
 from dbcare.server.metrics import Metrics, Refusal
 from dbcare.server.problems import RefusalError, make_problem, report_error
 from dbcare.server.service_limits import ServiceLimits
-from dbcare.server.turns import Turns
+from dbcare.server.turns import REFUSAL_SECONDS, Turns
 
 MAX_CLIENTS = 10_000  # to keep track of
-REFUSAL_SECONDS = 1.0  # before a stranger's refusal is sent, since some clients retry at once
 HEALTH_PATH = "/healthz"
 
 
@@ -74,7 +73,7 @@ class Limits:
         self.bucket = make_bucket(limits.requests_per_second)
         self.stranger_bucket = make_bucket(limits.stranger_requests_per_second)
         self.health_bucket = make_bucket(limits.stranger_requests_per_second)
-        self.strangers = Turns(limits.connections, metrics, Refusal.STRANGERS)
+        self.strangers = Turns(limits.connections, metrics, Refusal.STRANGERS)  # the buckets refuse them before
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
