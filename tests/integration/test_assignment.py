@@ -126,6 +126,7 @@ def test_a_database_that_is_locked(local: Study, storage: str) -> None:
         other.execute("BEGIN IMMEDIATE")
         found = [assign_in_time(local, unit) for unit in ("second", "second", "third")]
         assert [(one.arm, one.reason) for one in found] == [("old", "fallback")] * 3
+        time.sleep(SLACK)  # their threads began to count a little later
         other.execute("ROLLBACK")
     until = time.monotonic() + MAX_SECONDS
     while (now := local.assign("second", "old", MAX_SECONDS)).problem is not None:
