@@ -39,8 +39,6 @@ class PolicyEntry:
         Whether live studies may use it: all parameters that a study cannot know must have defaults.
     planned : bool
         Whether every plan compares it.
-    closed : bool
-        Whether only stored studies may use it, not new ones.
 
     Examples
     --------
@@ -56,7 +54,6 @@ class PolicyEntry:
     look: Look = PLAIN
     live: bool = True
     planned: bool = False
-    closed: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -74,8 +71,6 @@ class PolicyEntry:
                 raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
         if validation.flag("planned", self.planned) and not validation.flag("live", self.live):
             raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
-        if validation.flag("closed", self.closed) and not self.live:
-            raise InvalidValueError(f"`closed` requires live=True, which {self.name} lacks.")
         validation.set_fields(self, label=self.label or self.name)
 
     @property

@@ -26,7 +26,6 @@ from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
 BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
-GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" meant before studies had `sigma_pulls`
 GROUP = "dbcare.policies"  # of entry points
 
 
@@ -67,8 +66,8 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
 
     @property
     def live(self) -> list[str]:
-        """Names of the policies that new live studies may use."""
-        return [entry.name for entry in self._entries() if entry.live and not entry.closed]
+        """Names of the policies that live studies may use."""
+        return [entry.name for entry in self._entries() if entry.live]
 
     @property
     def planned(self) -> list[str]:
@@ -123,8 +122,6 @@ POLICIES = PolicyRegistry(
     [
         _shipped("breakeven", "policies.breakeven:Breakeven", "Breakeven", PolicyKind.OURS,
                  Look((VIOLET,), "o"), live=True, planned=True),
-        _shipped("breakeven-guarded", "policies.breakeven_guarded:BreakevenGuarded", "Breakeven with a guard",
-                 PolicyKind.OURS, Look((VIOLET,), "D", hollow=True), live=True, closed=True),
         _shipped("breakeven-racing", "policies.breakeven_racing:BreakevenRacing", "BreakevenRacing", PolicyKind.OURS,
                  Look((VIOLET,), "s", hollow=True), live=True),
         _shipped("breakeven-rounds", "policies.breakeven_rounds:BreakevenRounds", "BreakevenRounds", PolicyKind.OURS,
