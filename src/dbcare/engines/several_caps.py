@@ -62,4 +62,4 @@ def _bind_kernel(policy: EliminationPolicy, arms: Arms, reach: Reach, seed: int,
 
 @cache
 def _capped_kernel(rule: EpochRule, drawing: Drawing) -> Any:
-    return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps")
+    return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps", rule.calls)

@@ -244,5 +244,5 @@ def read_column(state: State, tables: RoundsTables) -> None:
 
 
 RULE = BlockRule(
-    init, ask, tell, recommend, block=block, tell_block=tell_block, miss=miss, send_block=send_block
+    init, ask, tell, recommend, seldom=(decide,), block=block, tell_block=tell_block, miss=miss, send_block=send_block
 )
