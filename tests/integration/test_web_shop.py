@@ -24,7 +24,8 @@ PROCESSES = 4
 DAY = 1.0  # simulated, in seconds
 LEASE = 2 * DAY
 RATES = {"old": 0.1, "express": 0.5}
-LIMIT_OF_GUIDE = "within=0.3"
+LIMIT_OF_GUIDE = "within=WITHIN"
+SHORT_LIMIT = "0.3"
 MAX_SECONDS = 60.0  # on a busy machine
 
 
@@ -130,7 +131,7 @@ def test_every_visitor_gets_a_page_and_keeps_it(storage: str, shop_folder: Path,
             assert Counter(shown["reason"] for shown in came) == {"new trial": 150}
             assert study.status().asked == 150
         # The service has been killed.
-        limit.write_text(LIMIT_OF_GUIDE.removeprefix("within="))
+        limit.write_text(SHORT_LIMIT)
         outage = visitors.come(150, 170)
         assert Counter(map(tuple, (shown.values() for shown in outage))) == {("old", "fallback"): 20}
         limit.write_text(str(MAX_SECONDS))
