@@ -46,7 +46,7 @@ def run_at_terminal(
                 process.send_signal(signal.SIGINT)
                 interrupt_after = None
     os.close(ours)
-    return process.wait(timeout=10.0), output.decode()
+    return process.wait(timeout=60.0), output.decode()
 
 
 def strip_codes(output: str) -> str:

@@ -213,7 +213,7 @@ def test_no_server() -> None:
         with pytest.raises(StorageError) as caught:
             client.delete_study("ads")
     assert type(caught.value) is StorageError  # it was never sent
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < 20.0
 
 
 def test_a_server_that_never_responds() -> None:
@@ -225,7 +225,7 @@ def test_a_server_that_never_responds() -> None:
             start = time.monotonic()
             with pytest.raises(StorageError, match="does not respond \\(timed out\\)"):
                 client.list_studies()
-            assert time.monotonic() - start < 5.0
+            assert time.monotonic() - start < 20.0
 
 
 def test_keys(server: ApiServer, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

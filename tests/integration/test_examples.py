@@ -39,8 +39,11 @@ def test_every_example_has_a_test() -> None:
 
 
 def test_shop_finds_its_best_page() -> None:
-    """Who sees what depends on timing; a wrong choice has a probability of about 1e-4 (100,000 simulated runs: 9)."""
-    output = run_example("shop.py")
+    """Who sees what depends on timing, so the pages differ by more than in the example.
+
+    The wrong page then has a probability of about 1e-8 (400,000 simulated runs, pooled).
+    """
+    output = run_example("shop.py", 'CHANCE_TO_BUY = {"one page": 0.9, "three steps": 0.2, "with account": 0.1}')
     assert re.search(r"^one page \(final, [^)]*\): stopped after", output, re.MULTILINE)
     visitors = [int(count) for count in re.findall(r"(\d+) visitors, +\d+% bought", output)]
     assert len(visitors) == 3

@@ -129,7 +129,6 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
         ),
         baselines=tuple(as_list("baselines", raw.get("baselines", []), empty=True)),
     )
-    _check_who_takes_part(experiment)
     if "paper_figure" in raw:
         experiment = replace(experiment, paper_figure=_parse_paper_figure(raw["paper_figure"], experiment))
     if "variants" in raw:
@@ -138,6 +137,7 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
         ]
         experiment = replace(experiment, variants=tuple(variants))
     # Building all points now reports invalid options and instances before anything runs.
+    _check_who_takes_part(experiment)
     _ = experiment.points
     return experiment
 

@@ -14,7 +14,7 @@ from dbcare.lab.results import Result
 from dbcare.lab.tables import Table
 
 EXPLANATION = (
-    "Each row repeats the experiment with another choice, at some of its points. "
+    "Each row repeats the experiment with another choice, at some of its points and partly with fewer runs. "
     "Verdicts with ours are those at the same points, so they may differ from those above."
 )
 COLUMNS = ("choice", "ours", "alternative", "the alternative's risk over ours", "verdicts that flip")

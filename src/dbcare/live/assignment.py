@@ -110,13 +110,13 @@ class TimelyAssignments:
         renew_after_fork(self)
 
     def renew(self) -> None:
-        """Start anew in a child process, which has no threads under way."""
+        """Start again in a child process, which has no threads under way."""
         self._free = threading.BoundedSemaphore(MAX_REQUESTS)
         self._lock = threading.Lock()
         self._unsettled: set[str] = set()  # units that may have a trial whose arm they were not shown
 
     def assign(self, asked: AskRequest, fallback: str, within: float) -> Assignment:
-        """Return the arm for the unit that is asked for, or the fallback after so many seconds."""
+        """Return the arm for the unit that is asked for, or the fallback after `within` seconds."""
         until, free, request = time.monotonic() + within, self._free, _Request(asked)
         with self._lock:
             if request.unit in self._unsettled:

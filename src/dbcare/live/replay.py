@@ -189,7 +189,7 @@ def replay_log(
     orders : int
         How many orders of the rewards to replay: the log's own, and random ones. Any order is an honest run if the
         rewards of each arm are exchangeable, so averages over orders say more than a single run. The orders share
-        their rewards, so they differ less than new data would, the more so the larger the share of the log they use.
+        their rewards, so they differ less than new data would, especially if they use much of the log.
     progress : bool
         Whether to show on standard error how many orders are done, if it is a terminal.
     **options

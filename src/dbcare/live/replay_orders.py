@@ -4,8 +4,8 @@ One log in one order is one draw. If the rewards of each arm are exchangeable, a
 the policy as the log's own, so what it spends and chooses on average over orders is unbiased, unless orders run out of
 data, and varies less. Orders are drawn without replacement: drawn with replacement, rewards that were never logged
 would be made up of those that were, and a study that needs more data than there are would seem to end. The orders share
-their rewards with each other and with the means of the whole log, so they differ less from these than new data would:
-the more so, the larger the share of the log that the policy uses.
+their rewards with each other and with the means of the whole log, so they differ less from these than new data would,
+especially if the policy uses much of the log.
 """
 
 from __future__ import annotations

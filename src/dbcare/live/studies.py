@@ -111,7 +111,7 @@ def create_study(
     max_spend : float, optional
         Stop the study before it spends more than this: in money, or in units of the loss without a `value`.
     not_before : int or str, optional
-        Do not stop before so many rewards have been counted, or before a duration such as "14d" has passed since the
+        Do not stop before this many rewards have been counted, or before a duration such as "14d" has passed since the
         first trial was asked. A budget, or a person, may still stop the study.
     max_ahead : int, optional
         Maximum number of pending trials. Default: no limit (but a million) for asks with a `unit`, and in a study with

@@ -323,7 +323,7 @@ class Study(StudyReports, StudyManagement):
     ) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price.
 
-        A data frame with the columns `trial`, `reward`, and maybe `price`, does as well.
+        A data frame with the columns `trial`, `reward`, and maybe `price` is accepted, too.
         """
         rows = list_rows("outcomes", outcomes, ("trial", "reward"), ("price",))
         what = "pairs of a trial and its reward, with or without a price,"
@@ -344,7 +344,7 @@ class Study(StudyReports, StudyManagement):
 
         In a study with `blocks`, each also has the name of its block, which the arm must not have answered. Like
         rewards of trials, they wait for pending trials. Observations after the policy stops have no effect. A data
-        frame of pandas, polars or Arrow with the columns `arm` and `reward`, and `block`, does as well.
+        frame of pandas, polars or Arrow with the columns `arm`, `reward`, and `block` is accepted, too.
         """
         if self.settings.rounds:
             raise InvalidValueError(
