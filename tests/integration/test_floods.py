@@ -71,8 +71,11 @@ def test_checks_keep_nobody_waiting_and_end_with_their_clients(
             assert other.get("/healthz").status_code == HTTPStatus.OK
             assert other.get("/login").status_code == HTTPStatus.OK
             assert other.get("/v1/studies/long/status").json()["asked"] == trials + 1
-        # Some may have been done by now; of the others, one is under way, and three are waiting.
-        assert viewers - 6 <= server.count_refusals("waiting_checks") <= viewers - 4
+        # One was under way and three were waiting when the others came, unless some were done before that.
+        until = time.monotonic() + MAX_SECONDS
+        while not (refused := server.count_refusals("waiting_checks")):
+            assert time.monotonic() < until
+        assert refused <= viewers - 4
     assert wait_until_idle(server.service.pid) < 0.5 * one_check + 0.5
 
 
@@ -132,12 +135,16 @@ def test_strangers_get_little(server: LimitedServer) -> None:
     assert server.count_refusals("pipelined_requests") == STRANGERS
 
 
-def test_a_wrong_key_counts_as_none(server: LimitedServer) -> None:
-    with server.client("worker") as client:
+def test_a_wrong_key_counts_as_none(tmp_path: Path) -> None:
+    """At one request per second, which even a busy machine can exceed."""
+    with ExitStack() as stack:
+        server = start_server(tmp_path, stack, stranger_requests_per_second=1.0)
+        client, statuses = stack.enter_context(server.client("worker")), set[int]()
         client.headers["Authorization"] = f"Bearer {server.keys['worker'][:-1]}x"
-        statuses = [client.get("/v1/studies").status_code for _ in range(2 * RATE)]
-    assert statuses[: RATE - 2] == [401] * (RATE - 2)
-    assert 429 in statuses
+        until = time.monotonic() + MAX_SECONDS
+        while statuses != {HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS}:
+            assert time.monotonic() < until
+            statuses.add(client.get("/v1/studies").status_code)
 
 
 @pytest.mark.parametrize("path", ["/v1/studies/", "/v1//studies", "/login/"])
