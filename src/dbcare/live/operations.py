@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -32,7 +33,17 @@ class StudyOperation(Operation[Result]):
         with ExitStack() as locks:
             for ledger in {operation.ledger: None for operation in group}:
                 locks.enter_context(ledger.lock)
-            _carry_out_together(group)
+            in_time = [operation for operation in group if operation.is_in_time()]
+            if in_time:
+                _carry_out_together(in_time)
+
+    def is_in_time(self) -> bool:
+        """Return whether the operation has not waited for too long; it fails if it has."""
+        longest = self.ledger.store.max_wait
+        if time.monotonic() - self.began <= longest:
+            return True
+        self.fail(StorageError(f"Study {self.ledger.name!r} had no turn within {longest:g} seconds; retry."))
+        return False
 
 
 class Turn:
