@@ -38,11 +38,11 @@ class StudyOperation(Operation[Result]):
                 _carry_out_together(in_time)
 
     def is_in_time(self) -> bool:
-        """Return whether the operation has not waited for too long; it fails if it has."""
-        longest = self.ledger.store.max_wait
-        if time.monotonic() - self.began <= longest:
+        """Return whether the operation is worth trying; it fails if it has waited long for others that failed."""
+        store, waited = self.ledger.store, time.monotonic() - self.began
+        if waited <= store.max_wait or store.failed < self.began:
             return True
-        self.fail(StorageError(f"Study {self.ledger.name!r} had no turn within {longest:g} seconds; retry."))
+        self.fail(StorageError(f"Study {self.ledger.name!r} had no turn within {waited:.0f} seconds; retry."))
         return False
 
 
@@ -85,6 +85,8 @@ def _carry_out_together(group: list[StudyOperation[Any]]) -> None:
                 _carry_out(turn, sessions.get(turn.ledger.name))
             is_under_way = False
     except BaseException as failure:
+        if isinstance(failure, StorageError):
+            turns[0].ledger.store.failed = time.monotonic()
         for turn in turns:
             turn.ledger.forget()
         parts = _divide_after(failure, turns) if is_under_way else []

@@ -140,10 +140,10 @@ class Engines:
 
     @property
     def max_wait(self) -> float:
-        """Seconds for which a change may wait for its turn in this process: as long as for a lock, in PostgreSQL."""
+        """Seconds for which a change may wait for others that fail: half as long as for a lock, in PostgreSQL."""
         if self.file is not None:
-            return math.inf  # only one group of changes waits at a time
-        return _read_settings(self.url).get("lock_timeout", LIMITS["lock_timeout"]) or math.inf
+            return math.inf
+        return _read_settings(self.url).get("lock_timeout", LIMITS["lock_timeout"]) / 2.0 or math.inf
 
     def get(self) -> ProcessEngines:
         """Return the engines of this process."""
