@@ -5,6 +5,7 @@ from dbcare.server.access.roles import Role
 # Every route of the description with the role that it requires; None if it is open to all.
 ROUTES: dict[tuple[str, str], Role | None] = {
     ("get", "/healthz"): None,
+    ("get", "/readyz"): None,
     ("get", "/metrics"): Role.VIEWER,
     ("post", "/v1/plan"): Role.VIEWER,
     ("get", "/v1/studies"): Role.VIEWER,

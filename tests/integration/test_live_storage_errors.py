@@ -191,7 +191,7 @@ def test_another_layout_is_left_unchanged(study: Study, path: Path) -> None:
 def test_another_layout_in_postgresql(postgres: Server) -> None:
     address = postgres.create_database()
     SqlStore(address).close()
-    with closing(SqlStore(address)) as store, store.engines.get(write=True).begin() as connection:
+    with closing(SqlStore(address)) as store, store.engines.get().writing.begin() as connection:
         connection.exec_driver_sql("UPDATE dbcare SET version = 8")
     with pytest.raises(StorageError, match="has layout 8 of the tables"):
         SqlStore(address)

@@ -38,7 +38,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     postgres: Server = request.getfixturevalue("postgres")
     address = postgres.create_database()
     with closing(open_store(address, create=True)) as store:
-        engine = store.engines.get(write=True)  # type: ignore[attr-defined]  # an SqlStore
+        engine = store.engines.get().writing  # type: ignore[attr-defined]  # an SqlStore
         with engine.begin() as connection:
             connection.exec_driver_sql("CREATE INDEX ours ON events (note)")  # at most 2,704 bytes
     return address

@@ -12,11 +12,16 @@ from dbcare.live.trial import AskRequest, Trial, read_unit
 
 @dataclass(frozen=True)
 class AskOutcome:
-    """What an ask brought: trials, how many of them are new, and whether there are none because the study stopped."""
+    """What an ask brought: trials, how many of them are new, and why there are none, such as "pending"."""
 
     trials: list[Trial]
     new: int
-    stopped: bool
+    lack: str | None  # a RefusalReason, "paused" or "stopped"; None if there are trials
+
+    @property
+    def stopped(self) -> bool:
+        """Whether there are none because the study has stopped."""
+        return self.lack == "stopped"
 
 
 def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOutcome:
@@ -32,9 +37,12 @@ def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOu
     else:
         known = [_make_trial(ledger.settings, event) for event in earlier]
         trials = known or _hand_out_new(transaction, request, now)
-    if not trials and (reason := ledger.why_refused(without_limit=request.unit is not None)) is not None:
+    if trials:
+        return AskOutcome(trials, ledger.asked - asked, None)
+    reason = ledger.why_refused(without_limit=request.unit is not None)
+    if reason is not None:
         transaction.refuse(reason, now)
-    return AskOutcome(trials, ledger.asked - asked, not trials and ledger.stopped is not None)
+    return AskOutcome([], 0, str(reason or ledger.state))
 
 
 def _find_earlier(transaction: Transaction, request: AskRequest) -> list[Event]:

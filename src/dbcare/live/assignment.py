@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
-from dbcare.live.ask import hand_out
+from dbcare.live.ask import AskOutcome, hand_out
 from dbcare.live.forks import renew_after_fork
 from dbcare.live.transaction import Transaction
 from dbcare.live.trial import AskRequest, Trial
@@ -69,9 +69,15 @@ class Assignment:
     problem: str | None = None
 
 
-def find_assignment(transaction: Transaction, request: AskRequest, fallback: str | None, now: float) -> Assignment:
-    """Return the arm for a unit, after handing out a trial if there is one for it."""
+def find_assignment(
+    transaction: Transaction, request: AskRequest, fallback: str | None, now: float
+) -> tuple[Assignment, AskOutcome]:
+    """Return the arm for a unit, after handing out a trial if there is one for it, and what that brought."""
     outcome = hand_out(transaction, request, now)
+    return _assign_arm(transaction, request, fallback, outcome), outcome
+
+
+def _assign_arm(transaction: Transaction, request: AskRequest, fallback: str | None, outcome: AskOutcome) -> Assignment:
     ledger, settings = transaction.ledger, transaction.ledger.settings
     if outcome.trials:
         (trial,) = outcome.trials

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -32,7 +33,17 @@ class StudyOperation(Operation[Result]):
         with ExitStack() as locks:
             for ledger in {operation.ledger: None for operation in group}:
                 locks.enter_context(ledger.lock)
-            _carry_out_together(group)
+            in_time = [operation for operation in group if operation.is_in_time()]
+            if in_time:
+                _carry_out_together(in_time)
+
+    def is_in_time(self) -> bool:
+        """Return whether the operation is worth trying; it fails if it has waited long for others that failed."""
+        store, waited = self.ledger.store, time.monotonic() - self.began
+        if waited <= store.max_wait or store.failed < self.began:
+            return True
+        self.fail(StorageError(f"Study {self.ledger.name!r} had no turn within {waited:.0f} seconds; retry."))
+        return False
 
 
 class Turn:
@@ -74,6 +85,8 @@ def _carry_out_together(group: list[StudyOperation[Any]]) -> None:
                 _carry_out(turn, sessions.get(turn.ledger.name))
             is_under_way = False
     except BaseException as failure:
+        if isinstance(failure, StorageError):
+            turns[0].ledger.store.failed = time.monotonic()
         for turn in turns:
             turn.ledger.forget()
         parts = _divide_after(failure, turns) if is_under_way else []

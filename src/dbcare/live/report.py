@@ -13,7 +13,7 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.stalls import list_stalls
 from dbcare.live.standing import UNDECIDED, Standing
-from dbcare.live.status import HistoryPoint, Pending, Status
+from dbcare.live.status import HistoryPoint, Pending, Status, VitalSigns
 from dbcare.live.stores.base import StudyRecord
 from dbcare.live.verdicts import name_verdict, write_sentences
 
@@ -102,7 +102,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
-        notes=(*list_stalls(ledger), *list_unit_assumptions(ledger), *list_contradictions(ledger)),
+        notes=_list_notes(ledger),
         policy_loss=in_money(ledger, ledger.policy_loss),
         description=ledger.description,
         created=record.created,
@@ -120,6 +120,17 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         max_ahead=ledger.max_ahead,
         surplus_cost=_price(ledger, surplus, sum(charges.surplus for charges in ledger.charges)),
     )
+
+
+def _list_notes(ledger: Ledger) -> tuple[str, ...]:
+    return (*list_stalls(ledger), *list_unit_assumptions(ledger), *list_contradictions(ledger))
+
+
+def measure_vital_signs(ledger: Ledger) -> VitalSigns:
+    """Return what shows whether the study goes on."""
+    is_over = ledger.stopped is not None
+    asked = [] if is_over else [trial.asked for trial in ledger.open.values() if trial.status is EventKind.ASKED]
+    return VitalSigns(len(asked), min(asked, default=None), len(_list_notes(ledger)))
 
 
 def _price(ledger: Ledger, trials: list[int], excess: float) -> float:

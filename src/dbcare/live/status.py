@@ -115,6 +115,19 @@ class Status:
 
 
 @dataclass(frozen=True)
+class VitalSigns:
+    """What shows whether a study goes on: trials that wait for an answer, and how many notes its page has.
+
+    `oldest` is when the oldest of those trials was asked, in seconds since 1970. In a study that has stopped, nothing
+    waits for its trials.
+    """
+
+    waiting: int
+    oldest: float | None
+    notes: int
+
+
+@dataclass(frozen=True)
 class Activity:
     """Something that a person did to a study.
 

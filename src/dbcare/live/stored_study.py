@@ -23,9 +23,10 @@ from dbcare.live.report import (
     list_pending,
     make_recommendation,
     make_status,
+    measure_vital_signs,
 )
 from dbcare.live.settings import Settings
-from dbcare.live.status import HistoryPoint, Pending, Status
+from dbcare.live.status import HistoryPoint, Pending, Status, VitalSigns
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.study import Study
@@ -139,11 +140,11 @@ class StoredStudy(Study):
 
     def assign_later(
         self, request: AskRequest, fallback: str | None, within: float | None
-    ) -> StudyOperation[Assignment]:
+    ) -> StudyOperation[tuple[Assignment, AskOutcome]]:
         """Return the operation that finds an arm for a unit; after `within` seconds it hands out nothing."""
         until = math.inf if within is None else time.monotonic() + within
 
-        def assign(transaction: Transaction) -> Assignment:
+        def assign(transaction: Transaction) -> tuple[Assignment, AskOutcome]:
             if time.monotonic() > until:
                 raise StorageError(f"Study {self.name!r} had no turn within {within:g} seconds.")
             return find_assignment(transaction, request, fallback, time.time())
@@ -151,7 +152,7 @@ class StoredStudy(Study):
         return StudyOperation(self._ledger, assign)
 
     def _assign(self, request: AskRequest, fallback: str | None, within: float | None) -> Assignment:
-        return self.carry_out(self.assign_later(request, fallback, within))
+        return self.carry_out(self.assign_later(request, fallback, within))[0]
 
     def _give_back(self, unit: str, tag: str) -> bool:
         return self._write(lambda transaction: give_back(transaction, unit, tag, time.time()))
@@ -223,6 +224,11 @@ class StoredStudy(Study):
     def status(self) -> Status:
         with self._ledger.read() as transaction:
             return make_status(self.record, transaction.ledger, time.time())
+
+    def vital_signs(self) -> VitalSigns:
+        """Return what shows whether the study goes on, which takes less time than its status."""
+        with self._ledger.read() as transaction:
+            return measure_vital_signs(transaction.ledger)
 
     def pending(self) -> list[Pending]:
         with self._ledger.read() as transaction:

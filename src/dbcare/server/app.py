@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
+from http import HTTPStatus
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
@@ -23,14 +26,15 @@ from dbcare.server.api.lean_path import LeanPath
 from dbcare.server.api.openapi import build_openapi
 from dbcare.server.api.studies import StudyRoutes
 from dbcare.server.headers import SecurityHeaders
-from dbcare.server.limits import HEALTH_PATH, Limits
+from dbcare.server.limits import HEALTH_PATH, READY_PATH, Limits
 from dbcare.server.metrics import Metrics, MetricsMiddleware, Refusal
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import routes as pages
+from dbcare.server.readiness import Readiness
 from dbcare.server.request_log import RequestLog
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
-from dbcare.server.shared_lookups import SharedLookups
 from dbcare.server.stream import Streams
+from dbcare.server.study_figures import StudyFigures
 from dbcare.server.turns import Turns
 
 PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
@@ -47,12 +51,25 @@ def make_app(
     """Return an ASGI application for the studies in a store; several may serve the same database.
 
     `storage` is an address or a store, as in `create_study`. Keys and sessions are kept in `records`. Default: in the
-    store's database, or in memory if it has none. Limits on connections are up to `serve`, or to your own server.
+    store's database, or in memory if it has none. Limits on connections are up to `serve`, or to your own server, which
+    must support lifespan events: from startup to shutdown, the application watches its store for /readyz and /metrics.
     """
     store = open_store(storage, create=True)
     records = open_records(store) if records is None else records
     gate = Gate(Keys(records), Sessions(records))
-    studies, metrics = OpenStudies(store), Metrics(limits)
+    readiness = Readiness(store)
+    studies, metrics = OpenStudies(store), Metrics(limits, readiness.note_write)
+    metrics.add_gauge("dbcare_ready", "Whether a write would succeed", lambda: float(readiness.find_problem() is None))
+    figures = StudyFigures(studies, metrics, readiness)
+
+    @asynccontextmanager
+    async def watch(_app: FastAPI) -> AsyncIterator[None]:
+        readiness.start()
+        figures.start()
+        yield
+        readiness.end()
+        figures.end()
+
     app = FastAPI(
         title="dbcare",
         version=dbcare.__version__,
@@ -61,6 +78,7 @@ def make_app(
         redoc_url=None,
         openapi_url=None,  # only for those with a key, and made once
         redirect_slashes=False,  # to wherever the client says that this is
+        lifespan=watch,
         responses={code: {"model": schemas.Problem} for code in PROBLEM_CODES},
     )
     looks = Turns(limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
@@ -68,16 +86,22 @@ def make_app(
     study_routes = StudyRoutes(gate, studies, metrics, looks, long_work).build()
     app.include_router(study_routes)
     app.include_router(planning.make_routes(gate, long_work))
-    health_checks: SharedLookups[int] = SharedLookups()
     app.state.streams = Streams(limits, metrics)
     app.include_router(pages.make_routes(gate, studies, app.state.streams, looks))
 
     @app.head(HEALTH_PATH, include_in_schema=False)
     @app.get(HEALTH_PATH, tags=["service"])
     async def health() -> schemas.Health:
-        """Check that the database responds; open to everyone."""
-        await health_checks.run("", store.count)
+        """Say that the process is alive, whatever its database does; open to everyone."""
         return schemas.Health(status="ok", version=dbcare.__version__)
+
+    @app.head(READY_PATH, include_in_schema=False, response_model=None)
+    @app.get(READY_PATH, tags=["service"], response_model=schemas.Health)
+    async def ready() -> schemas.Health | JSONResponse:
+        """Say whether an ask or a tell would succeed, as of the last seconds; 503 if not. Open to everyone."""
+        if (problem := readiness.find_problem()) is not None:
+            return problems.make_problem(HTTPStatus.SERVICE_UNAVAILABLE, f"{problem} See the server's log.")
+        return schemas.Health(status="ready", version=dbcare.__version__)
 
     @cache
     def describe() -> bytes:
@@ -90,13 +114,14 @@ def make_app(
     @app.get(
         "/metrics",
         tags=["service"],
-        dependencies=[gate.needs(Role.VIEWER)],
+        dependencies=[gate.needs(Role.VIEWER, in_time=True)],
         response_class=PlainTextResponse,
     )
-    def prometheus() -> PlainTextResponse:
+    async def prometheus() -> PlainTextResponse:
         """Return the metrics of this process in the Prometheus text format."""
         return PlainTextResponse(metrics.text())
 
+    metrics.expect(app.routes, PROBLEM_CODES)
     app.state.metrics = metrics
     problems.install(app)
 

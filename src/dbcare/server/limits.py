@@ -21,7 +21,7 @@ from dbcare.server.service_limits import ServiceLimits
 from dbcare.server.turns import REFUSAL_SECONDS, Turns
 
 MAX_CLIENTS = 10_000  # to keep track of
-HEALTH_PATH = "/healthz"
+HEALTH_PATH, READY_PATH = "/healthz", "/readyz"
 
 
 class Bucket:
@@ -81,7 +81,7 @@ class Limits:
             return
         address = (scope.get("client") or ("?", 0))[0]
         is_stranger = self.gate.is_stranger(scope)
-        is_health_check = scope["path"] == HEALTH_PATH
+        is_health_check = scope["path"] in (HEALTH_PATH, READY_PATH)
         if (wait := self.bucket.take(address)) > 0.0:
             self.metrics.refuse(Refusal.FREQUENT)
             await make_refusal(wait, self.bucket, "")(scope, receive, send)

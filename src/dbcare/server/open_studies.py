@@ -72,6 +72,11 @@ class OpenStudies:
         while len(self._open) > MAX_OPEN_STUDIES or now - next(iter(self._open.values())).seen > IDLE_SECONDS:
             self._open.popitem(last=False)
 
+    def list_open(self) -> list[StoredStudy]:
+        """List the studies that are open."""
+        with self._lock:
+            return [opened.study for opened in self._open.values()]
+
     def forget(self, name: str) -> None:
         """Drop the study, so that it is looked up when it is next needed."""
         with self._lock:

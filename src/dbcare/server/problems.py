@@ -18,6 +18,8 @@ from dbcare.validation import MAX_SHOWN
 LOG = logging.getLogger("dbcare")
 MEDIA_TYPE = "application/problem+json"
 
+RETRY_SECONDS = 1  # for clients to wait where the database is unavailable
+
 MAX_DESCRIBED = 10  # fields of an invalid request
 TYPE_NAME = re.compile(r"(constrained-)?(int|float|str)|(list|dict)\[.*\]")  # as pydantic writes it
 
@@ -49,6 +51,8 @@ def make_problem(
     body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
     if error is not None:
         body["error"] = error
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
     return JSONResponse(body, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
 

@@ -54,8 +54,8 @@ def serve(
             f"`host` must be a loopback address such as 127.0.0.1 until a key exists but got {host}; "
             "to create one: dbcare keys create --role admin --name me."
         )
-    notifier = None if webhook is None else make_webhook(webhook, store)
     app = make_app(store, limits, records)
+    notifier = None if webhook is None else make_webhook(webhook, store, app.state.metrics.count_notice)
     config = uvicorn.Config(
         app,
         http=limit_connections(ConnectionPool(limits, app.state.metrics, exempt)),

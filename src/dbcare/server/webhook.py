@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from urllib.parse import SplitResult, urlsplit
 
@@ -45,6 +46,14 @@ MAX_DELAY_SECONDS = 15 * 60.0
 GIVE_UP_SECONDS = 24 * 3600.0  # after which a notice waits for the next start
 
 
+class Attempt(StrEnum):
+    """What became of an attempt to send a notice."""
+
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    LAST_FAILED = "gave up"
+
+
 @dataclass
 class Notice:
     """What a URL is to be told, and when to try that next."""
@@ -58,15 +67,21 @@ class Notice:
 
 
 class Webhook:
-    """Tells one URL about the studies that `find_stopped` returns."""
+    """Tells one URL about the studies that `find_stopped` returns, and `count` about each attempt."""
 
     def __init__(
-        self, url: str, secret: str, find_stopped: Callable[[], list[StoppedStudy]], deliveries: Deliveries
+        self,
+        url: str,
+        secret: str,
+        find_stopped: Callable[[], list[StoppedStudy]],
+        deliveries: Deliveries,
+        count: Callable[[Attempt], None] | None = None,
     ) -> None:
         self._url = check_url(url)
         self._secret = check_secret(secret)
         self._find_stopped = find_stopped
         self._deliveries = deliveries
+        self._count: Callable[[Attempt], None] = count or (lambda _: None)
         self._told: set[StudyStop] = set()
         self._notices: dict[StudyStop, Notice] = {}
         self._ended = threading.Event()
@@ -152,6 +167,7 @@ class Webhook:
             except PostError as failure:
                 self._postpone(notice, failure)
                 return
+            self._count(Attempt.DELIVERED)
             LOG.info("Told the webhook that study %r has stopped.", notice.study)
         # From here on this process does not send it again, even if remembering it fails.
         del self._notices[notice.stop]
@@ -163,6 +179,7 @@ class Webhook:
         notice.attempts += 1
         if now - notice.noticed > GIVE_UP_SECONDS:
             notice.due = float("inf")
+            self._count(Attempt.LAST_FAILED)
             LOG.error(
                 "Gave up telling the webhook that study %r has stopped (%s); it will be told after the next start.",
                 notice.study,
@@ -171,6 +188,7 @@ class Webhook:
             return
         delay = min(MAX_DELAY_SECONDS, FIRST_DELAY_SECONDS * 2.0 ** (notice.attempts - 1)) * random.uniform(0.5, 1.0)
         notice.due = now + delay
+        self._count(Attempt.FAILED)
         LOG.warning(
             "Could not tell the webhook that study %r has stopped (%s); retrying in %s.",
             notice.study,
@@ -215,6 +233,7 @@ def check_secret(secret: str) -> str:
     return secret
 
 
-def make_webhook(url: str, store: Store) -> Webhook:
+def make_webhook(url: str, store: Store, count: Callable[[Attempt], None] | None = None) -> Webhook:
     """Return a webhook for the studies in a store; the secret is in the environment."""
-    return Webhook(url, os.environ.get(SECRET_VARIABLE, ""), partial(list_stopped, store), open_deliveries(store))
+    secret = os.environ.get(SECRET_VARIABLE, "")
+    return Webhook(url, secret, partial(list_stopped, store), open_deliveries(store), count)

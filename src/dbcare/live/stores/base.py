@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -117,6 +118,10 @@ class Store(ABC):
     ----------
     max_writers : int
         How many sessions for writing, of different studies, are worth opening at the same time.
+    max_wait : float
+        Seconds that a change may wait for its turn in this process and still be tried if those before it have failed.
+    failed : float
+        When a change last failed because of the store, by the clock `time.monotonic`.
     commits : GroupCommit or None
         Groups the changes of all studies in common commits; such a store implements `group`. Default: each study has
         commits of its own.
@@ -132,6 +137,8 @@ class Store(ABC):
     """
 
     max_writers: int = 8
+    max_wait: float = math.inf
+    failed: float = -math.inf
     commits: GroupCommit | None = None
 
     @abstractmethod
@@ -201,6 +208,13 @@ class Store(ABC):
         (name,) = names
         with self.session(name, write=True) as session:
             yield {name: session}
+
+    def try_write(self) -> None:
+        """Write something that changes nothing, as a change of a study would; StorageError if that fails.
+
+        The service calls it now and then to find out whether it could store something. Default: only read.
+        """
+        self.count()
 
     @abstractmethod
     def close(self) -> None:

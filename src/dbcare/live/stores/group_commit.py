@@ -8,6 +8,7 @@ others queue up; the first of them leads the next group. Alone, an operation pay
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
@@ -37,6 +38,7 @@ class Operation(ABC, Generic[Result]):
     def __init__(self, lane: Hashable, weight: int = 1) -> None:
         self.lane = lane
         self.weight = weight
+        self.began = time.monotonic()
         self.result: Result | None = None
         self.error: BaseException | None = None
         self.is_done = False

@@ -7,8 +7,10 @@ machine has access; requests that a browser sends for another site are then refu
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +22,7 @@ from fastapi.security.base import SecurityBase
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
+from dbcare.errors import StorageError
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import BrowserSession, Sessions
@@ -29,6 +32,7 @@ from dbcare.server.shared_lookups import SharedLookups
 COOKIE = "dbcare_session"
 TOKEN_HEADER = "X-CSRF-Token"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+RECALL_SECONDS = 0.3  # to look up who sent a request that is answered even if the database is not
 FRESH_SECONDS = 0.25  # during which a revoked key may still be accepted
 MAX_RECENT_KEYS = 10_000
 VISITOR = "dbcare.visitor"  # where a request's scope has the visitor's name
@@ -46,6 +50,9 @@ class Visitor:
     session: BrowserSession | None = None
 
 
+LOCAL_VISITOR = Visitor(Role.ADMIN, "anyone on this machine")  # as long as no key exists
+
+
 class Gate:
     """Identifies visitors by their key or session."""
 
@@ -53,7 +60,8 @@ class Gate:
         self.keys = keys
         self.sessions = sessions
         self._lookups: SharedLookups[Visitor | None] = SharedLookups()
-        self._recent: dict[str, tuple[float, Visitor]] = {}  # keys that were valid, and until when that is believed
+        # Keys that were valid, until when that is believed, and until when they are valid unless they are revoked.
+        self._recent: dict[str, tuple[float, float, Visitor]] = {}
         self._known: set[str] = set()  # keys and cookies that were valid when they were last looked up
         self._is_open = False  # whether no key existed when that was last looked up
 
@@ -87,11 +95,13 @@ class Gate:
         if text is not None:
             key = self.keys.find(text)
             if key is None:
+                self._recent.pop(text, None)
                 return None
             if len(self._recent) >= MAX_RECENT_KEYS:
                 self._recent.clear()
             visitor = Visitor(key.role, key.name)
-            self._recent[text] = time.monotonic() + min(FRESH_SECONDS, key.seconds_left()), visitor
+            now, left = time.monotonic(), key.seconds_left()
+            self._recent[text] = now + min(FRESH_SECONDS, left), now + left, visitor
             return visitor
         cookie = request.cookies.get(COOKIE)
         session = None if cookie is None else self.sessions.find(cookie)
@@ -105,11 +115,11 @@ class Gate:
                 HTTPStatus.FORBIDDEN,
                 "No API key exists yet, so only this machine can use this server.",
             )
-        return Visitor(Role.ADMIN, "anyone on this machine")
+        return LOCAL_VISITOR
 
     def _recognize(self, text: str | None) -> Visitor | None:
         """Return who sent the same key just now, so that the key of a busy program is not looked up every time."""
-        until, visitor = (0.0, None) if text is None else self._recent.get(text, (0.0, None))
+        until, _, visitor = (0.0, 0.0, None) if text is None else self._recent.get(text, (0.0, 0.0, None))
         return visitor if time.monotonic() < until else None
 
     async def find_visitor(self, request: Request) -> Visitor | None:
@@ -124,6 +134,28 @@ class Gate:
             request.scope[VISITOR] = visitor.name
         return visitor
 
+    async def recall_visitor(self, request: Request) -> Visitor | None:
+        """Return who sent a request, as `find_visitor` does, within a second.
+
+        If the database does not respond, a key counts as valid that was valid when it was last looked up, and anyone on
+        this machine has access if no key existed then.
+        """
+        text = read_key(request)
+        try:
+            async with asyncio.timeout(RECALL_SECONDS):
+                if text is not None:
+                    return await self.find_visitor(request)
+                sent = f"\n{_is_foreign(request)} {request.cookies.get(COOKIE)}"  # no key has a line break
+                return await self._lookups.run(sent, lambda: self.identify(request, None))
+        except (TimeoutError, StorageError):
+            if text is None and self._is_open and not _is_foreign(request):
+                return LOCAL_VISITOR
+            _, until, visitor = self._recent.get(text or "", (0.0, 0.0, None))
+            if visitor is None or time.monotonic() > until:
+                raise StorageError("The database does not say who sent a request for the metrics.") from None
+            request.scope[VISITOR] = visitor.name
+            return visitor
+
     async def knows(self, request: Request) -> bool:
         """Return whether a request comes from someone who has access to anything."""
         try:
@@ -131,9 +163,12 @@ class Gate:
         except RefusalError:
             return False
 
-    def needs(self, role: Role) -> Any:
-        """Return a dependency that admits visitors with the role; the API's description says so."""
-        return Security(RoleCheck(self, role), scopes=[role])
+    def needs(self, role: Role, *, in_time: bool = False) -> Any:
+        """Return a dependency that admits visitors with the role; the API's description says so.
+
+        With `in_time`, it does not wait for a database that is slow, or down: see `recall_visitor`.
+        """
+        return Security(RoleCheck(role, self.recall_visitor if in_time else self.find_visitor), scopes=[role])
 
 
 class RoleCheck(SecurityBase):
@@ -142,13 +177,13 @@ class RoleCheck(SecurityBase):
     scheme_name = "key"
     model = HTTPBearer(description="An API key, created with `dbcare keys create`.")
 
-    def __init__(self, gate: Gate, role: Role) -> None:
-        self._gate = gate
+    def __init__(self, role: Role, find_visitor: Callable[[Request], Awaitable[Visitor | None]]) -> None:
         self._role = role
+        self._find_visitor = find_visitor
 
     async def __call__(self, request: Request) -> Visitor:
         """Return who sent a request, or raise a RefusalError."""
-        visitor = await self._gate.find_visitor(request)
+        visitor = await self._find_visitor(request)
         if visitor is None:
             raise RefusalError(
                 HTTPStatus.UNAUTHORIZED,

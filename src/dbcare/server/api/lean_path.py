@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dbcare.errors import DbcareError, InvalidValueError, StudyNotFoundError, TrialNotFoundError
+from dbcare.errors import DbcareError, InvalidValueError, StorageError, StudyNotFoundError, TrialNotFoundError
 from dbcare.live.ask import AskOutcome
 from dbcare.live.assignment import Assignment
 from dbcare.live.operations import StudyOperation
@@ -37,22 +37,48 @@ PREFIX = "/v1/studies/"
 KEY_HEADER = b"idempotency-key"
 JSON_TYPE = (b"content-type", b"application/json")
 ACTIONS = ("ask", "tell", "assign", "tell-unit")
+MAX_SECONDS = 30.0  # for an ask or a tell; then the client hears that the database is unavailable
+LOOK_SECONDS = 1.0  # between looks for those that take longer
 
 # What to carry out, and the function that turns its result into the response.
 Prepared = tuple[StudyOperation[Any], Callable[[Any], BaseModel | None]]
 
 
 class Mailbox:
-    """Tells the event loop about operations that threads have carried out, waking it once for a whole group."""
+    """Tells the event loop about operations that threads have carried out, waking it once for a whole group.
+
+    Nobody waits for longer than MAX_SECONDS, such as for a database that hangs.
+    """
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self._done: deque[asyncio.Future[None]] = deque()
         self._is_awake = False
+        self._expected: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._is_watching = False
 
     def expect(self) -> asyncio.Future[None]:
         """Return a future to pass to `deliver` later."""
-        return self.loop.create_future()
+        future = self.loop.create_future()
+        self._expected.append((self.loop.time(), future))
+        if not self._is_watching:
+            self._watch()
+        return future
+
+    def _watch(self) -> None:
+        """Let those fail that take too long, now and again as long as anything is expected."""
+        now = self.loop.time()
+        while self._expected:
+            began, future = self._expected[0]
+            if not future.done():
+                if now - began <= MAX_SECONDS:
+                    break
+                problem = f"The database has not answered for {MAX_SECONDS:g} seconds; a change may still be stored."
+                future.set_exception(StorageError(problem))
+            self._expected.popleft()
+        self._is_watching = bool(self._expected)
+        if self._is_watching:
+            self.loop.call_later(LOOK_SECONDS, self._watch)
 
     def deliver(self, future: asyncio.Future[None]) -> None:
         """Note that an operation is done. Called in the thread that carried it out."""
@@ -112,8 +138,8 @@ class LeanPath:
             mailbox = self._mailbox = Mailbox()
         future = mailbox.expect()
         study.commits.submit(operation, self.studies.writers, partial(mailbox.deliver, future))
-        await future
         try:
+            await future
             result = operation.outcome()
         except DbcareError as error:
             if isinstance(error, StudyNotFoundError) and not isinstance(error, TrialNotFoundError):
@@ -128,32 +154,35 @@ class LeanPath:
             raise InvalidValueError("`Content-Type` must be application/json here.")
         if action == "tell":
             answer = schemas.Answer.model_validate_json(body)
-            return study.tell_later(answer.trial, answer.reward, price=answer.price), self._finish_tell
+            finish_tell = partial(self._finish_tell, study.name)
+            return study.tell_later(answer.trial, answer.reward, price=answer.price), finish_tell
         if action == "tell-unit":
             outcome = schemas.UnitOutcome.model_validate_json(body)
             if outcome.reward is None or not outcome.charged or outcome.reason is not None:
                 raise InvalidValueError("Only rewards take the lean path.")
-            return study.tell_unit_later(outcome.unit, outcome.reward, price=outcome.price), self._finish_tell
+            finish_tell = partial(self._finish_tell, study.name)
+            return study.tell_unit_later(outcome.unit, outcome.reward, price=outcome.price), finish_tell
         if action == "assign":
             unit = schemas.Assign.model_validate_json(body)
             request = study.check_assign(**dict(unit))
-            return study.assign_later(request, unit.fallback, unit.within), self._finish_assign
+            return study.assign_later(request, unit.fallback, unit.within), partial(self._finish_assign, study.name)
         wanted = schemas.Ask.model_validate_json(body)
         key = next((value.decode("latin-1") for name, value in scope["headers"] if name == KEY_HEADER), None)
         if key is not None and not 0 < len(key) <= MAX_KEY_LENGTH:
             raise InvalidValueError(f"`{KEY_HEADER.decode()}` must have 1 to {MAX_KEY_LENGTH} characters.")
-        return study.ask_later(study.check_ask(**dict(wanted), key=key)), self._finish_ask
+        return study.ask_later(study.check_ask(**dict(wanted), key=key)), partial(self._finish_ask, study.name)
 
-    def _finish_ask(self, result: AskOutcome) -> BaseModel:
-        self.metrics.asked.inc(result.new)
+    def _finish_ask(self, study: str, result: AskOutcome) -> BaseModel:
+        self.metrics.count_ask(study, result)
         return schemas.Asked.from_result(result)
 
-    def _finish_assign(self, result: Assignment) -> BaseModel:
-        self.metrics.count_assignment(result)
-        return schemas.Assigned.from_assignment(result)
+    def _finish_assign(self, study: str, result: tuple[Assignment, AskOutcome]) -> BaseModel:
+        found, outcome = result
+        self.metrics.count_ask(study, outcome)
+        return schemas.Assigned.from_assignment(found)
 
-    def _finish_tell(self, recorded: bool | None) -> BaseModel | None:
-        self.metrics.told.inc(recorded is not False)
+    def _finish_tell(self, study: str, recorded: bool | None) -> BaseModel | None:
+        self.metrics.count_told(study, int(recorded is not False))
         return None if recorded is None else schemas.Recorded(recorded=recorded)
 
 

@@ -265,7 +265,7 @@ class Retire(BaseModel):
 
 
 class Health(BaseModel):
-    """The service works."""
+    """The service is alive, or ready."""
 
     status: str
     version: str

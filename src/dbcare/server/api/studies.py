@@ -105,28 +105,31 @@ class StudyRoutes:
         def ask(study: Worked, wanted: schemas.Ask, key: Key = None) -> schemas.Asked:
             """Ask for the next trials. With an Idempotency-Key or a unit, asking again returns the same ones."""
             result = study.carry_out(study.ask_later(study.check_ask(**dict(wanted), key=key)))
-            metrics.asked.inc(result.new)
+            metrics.count_ask(study.name, result)
             return schemas.Asked.from_result(result)
 
         @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
             study.tell(answer.trial, answer.reward, price=answer.price)
-            metrics.told.inc()
+            metrics.count_told(study.name)
 
         @self.router.post("/{name}/assign")
         def assign(study: Worked, wanted: schemas.Assign) -> schemas.Assigned:
             """Return the arm to show a unit, such as a visitor, and its trial if it has one."""
             request = study.check_assign(**dict(wanted))
-            found = study.carry_out(study.assign_later(request, wanted.fallback, wanted.within))
-            metrics.count_assignment(found)
+            found, outcome = study.carry_out(study.assign_later(request, wanted.fallback, wanted.within))
+            metrics.count_ask(study.name, outcome)
             return schemas.Assigned.from_assignment(found)
 
         @self.router.post("/{name}/tell-unit")
         def tell_unit(study: Worked, outcome: schemas.UnitOutcome) -> schemas.Recorded:
             """Report the outcome of a unit's trial; repeating it changes nothing."""
             recorded = study.tell(failed=outcome.reward is None, **dict(outcome))
-            (metrics.failed if outcome.reward is None else metrics.told).inc(recorded)
+            if outcome.reward is None:
+                metrics.failed.inc(recorded)
+            else:
+                metrics.count_told(study.name, int(recorded))
             return schemas.Recorded(recorded=recorded)
 
         @self.router.post("/{name}/give-back")
@@ -138,7 +141,7 @@ class StudyRoutes:
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""
             study.tell_many((answer.trial, answer.reward, answer.price) for answer in many.answers)
-            metrics.told.inc(len(many.answers))
+            metrics.count_told(study.name, len(many.answers))
 
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
@@ -25,6 +26,21 @@ DRIVERS = {
 }
 READING = "dbcare_reading"
 
+# Limits in PostgreSQL, in seconds, so that nobody waits forever for a lock, for a slow disk, or for a process that
+# hangs while it holds a lock. The address, the server, the database or the role may have others.
+LIMITS = {"lock_timeout": 10.0, "statement_timeout": 30.0, "idle_in_transaction_session_timeout": 60.0}
+SETTINGS = ("lock_timeout", "statement_timeout", "pool_size")  # options of an address that the driver does not know
+POOL_SIZE = 15  # connections of a process
+# Options of the driver: seconds to connect; and until a machine that has vanished counts as gone (the last in ms).
+CONNECTING = {
+    "connect_timeout": "10",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "25000",
+}
+PROBE_SECONDS = 2.0  # for which a trial write waits for another process that uses the same file
+
 
 def parse_address(address: str) -> sa.URL:
     """Return the address as a URL, if it is that of a database that can keep studies."""
@@ -40,6 +56,8 @@ def parse_address(address: str) -> sa.URL:
         )
     if url.get_backend_name() == "sqlite":
         _check_file(url)
+    else:
+        _read_settings(url)
     return url.set(drivername=DRIVERS[url.drivername])
 
 
@@ -56,19 +74,49 @@ def _check_file(url: sa.URL) -> None:
         )
 
 
+def _read_settings(url: sa.URL) -> dict[str, float]:
+    """Return the settings that an address has; raise if one of them is not a number."""
+    found = {}
+    for name in SETTINGS:
+        if (text := url.query.get(name)) is None:
+            continue
+        try:
+            found[name] = float(text)  # type: ignore[arg-type]  # a tuple if it occurs twice
+        except (TypeError, ValueError):
+            found[name] = -1.0
+        is_valid = found[name] >= 1.0 and found[name].is_integer() if name == "pool_size" else 0.0 <= found[name] < 1e6
+        if not is_valid:
+            wanted = "a number of connections" if name == "pool_size" else "a number of seconds, or 0 for no limit,"
+            raise StorageError(f"`{name}` in {show_url(url)} must be {wanted} but got {text!r}.")
+    return found
+
+
+class ProcessEngines(NamedTuple):
+    """The engines of one process: those that write and read share connections, and one is for trial writes."""
+
+    writing: sa.Engine
+    reading: sa.Engine
+    probing: sa.Engine
+
+    def dispose(self) -> None:
+        """Close all connections that are not in use."""
+        self.writing.dispose()
+        self.probing.dispose()
+
+
 class Engines:
     """Engines for one address; each process has its own, since a connection must not be used across a fork."""
 
     def __init__(self, address: str) -> None:
         self.url = parse_address(address)
         self.file = SqliteFile(self.url) if self.url.get_backend_name() == "sqlite" else None
-        self._of_process: dict[int, tuple[sa.Engine, sa.Engine]] = {}
+        self._of_process: dict[int, ProcessEngines] = {}
         self._is_left_open = False  # by the fork in progress, which could not wait any longer
         self._is_unusable = False  # in this process, since the file was open when it was forked
         self._turnstile = Turnstile()
-        self.get(write=False)
+        self.get()
         if self.file is not None:
-            self.file.close_others = lambda: self.get(write=True).dispose()
+            self.file.close_others = lambda: self.get().dispose()
             suspend_for_fork(self)
 
     def suspend(self) -> None:
@@ -90,12 +138,18 @@ class Engines:
         self._is_unusable |= self._is_left_open
         self._is_left_open = False
 
-    def get(self, *, write: bool) -> sa.Engine:
-        """Return the engine of this process, for transactions that write or only read."""
-        writing, reading = self._of_process.get(os.getpid()) or self._make()
-        return writing if write else reading
+    @property
+    def max_wait(self) -> float:
+        """Seconds for which a change may wait for others that fail: half as long as for a lock, in PostgreSQL."""
+        if self.file is not None:
+            return math.inf
+        return _read_settings(self.url).get("lock_timeout", LIMITS["lock_timeout"]) / 2.0 or math.inf
 
-    def _make(self) -> tuple[sa.Engine, sa.Engine]:
+    def get(self) -> ProcessEngines:
+        """Return the engines of this process."""
+        return self._of_process.get(os.getpid()) or self._make()
+
+    def _make(self) -> ProcessEngines:
         try:
             engines = _make_postgresql(self.url) if self.file is None else _make_sqlite(self.file)
         except ImportError as failure:
@@ -107,11 +161,16 @@ class Engines:
         return self._of_process.setdefault(os.getpid(), engines)
 
     @contextmanager
-    def begin(self, *, write: bool) -> Iterator[sa.Connection]:
-        """Begin a transaction; within this process, those that write to the same file take turns."""
+    def begin(self, *, write: bool, probe: bool = False) -> Iterator[sa.Connection]:
+        """Begin a transaction; within this process, those that write to the same file take turns.
+
+        That of a `probe` has a connection of its own.
+        """
+        engines = self.get()
+        engine = engines.probing if probe else engines.writing if write else engines.reading
         with self._turnstile.enter():
             self._check_file()
-            with self._take_turn(write=write), self.get(write=write).connect() as connection:
+            with self._take_turn(write=write), engine.connect() as connection:
                 with connection.begin():
                     if write and self.file is not None and self.file.has_lost_log():
                         raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
@@ -154,7 +213,7 @@ class Engines:
         if file.writer is not None:
             yield file.writer
         else:
-            with self.get(write=False).connect() as connection:
+            with self.get().reading.connect() as connection:
                 yield _plain(connection)
 
     def create_file(self) -> bool:
@@ -167,7 +226,7 @@ class Engines:
 
     def dispose(self) -> None:
         """Close the connections of this process."""
-        self.get(write=True).dispose()
+        self.get().dispose()
         if self.file is not None:
             self.file.close()
 
@@ -177,34 +236,65 @@ def _plain(connection: sa.Connection) -> Any:
     return connection.connection.driver_connection
 
 
-def _make_postgresql(url: sa.URL) -> tuple[sa.Engine, sa.Engine]:
-    # Nobody waits forever, neither for a lock nor for a process that hangs while it holds one.
-    limits = {"lock_timeout": DEFAULT_TIMEOUT_SECONDS, "idle_in_transaction_session_timeout": DEFAULT_TIMEOUT_SECONDS}
-    options = " ".join(f"-c {name}={seconds * 1000:.0f}" for name, seconds in limits.items())
-    defaults = {"options": options, "connect_timeout": f"{DEFAULT_TIMEOUT_SECONDS:.0f}"}
-    engine = sa.create_engine(
-        url,
-        pool_pre_ping=True,
-        pool_timeout=DEFAULT_TIMEOUT_SECONDS,
-        paramstyle="format",
-        connect_args={name: text for name, text in defaults.items() if name not in url.query},
+def _make_postgresql(url: sa.URL) -> ProcessEngines:
+    own = _read_settings(url)
+    url = url.difference_update_query(SETTINGS)
+    connecting = {name: text for name, text in CONNECTING.items() if name not in url.query}
+    # What the address says is sent on connecting, after any options that it has itself.
+    stated = [f"-c {name}={seconds * 1000:.0f}" for name, seconds in own.items() if name in LIMITS]
+    if stated:
+        connecting["options"] = " ".join([str(url.query.get("options", "")), *stated]).strip()
+        url = url.difference_update_query(["options"])
+
+    def make(size: int) -> sa.Engine:
+        engine = sa.create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=own.get("lock_timeout", LIMITS["lock_timeout"]) or None,
+            paramstyle="format",
+            connect_args=connecting,
+        )
+        sa.event.listen(engine, "connect", _limit_waiting)
+        return engine
+
+    engine = make(int(own.get("pool_size", POOL_SIZE)))
+    reading = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    return ProcessEngines(engine, reading, make(1))
+
+
+def _limit_waiting(connection: Any, _record: Any) -> None:
+    """Set the limits on a new connection, except those that its address, the server or its role has set."""
+    rows = ", ".join(f"('{name}', '{seconds * 1000:.0f}')" for name, seconds in LIMITS.items())
+    connection.execute(
+        f"SELECT set_config(name, value, false) FROM (VALUES {rows}) AS limits (name, value) "
+        "JOIN pg_settings USING (name) WHERE source = 'default'"
     )
-    return engine, engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    connection.commit()
 
 
-def _make_sqlite(file: SqliteFile) -> tuple[sa.Engine, sa.Engine]:
-    engine = sa.create_engine(file.url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, creator=file.connect)
+def _make_sqlite(file: SqliteFile) -> ProcessEngines:
+    def make(size: int, seconds: float) -> sa.Engine:
+        """Return an engine whose transactions wait so long for another process that writes."""
+        engine = sa.create_engine(
+            file.url, pool_timeout=DEFAULT_TIMEOUT_SECONDS, pool_size=size, max_overflow=2 * size, creator=file.connect
+        )
 
-    @sa.event.listens_for(engine, "begin")
-    def begin(connection: sa.Connection) -> None:
-        if connection.get_execution_options().get(READING):
-            connection.exec_driver_sql("BEGIN")
-            return
-        plain: Any = connection.connection.driver_connection
-        plain.execute("PRAGMA busy_timeout = 0")
-        try:
-            file.begin(plain)
-        finally:
-            plain.execute(f"PRAGMA busy_timeout = {int(file.timeout * 1000)}")
+        @sa.event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
+            if connection.get_execution_options().get(READING):
+                connection.exec_driver_sql("BEGIN")
+                return
+            plain: Any = connection.connection.driver_connection
+            plain.execute("PRAGMA busy_timeout = 0")
+            try:
+                file.begin(plain, seconds)
+            finally:
+                plain.execute(f"PRAGMA busy_timeout = {int(file.timeout * 1000)}")
 
-    return engine, engine.execution_options(**{READING: True})
+        return engine
+
+    engine = make(5, file.timeout)
+    probing = make(1, min(file.timeout, PROBE_SECONDS))
+    return ProcessEngines(engine, engine.execution_options(**{READING: True}), probing)

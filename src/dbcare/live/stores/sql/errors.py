@@ -16,6 +16,7 @@ NO_TABLES = "has lost its tables; restore a backup, or create the study again"
 NO_DATABASE = "does not exist; create the database first"
 NO_ENTRY = "does not admit this user; check the user name and password"
 NO_SERVER = "does not respond; start the server, or correct the address"
+SLOW = "took too long; find out what keeps the database busy, and retry"
 NOT_READY = "is starting or stopping; retry in a moment"
 
 # By the prefix of SQLite's error names and PostgreSQL's error codes.
@@ -34,6 +35,7 @@ BY_CODE = {
     "42501": "does not let this user create and write tables; ask for that permission",
     "53100": FULL,
     "55P03": BUSY,
+    "57014": SLOW,  # by its statement_timeout
     "57P03": NOT_READY,
     "57P": LOST,
     "XX001": CORRUPT,
@@ -49,7 +51,9 @@ BY_TEXT = {
     "shutting down": NOT_READY,
     "closed the connection": LOST,
     "connection is lost": LOST,
+    "QueuePool limit": "keeps all connections of this process busy; find out what does, or raise pool_size",
     "Connection refused": NO_SERVER,
+    "timeout expired": NO_SERVER,
     "No such file or directory": NO_SERVER,
     "resolve host": NO_SERVER,
     "translate host name": NO_SERVER,

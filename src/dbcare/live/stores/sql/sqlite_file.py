@@ -241,7 +241,7 @@ class SqliteFile:
         while True:
             connection = self.writer or self._open_writer()
             try:
-                self.begin(connection)
+                self.begin(connection, self.timeout)
             except sqlite3.Error:  # such as a page that only another program's log has
                 if not self.has_lost_log():
                     raise
@@ -258,9 +258,9 @@ class SqliteFile:
         self.writer.execute("PRAGMA busy_timeout = 0")  # `begin` waits
         return self.writer
 
-    def begin(self, connection: sqlite3.Connection) -> None:
-        """Begin a transaction for writing as soon as no other process has one."""
-        until = time.monotonic() + self.timeout
+    def begin(self, connection: sqlite3.Connection, seconds: float) -> None:
+        """Begin a transaction for writing as soon as no other process has one; wait at most so long."""
+        until = time.monotonic() + seconds
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")

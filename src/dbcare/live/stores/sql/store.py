@@ -38,12 +38,13 @@ class SqlStore(Store):
     def __init__(self, address: str, *, create: bool = True) -> None:
         self.engines = Engines(address)
         self.url = self.engines.url
-        dialect = self.engines.get(write=False).dialect
+        dialect = self.engines.get().reading.dialect
         self.statements = Statements(dialect)
         driver: Any = dialect.dbapi
         self._driver_error: type[Exception] = driver.Error
         self._driver_refusal: type[Exception] = driver.DataError
         self.is_new = False
+        self.max_wait = self.engines.max_wait
         if self.engines.file is not None:
             self.max_writers = 1  # SQLite has one writer at a time: more threads would only block each other
             self.commits = GroupCommit()
@@ -153,6 +154,10 @@ class SqlStore(Store):
     def _begin(self, connection: Any, name: str, statement: str) -> SqlSession | None:
         row = connection.execute(statement, (name,)).fetchone()
         return None if row is None else SqlSession(self.statements, self.url, connection, *row)
+
+    def try_write(self) -> None:
+        with self._translate_errors(), self.engines.begin(write=True, probe=True) as connection:
+            tables.change_nothing(connection)
 
     def close(self) -> None:
         self.engines.dispose()
