@@ -149,10 +149,10 @@ def lines() -> Iterator[list[str]]:
 )
 def test_no_name_can_forge_a_line(lines: list[str], name: str | None, shown: str) -> None:
     """Names in quotes, with anything that ends a line or controls a terminal escaped."""
-    refused = RequestTrace("f00d")
+    refused = RequestTrace([])
     refused.trial, refused.reason = 7, name
     told = "POST", "/v1/studies/{name}/tell"
-    log_request(name, "0123456789ab", *told, name, 204, 0.0123, "10.0.0.5", RequestTrace("f00d"))
+    log_request(name, "0123456789ab", *told, name, 204, 0.0123, "10.0.0.5", RequestTrace([]))
     log_request(None, None, "GET", None, None, 404, 1.5, "fe80::1", refused)
     assert [line.partition(" INFO ")[2] for line in lines] == [
         f"- {shown} 0123456789ab POST /v1/studies/{{name}}/tell {shown} 204 12.3 ms 10.0.0.5",
@@ -161,5 +161,5 @@ def test_no_name_can_forge_a_line(lines: list[str], name: str | None, shown: str
 
 
 def test_an_address_from_a_proxy_can_forge_nothing(lines: list[str]) -> None:
-    log_request("me", None, "GET", "/", None, 200, 0.001, '1.2.3.4\n- \x9b"', RequestTrace("f00d"))
+    log_request("me", None, "GET", "/", None, 200, 0.001, '1.2.3.4\n- \x9b"', RequestTrace([]))
     assert lines[0].endswith(r'200 1.0 ms "1.2.3.4\n- \u009b\""')

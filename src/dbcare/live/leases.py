@@ -98,7 +98,11 @@ def extend_lease(asked_at: float, expires: float, jumps: tuple[ClockJump, ...]) 
     A trial counts as asked before a jump up to the middle between the times before and after. Other machines, whose
     clocks did not jump, may have asked it later.
     """
-    return expires + sum(jump.seconds for jump in jumps if asked_at < jump.at - 0.5 * jump.seconds)
+    return (
+        expires
+        if not jumps
+        else expires + sum(jump.seconds for jump in jumps if asked_at < jump.at - 0.5 * jump.seconds)
+    )
 
 
 def _make_watch() -> JumpWatch | None:

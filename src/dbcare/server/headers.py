@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dbcare.server.request_trace import ENCODED_HEADER, get_trace
-
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -34,7 +32,7 @@ ENCODED_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HE
 
 
 class SecurityHeaders:
-    """Adds these headers to every response, except those that its route has set, and the request's id."""
+    """Adds these headers to every response, except those that its route has set."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -45,8 +43,6 @@ class SecurityHeaders:
                 headers = list(message.get("headers", ()))
                 own = {name for name, _ in headers}
                 headers += [(name, value) for name, value in ENCODED_HEADERS if name not in own]
-                if ENCODED_HEADER not in own and (trace := get_trace()) is not None:
-                    headers.append((ENCODED_HEADER, trace.id.encode()))
                 message = {**message, "headers": headers}
             await send(message)
 
