@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bars import Bars
 from http_load import Server
-from live import grow_study
 from process_memory import forget_peak, measure_growth
+from study_load import grow_study
 
 from dbcare.live.stores.open import open_store
 

@@ -26,7 +26,9 @@ class Server:
 
     def __init__(self, storage: str) -> None:
         self.storage = storage
-        self.key = Keys(open_records(open_store(storage, create=True))).create("benchmark", Role.WORKER)[1]
+        self.keys = Keys(open_records(open_store(storage, create=True)))
+        created, self.key = self.keys.create("benchmark", Role.WORKER)
+        self.key_id = created.id
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.port = int(taken.getsockname()[1])
@@ -55,6 +57,10 @@ class Server:
         with open(f"/proc/{self.process.pid}/stat") as file:
             user, system = file.read().rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / 100.0
+
+    def revoke_key(self) -> None:
+        """Revoke the worker's key."""
+        self.keys.revoke(self.key_id)
 
     def kill(self) -> None:
         """Kill the server without warning."""

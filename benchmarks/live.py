@@ -7,53 +7,22 @@ two such commits of one row each, and nothing else.
 
 import logging
 import random
-import sqlite3
 import statistics
 import tempfile
 import time
-import uuid
 import warnings
 from pathlib import Path
 
 import optuna
 from bars import Bars
+from study_load import ARMS, BATCH, disk_seconds_per_pair, grow_study, new_study, seconds_per_pair
 
-import dbcare
-from dbcare import Study
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
 
-ARMS = ("A", "B", "C")
 PAIRS = 300
-BATCH = 20_000
 SMALL, LARGE = 1_000, 100_000
-
-
-def new_study(folder: Path, name: str, max_ahead: int | None = None) -> Study:
-    """Create a study that does not stop on its own, in its own file."""
-    address = f"sqlite:///{folder / name}.db"
-    return dbcare.create_study(name, ARMS, cost=1e-15, sigma=1.0, max_ahead=max_ahead, storage=address)
-
-
-def grow_study(folder: Path, name: str, trials: int) -> Study:
-    """Create a study that has already run `trials` trials."""
-    study, chance = new_study(folder, name, max_ahead=BATCH), random.Random(trials)
-    while (left := trials - study.status().asked) > 0:
-        study.tell_many([(trial, chance.gauss(0.0, 1.0)) for trial in study.ask(min(left, BATCH))])
-    return study
-
-
-def seconds_per_pair(study: Study, pairs: int, *, with_key: bool = False) -> float:
-    """Time asking for a trial and telling its reward."""
-    chance = random.Random(pairs)
-    keys = [uuid.uuid4().hex if with_key else None for _ in range(pairs)]
-    began = time.perf_counter()
-    for key in keys:
-        trial = study.ask(key=key)
-        assert trial is not None
-        study.tell(trial, chance.gauss(0.0, 1.0))
-    return (time.perf_counter() - began) / pairs
 
 
 def optuna_study(folder: Path) -> optuna.Study:
@@ -72,21 +41,6 @@ def optuna_seconds_per_pair(study: optuna.Study, pairs: int) -> float:
         trial.suggest_categorical("arm", ARMS)
         study.tell(trial, chance.gauss(0.0, 1.0))
     return (time.perf_counter() - began) / pairs
-
-
-def disk_seconds_per_pair(file: Path, pairs: int) -> float:
-    """Time two durable commits."""
-    connection = sqlite3.connect(file, isolation_level=None)
-    for line in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE t (a, b, c, d)"):
-        connection.execute(line)
-    began = time.perf_counter()
-    for number in range(2 * pairs):
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO t VALUES (?, ?, ?, ?)", (number, "asked", 1.0, 2.0))
-        connection.execute("COMMIT")
-    seconds = (time.perf_counter() - began) / pairs
-    connection.close()
-    return seconds
 
 
 def seconds_to_open(folder: Path, name: str) -> float:

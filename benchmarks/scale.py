@@ -14,8 +14,8 @@ from pathlib import Path
 
 from bars import Bars
 from http_load import Server
-from live import BATCH, seconds_per_pair
 from process_memory import read_memory
+from study_load import BATCH, seconds_per_pair
 
 import dbcare
 from dbcare import Study

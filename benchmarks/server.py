@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bars import Bars
 from http_load import Load, Server, apply_load, count_lost_or_duplicated
-from live import disk_seconds_per_pair
+from study_load import disk_seconds_per_pair
 
 import dbcare
 from dbcare.live.stores.open import open_store

@@ -39,6 +39,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "service",
         "guides/postgresql",
         "deployment",
+        "runbook",
     ),
     "How it works": (
         "explanation/breakeven",

@@ -41,15 +41,16 @@ def find_program(name: str) -> str:
 
 
 @contextmanager
-def run_nginx(folder: Path, upstream: int, changes: dict[str, str] | None = None) -> Iterator[int]:
-    """Run nginx in front of a port, with some lines of its configuration changed; yield its port for HTTPS."""
+def run_nginx(folder: Path, *upstreams: int, changes: dict[str, str] | None = None) -> Iterator[int]:
+    """Run nginx in front of one or two ports, with some lines of its configuration changed; yield its HTTPS port."""
     nginx, openssl, port = find_program("nginx"), find_program("openssl"), find_free_port()
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     make = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=studies.example.com"]
     subprocess.run([openssl, *make, "-out", certificate, "-keyout", key], check=True, capture_output=True)
     text = SHIPPED.read_text()
     for before, after in {
-        "server 127.0.0.1:8080;": f"server 127.0.0.1:{upstream};",
+        "server 127.0.0.1:8080 ": f"server 127.0.0.1:{upstreams[0]} ",
+        "server 127.0.0.1:8081 ": f"server 127.0.0.1:{upstreams[-1]} ",
         "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
         "/etc/ssl/certs/studies.example.com.pem": str(certificate),
         "/etc/ssl/private/studies.example.com.key": str(key),

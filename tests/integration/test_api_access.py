@@ -45,7 +45,7 @@ def test_every_route_needs_its_role(server: ApiServer) -> None:
                 if needed is None:
                     assert response.status_code == 200
                 elif name not in list(Role):
-                    refused = "An API key is required" if text is None else "This API key is not valid: it is unknown"
+                    refused = "An API key is required" if text is None else "This API key is not valid: it "
                     assert_refused(response, 401, refused)
                     assert response.headers["www-authenticate"] == "Bearer"
                 elif not Role(name).allows(needed):

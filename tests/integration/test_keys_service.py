@@ -64,8 +64,8 @@ def test_expiry_on_the_command_line(tmp_path: Path) -> None:
     run("create", "--role", "admin", "--name", "me")
     rows = [line.split("\t") for line in run("list").splitlines()]
     assert [row[1:3] + row[4:] for row in rows] == [
-        ["shop", "worker", created["expires"], "-"],
-        ["me", "admin", "-", "-"],
+        ["shop", "worker", created["expires"], "-", "-"],
+        ["me", "admin", "-", "-", "-"],
     ]
 
 

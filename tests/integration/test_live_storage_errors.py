@@ -175,14 +175,14 @@ except StorageError as failure:
 def test_another_layout_is_left_unchanged(study: Study, path: Path) -> None:
     open_store(f"sqlite:///{path}?timeout=0.5").close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE dbcare SET version = 8")
+        connection.execute("UPDATE dbcare SET version = 99")
         connection.execute("DROP TABLE summaries")
         connection.commit()
         connection.execute("PRAGMA journal_mode = DELETE")
     before = hash_file(path)
     with pytest.raises(
         StorageError,
-        match=rf"live\.db has layout 8 of the tables, but this dbcare reads layout {LAYOUT} only; open it with",
+        match=rf"live\.db has layout 99 of the tables, but this dbcare reads layout {LAYOUT} only; open it with",
     ):
         SqlStore(f"sqlite:///{path}")
     assert hash_file(path) == before
@@ -192,8 +192,8 @@ def test_another_layout_in_postgresql(postgres: Server) -> None:
     address = postgres.create_database()
     SqlStore(address).close()
     with closing(SqlStore(address)) as store, store.engines.get().writing.begin() as connection:
-        connection.exec_driver_sql("UPDATE dbcare SET version = 8")
-    with pytest.raises(StorageError, match="has layout 8 of the tables"):
+        connection.exec_driver_sql("UPDATE dbcare SET version = 99")
+    with pytest.raises(StorageError, match="has layout 99 of the tables"):
         SqlStore(address)
 
 

@@ -122,7 +122,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     with ExitStack() as stack:
         server = start_server(folder, stack, "127.0.0.1", connections_per_address=1)
         changes = {"client_header_timeout 10s;": "client_header_timeout 1s;"}
-        yield Front(server, stack.enter_context(run_nginx(folder, server.service.port, changes)))
+        yield Front(server, stack.enter_context(run_nginx(folder, server.service.port, changes=changes)))
 
 
 def test_nginx_passes_on_requests_forms_and_events(front: Front) -> None:
@@ -181,7 +181,7 @@ def test_nginx_limits_requests(tmp_path: Path) -> None:
     with ExitStack() as stack:
         server = start_server(tmp_path, stack, "127.0.0.1")
         changes = {"rate=1000r/s": "rate=1r/s", "burst=1000": "burst=4"}
-        front = Front(server, stack.enter_context(run_nginx(tmp_path, server.service.port, changes)))
+        front = Front(server, stack.enter_context(run_nginx(tmp_path, server.service.port, changes=changes)))
         with front.client() as client:
             statuses = [client.get("/healthz").status_code for _ in range(20)]
     assert statuses[:5] == [200] * 5

@@ -12,6 +12,7 @@ import dbcare
 from dbcare.engines.work_budget import WorkCancelledError
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.gate import VISITOR, Visitor
+from dbcare.server.access.keys import Key
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import BrowserSession
 from dbcare.server.metrics import Metrics, Refusal
@@ -182,12 +183,12 @@ def test_a_page_is_rendered_once_per_change() -> None:
         assert len(set(map(id, later))) == 1
         assert later[0].position == first[0].position + 2
         assert later[0].parts["arms"] != first[0].parts["arms"]
-        sessions = [BrowserSession(Role.ADMIN, name, f"token-of-{name}") for name in ("ann", "bob")]
-        pages = [str(later[0].parts_for(Visitor(Role.ADMIN, each.name, each))) for each in sessions]
+        sessions = [BrowserSession(Key(name, name, Role.ADMIN, ""), f"token-of-{name}") for name in ("ann", "bob")]
+        pages = [str(later[0].parts_for(Visitor(Role.ADMIN, each.key.name, each))) for each in sessions]
         assert ["token-of-ann" in page for page in pages] == [True, False]
         assert ["token-of-bob" in page for page in pages] == [False, True]
         assert not any(TOKEN_MARK in page for page in pages)
-        viewer = BrowserSession(Role.VIEWER, "eve", "token-of-eve")
+        viewer = BrowserSession(Key("eve", "eve", Role.VIEWER, ""), "token-of-eve")
         assert "/pause" not in later[0].parts_for(Visitor(Role.VIEWER, "eve", viewer))["actions"]
         store.delete("ads")
         with pytest.raises(dbcare.errors.StudyNotFoundError):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbcare.server.access.keys import Keys
 
 keys = typer.Typer(no_args_is_help=True, help="Manage API keys for the service.")
-KEY_COLUMNS = ("id", "name", "role", "created", "expires", "revoked")
+KEY_COLUMNS = ("id", "name", "role", "created", "expires", "revoked", "used")
 
 
 @with_limits

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 
 MAX_QUOTED_LENGTH = 80
+REQUEST_ID = "X-Request-ID"
 JSON_LINES = "application/jsonl"
 BY_STATUS: dict[int, type[DbcareError]] = {  # if the problem names no exception of the library
     HTTPStatus.FORBIDDEN: AccessError,
@@ -53,7 +54,13 @@ def _require_success(response: httpx2.Response) -> None:
 
 
 def read_error(response: httpx2.Response) -> DbcareError:
-    """Return the exception that a problem (RFC 9457) describes."""
+    """Return the exception that a problem (RFC 9457) describes, with the request's id as in the server's log."""
+    identity = response.headers.get(REQUEST_ID) or response.request.headers.get(REQUEST_ID)
+    error = _read_error(response)
+    return error if identity is None else type(error)(f"{error} (Request {identity})")
+
+
+def _read_error(response: httpx2.Response) -> DbcareError:
     if response.status_code == HTTPStatus.UNAUTHORIZED:
         if "authorization" in response.request.headers:
             problem = "does not accept this API key, which is unknown, expired, or revoked: correct"

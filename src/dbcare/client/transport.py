@@ -6,16 +6,18 @@ import json
 import os
 import random
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import httpx2
 
-from dbcare.client.responses import read_error, read_response, require_lines
+from dbcare.client.responses import REQUEST_ID, read_error, read_response, require_lines
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
 from dbcare.validation import show
 
+ID_LENGTH = 16
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL, UnicodeError)
 TEMPORARY = (  # proxies send some of these while a server restarts
@@ -101,6 +103,8 @@ class Transport:
         patience: float | None = None,
     ) -> httpx2.Response:
         """Return the first response that is not temporary; with `stream`, without its body if it is a success."""
+        identity = uuid.uuid4().hex[:ID_LENGTH]  # the same for all attempts
+        headers = {**(headers or {}), REQUEST_ID: identity}
         until = time.monotonic() + (self.patience if patience is None else patience)
         pause = MIN_PAUSE_SECONDS
         while True:
@@ -113,9 +117,9 @@ class Transport:
                 if not response.is_success:  # what it says is short
                     response.read()
             except (httpx2.RequestError, httpx2.InvalidURL, UnicodeError) as failure:
-                error, may_be_done = self._no_response(failure), not isinstance(failure, NOT_SENT)
+                error, may_be_done = self._no_response(failure, identity), not isinstance(failure, NOT_SENT)
             except RuntimeError as failure:  # closed by another thread meanwhile
-                error, may_be_done = self._no_response(failure), False
+                error, may_be_done = self._no_response(failure, identity), False
             else:
                 if response.status_code not in TEMPORARY and not (once and response.is_server_error):
                     return response
@@ -130,9 +134,9 @@ class Transport:
             time.sleep(wait)
             pause = min(2.0 * pause, MAX_PAUSE_SECONDS)
 
-    def _no_response(self, failure: Exception) -> StorageError:
+    def _no_response(self, failure: Exception, identity: str) -> StorageError:
         message = str(failure) or type(failure).__name__
-        return StorageError(f"The server at {self.address} does not respond ({message}).")
+        return StorageError(f"The server at {self.address} does not respond ({message}). (Request {identity})")
 
 
 def _to_json(body: Any) -> bytes:

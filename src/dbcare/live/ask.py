@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbcare.live.events import Event, EventKind
+from dbcare.live.leases import list_clock_jumps
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
 from dbcare.live.trial import AskRequest, Trial, read_unit
@@ -27,7 +28,7 @@ class AskOutcome:
 def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOutcome:
     """Hand out the trials of a request, after recording what has expired by now."""
     ledger = transaction.ledger
-    for number in ledger.overdue(now):
+    for number in ledger.overdue(now, list_clock_jumps()):
         trial = ledger.open[number]
         transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
     asked = ledger.asked

@@ -16,6 +16,7 @@ from enum import StrEnum
 from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.events import Event, EventKind
+from dbcare.live.leases import ClockJump, extend_lease
 from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.make_decision import make_decision
 from dbcare.live.options import MAX_PENDING
@@ -94,6 +95,7 @@ class Ledger:
         self.max_ahead = settings.max_ahead  # people may change it
         self.refused: dict[str, int] = {}  # asks that got no trial, by `RefusalReason`, as far as that was recorded
         self._leases: list[tuple[float, int]] = []  # a heap: when trials expire, also of some that are not open anymore
+        self._jumps: tuple[ClockJump, ...] = ()  # of this machine's clock, which extended the leases
         self._now = 0.0  # when the last event happened
         self.began: float | None = None  # when the first trial was asked
         self.last_counted = 0.0  # when the last reward counted
@@ -156,7 +158,7 @@ class Ledger:
         self.waiting[event.arm] += 1
         self.decision.send(event.arm, event.block)
         if event.expires is not None:
-            heapq.heappush(self._leases, (event.expires, event.trial))
+            heapq.heappush(self._leases, (extend_lease(event.at, event.expires, self._jumps), event.trial))
             if len(self._leases) > 2 * len(self.open) + SPARE_LEASES:
                 self._collect_leases()
         if event.worker is not None:
@@ -383,8 +385,11 @@ class Ledger:
             return RefusalReason.PENDING
         return RefusalReason.POLICY if self.decision.next_arm() is None else RefusalReason.BUDGET
 
-    def overdue(self, now: float) -> list[int]:
-        """Return the trials whose lease has expired; they are not returned again."""
+    def overdue(self, now: float, jumps: tuple[ClockJump, ...] = ()) -> list[int]:
+        """Return the trials whose lease has expired after these jumps of the clock; they are not returned again."""
+        if jumps != self._jumps:
+            self._jumps = jumps
+            self._collect_leases()
         found = []
         while self._leases and self._leases[0][0] <= now:
             _, number = heapq.heappop(self._leases)
@@ -400,5 +405,9 @@ class Ledger:
 
     def _collect_leases(self) -> None:
         """Collect the leases of open trials; a busy study would otherwise remember one per trial until it expires."""
-        self._leases = [(trial.expires, number) for number, trial in self.open.items() if trial.expires is not None]
+        self._leases = [
+            (extend_lease(trial.asked, trial.expires, self._jumps), number)
+            for number, trial in self.open.items()
+            if trial.expires is not None
+        ]
         heapq.heapify(self._leases)

@@ -22,6 +22,7 @@ from dbcare.server.problems import make_problem
 from dbcare.server.service_limits import ServiceLimits
 
 LEAVING_SECONDS = 1.0  # for a refused client to read why
+LAST_REQUEST_SECONDS = 1.0  # for a client's next request after the server was told to stop
 READ_STEP = 48 * 1024  # bytes that a client must read of a long response before its time starts anew
 
 # Answers to refusals, where there is an answer; the limits fill in the numbers.
@@ -60,6 +61,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._deaf = False  # whatever else arrives is ignored
         self._running: RequestResponseCycle | None = None
         self._was_known = False  # whether the last response was to a visitor who was identified
+        self._is_ending = False  # whether the server was told to stop
         self._leaving: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
 
@@ -126,6 +128,8 @@ class LimitedConnection(HttpToolsProtocol):
             self._refuse(Refusal.PIPELINED)
             raise StopParsingError
         super().on_headers_complete()
+        if self._is_ending:
+            self.cycle.keep_alive = False
         self._in_headers, self._advanced = False, True
 
     def _is_busy_for_stranger(self) -> bool:
@@ -168,6 +172,22 @@ class LimitedConnection(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
+
+    def shutdown(self) -> None:
+        """Answer one more request, for which the connection is closed.
+
+        A proxy may be sending one just now. If the connection were closed instead, the proxy could not know whether the
+        request had an effect, and would respond with 502.
+        """
+        self._is_ending = True
+        if self.cycle is None or self.cycle.response_complete:
+            self._leaving = self.loop.call_later(LAST_REQUEST_SECONDS, self._end_idle)
+        else:
+            super().shutdown()
+
+    def _end_idle(self) -> None:
+        if not self._has_begun():
+            super().shutdown()
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answer a request to change the protocol as if it had not been made, then close the connection."""

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dbcare import errors
+from dbcare.server.request_trace import HEADER, get_trace
 from dbcare.validation import MAX_SHOWN
 
 LOG = logging.getLogger("dbcare")
@@ -47,12 +48,19 @@ class RefusalError(Exception):
 def make_problem(
     status: HTTPStatus, detail: str, error: str | None = None, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return a problem; `error` names the library's exception, so that a client can raise it too."""
+    """Return a problem; `error` names the library's exception, so that a client can raise it too.
+
+    While a request is traced, the problem carries the request's id, and the request's log line the reason.
+    """
     body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
     if error is not None:
         body["error"] = error
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
+    if (trace := get_trace()) is not None:
+        trace.reason = detail
+        body["request_id"] = trace.id
+        headers = {**(headers or {}), HEADER: trace.id}
     return JSONResponse(body, status_code=int(status), media_type=MEDIA_TYPE, headers=headers)
 
 

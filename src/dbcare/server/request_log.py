@@ -1,6 +1,7 @@
 """The service's log: one line per request, with who sent it and what it was for, and never a secret.
 
 A line has the route's pattern instead of the URL, no headers and no body: keys, cookies and tokens cannot get into it.
+Every line that is written for a request begins with the request's id.
 """
 
 from __future__ import annotations
@@ -8,27 +9,47 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from typing import TextIO
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dbcare.server.access.gate import VISITOR
+from dbcare.server.access.gate import KEY, VISITOR
+from dbcare.server.access.keys import Key
+from dbcare.server.request_trace import RequestTrace, begin_trace, get_trace
 from dbcare.server.watched_response import WatchedResponse
 
 LOG = logging.getLogger("dbcare.requests")
 STUDY = "dbcare.study"  # where a request's scope has the name of a study that is not in the path
 NOTHING = "-"
 MAX_SHOWN = 200  # characters of a name; a path may have thousands
+BURST_SECONDS = 1.0  # in which equal errors are counted
+MAX_BURSTS = 100  # counted at a time; a thread waits for the end of each
 
 
 def log_request(
-    visitor: str | None, method: str, route: str | None, study: str | None, status: int, seconds: float, client: str
+    visitor: str | None,
+    key: str | None,
+    method: str,
+    route: str | None,
+    study: str | None,
+    status: int,
+    seconds: float,
+    client: str,
+    trace: RequestTrace,
 ) -> None:
-    """Log a request; `visitor` is the name of its key or session, and `study` the name of the study it is about."""
+    """Log a request; `visitor` is the name of its key or session, `key` the key's id, `study` what it is about.
+
+    If the request was refused, its trial and the reason follow.
+    """
     if LOG.isEnabledFor(logging.INFO):
-        names = f"{_quote(visitor)} {method} {route or NOTHING} {_quote(study)}"
+        names = f"{_quote(visitor)} {key or NOTHING} {method} {route or NOTHING} {_quote(study)}"
         text = f"{names} {status} {seconds * 1000.0:.1f} ms {_show_address(client)}"
+        if trace.reason is not None:
+            text += f" {NOTHING if trace.trial is None else trace.trial} {_quote(trace.reason)}"
         # What `LOG.info` would do, without looking for the line of code that called it, which takes as long again.
         LOG.handle(logging.LogRecord(LOG.name, logging.INFO, "", 0, text, None, None))
 
@@ -49,42 +70,84 @@ def _show_address(client: str) -> str:
 
 
 class RequestLog:
-    """Logs every request once its response is complete."""
+    """Traces every request, and logs it once its response is complete."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not LOG.isEnabledFor(logging.INFO):
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        trace = begin_trace(scope)
+        if not LOG.isEnabledFor(logging.INFO):
             await self.app(scope, receive, send)
             return
         start, response = time.perf_counter(), WatchedResponse(send)
         try:
             await self.app(scope, receive, response.send)
         finally:
+            key: Key | None = scope.get(KEY)
             log_request(
-                scope.get(VISITOR),
+                scope.get(VISITOR) if key is None else key.name,
+                None if key is None else key.id,
                 scope["method"],
                 getattr(scope.get("route"), "path", None),
                 scope.get("path_params", {}).get("name") or scope.get(STUDY),
                 response.status,
                 time.perf_counter() - start,
                 (scope.get("client") or (NOTHING, 0))[0],
+                trace,
             )
 
 
 class UtcFormatter(logging.Formatter):
-    """Begins each line with the time in UTC, to the millisecond."""
+    """Begins each line with the time in UTC, to the millisecond, and the id of the request that it belongs to."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # its name in logging
         """Return the line; for a failure, logging adds the traceback."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return f"{at} {record.levelname} {record.message}"
+        trace = get_trace()
+        return f"{at} {record.levelname} {NOTHING if trace is None else trace.id} {record.message}"
+
+
+class BurstHandler(logging.StreamHandler[TextIO]):
+    """Writes the first of equal errors, and then once per second how many more there were."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._more: dict[tuple[str, str], int] = {}  # equal errors since the last line about them
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record unless it is an error that was written within the last second. Called with the lock held."""
+        if record.levelno >= logging.ERROR:
+            error = (record.getMessage(), repr(record.exc_info and record.exc_info[1]))
+            if error in self._more:
+                self._more[error] += 1
+                return
+            if len(self._more) < MAX_BURSTS:
+                self._count(error, record)
+        super().emit(record)
+
+    def _count(self, error: tuple[str, str], record: logging.LogRecord) -> None:
+        self._more[error] = 0
+        timer = threading.Timer(BURST_SECONDS, self._write_count, [error, record])
+        timer.daemon = True
+        timer.start()
+
+    def _write_count(self, error: tuple[str, str], record: logging.LogRecord) -> None:
+        with self.lock or nullcontext():
+            more = self._more.pop(error)
+            if not more:
+                return
+            self._count(error, record)
+            text = f"{error[0]} ({more:,} more within {BURST_SECONDS:g} s)"
+            super().emit(logging.LogRecord(record.name, record.levelno, "", 0, text, None, None))
 
 
 def log_to_stderr(*, requests: bool) -> None:
     """Write the log of this process to standard error: warnings, what the webhook does, and requests if wanted."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BurstHandler(sys.stderr)
     handler.setFormatter(UtcFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
     logging.getLogger("dbcare").setLevel(logging.INFO)

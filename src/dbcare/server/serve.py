@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -72,9 +73,18 @@ def serve(
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host
             announce(f"http://{shown}:{listener.getsockname()[1]}", protected)
-        server = uvicorn.Server(config)
+        server = Server(config)
         app.state.streams.is_closing = lambda: server.should_exit
         server.run(sockets=[listener])
+
+
+class Server(uvicorn.Server):
+    """A server that stops without failing a request that was sent to it."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, but not before everything that connected was accepted."""
+        await asyncio.sleep(0.0)  # meanwhile the event loop accepts
+        await super().shutdown(sockets)
 
 
 def open_listener(host: str, port: int) -> socket.socket:

@@ -23,7 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
 from dbcare.errors import StorageError
-from dbcare.server.access.keys import Keys
+from dbcare.server.access.keys import Key, Keys
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import BrowserSession, Sessions
 from dbcare.server.problems import RefusalError
@@ -36,6 +36,8 @@ RECALL_SECONDS = 0.3  # to look up who sent a request that is answered even if t
 FRESH_SECONDS = 0.25  # during which a revoked key may still be accepted
 MAX_RECENT_KEYS = 10_000
 VISITOR = "dbcare.visitor"  # where a request's scope has the visitor's name
+KEY = "dbcare.key"  # where it has the key that the visitor used, even if the key is no longer valid
+CHALLENGE = {"WWW-Authenticate": "Bearer"}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 PROXY_HEADERS = ("forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
 PROXY_HEADER_PREFIXES = ("x-forwarded-", "x-envoy-", "x-amzn-", "x-original-")
@@ -48,6 +50,15 @@ class Visitor:
     role: Role
     name: str
     session: BrowserSession | None = None
+    key: Key | None = None
+
+
+class InvalidKeyError(RefusalError):
+    """A request with a key that has expired or was revoked."""
+
+    def __init__(self, key: Key) -> None:
+        super().__init__(HTTPStatus.UNAUTHORIZED, f"This API key is not valid: it {key.why_invalid()}.", CHALLENGE)
+        self.key = key
 
 
 LOCAL_VISITOR = Visitor(Role.ADMIN, "anyone on this machine")  # as long as no key exists
@@ -72,7 +83,7 @@ class Gate:
         if visitor is None:
             self._known.discard(credential or "")
         else:
-            request.scope[VISITOR] = visitor.name
+            _note_visitor(request, visitor)
             if credential is not None:
                 if len(self._known) >= MAX_RECENT_KEYS:
                     self._known.clear()
@@ -93,20 +104,26 @@ class Gate:
 
     def _identify(self, request: Request, text: str | None) -> Visitor | None:
         if text is not None:
-            key = self.keys.find(text)
+            key = self.keys.recognize(text)
             if key is None:
                 self._recent.pop(text, None)
                 return None
+            if key.why_invalid() is not None:
+                self._known.discard(text)
+                self._recent.pop(text, None)
+                raise InvalidKeyError(key)
+            self.keys.note_use(key)
             if len(self._recent) >= MAX_RECENT_KEYS:
                 self._recent.clear()
-            visitor = Visitor(key.role, key.name)
+            visitor = Visitor(key.role, key.name, key=key)
             now, left = time.monotonic(), key.seconds_left()
             self._recent[text] = now + min(FRESH_SECONDS, left), now + left, visitor
             return visitor
         cookie = request.cookies.get(COOKIE)
         session = None if cookie is None else self.sessions.find(cookie)
         if session is not None:
-            return Visitor(session.role, session.name, session)
+            self.keys.note_use(session.key)
+            return Visitor(session.key.role, session.key.name, session, session.key)
         self._is_open = not self.keys.any()
         if not self._is_open:
             return None
@@ -129,9 +146,13 @@ class Gate:
             return await run_in_threadpool(self.identify, request, None)
         visitor = self._recognize(text)
         if visitor is None:
-            visitor = await self._lookups.run(text, lambda: self.identify(request, text))
+            try:
+                visitor = await self._lookups.run(text, lambda: self.identify(request, text))
+            except InvalidKeyError as refused:
+                request.scope[KEY] = refused.key
+                raise
         if visitor is not None:
-            request.scope[VISITOR] = visitor.name
+            _note_visitor(request, visitor)
         return visitor
 
     async def recall_visitor(self, request: Request) -> Visitor | None:
@@ -153,7 +174,7 @@ class Gate:
             _, until, visitor = self._recent.get(text or "", (0.0, 0.0, None))
             if visitor is None or time.monotonic() > until:
                 raise StorageError("The database does not say who sent a request for the metrics.") from None
-            request.scope[VISITOR] = visitor.name
+            _note_visitor(request, visitor)
             return visitor
 
     async def knows(self, request: Request) -> bool:
@@ -189,8 +210,8 @@ class RoleCheck(SecurityBase):
                 HTTPStatus.UNAUTHORIZED,
                 "An API key is required, sent as `Authorization: Bearer ...`."
                 if read_key(request) is None
-                else "This API key is not valid: it is unknown, expired, or revoked.",
-                {"WWW-Authenticate": "Bearer"},
+                else "This API key is not valid: it is unknown.",
+                CHALLENGE,
             )
         if not visitor.role.allows(self._role):
             raise RefusalError(
@@ -203,6 +224,10 @@ class RoleCheck(SecurityBase):
         ):
             raise RefusalError(HTTPStatus.FORBIDDEN, f"A browser must send its session's token as {TOKEN_HEADER}.")
         return visitor
+
+
+def _note_visitor(request: Request, visitor: Visitor) -> None:
+    request.scope[VISITOR], request.scope[KEY] = visitor.name, visitor.key
 
 
 def read_key(request: Request) -> str | None:

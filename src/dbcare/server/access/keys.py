@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import math
 import re
 import secrets
+import shlex
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dbcare import validation
-from dbcare.errors import InvalidValueError
+from dbcare.errors import DbcareError, InvalidValueError
 from dbcare.live.leases import Lease, parse_lease
 from dbcare.server.access.records import AccessRecords, KeyRecord
 from dbcare.server.access.roles import Role
 from dbcare.server.access.secrets import make_digest, make_secret
 
 PREFIX = "dbc"
+LOG = logging.getLogger("dbcare")
+USE_SECONDS = 60.0  # between two times of storing when keys were used
+DAY = 86400.0
+WARNING_SECONDS = 7.0 * DAY  # before a key expires
 KEY_TEXT = re.compile(rf"{PREFIX}_([0-9a-f]{{12}})_([0-9a-f]{{64}})")
 
 
@@ -31,18 +39,34 @@ class Key:
     created: str  # UTC, ISO 8601
     revoked: str | None = None
     expires: str | None = None
+    used: str | None = None  # to the minute or so
 
     def seconds_left(self) -> float:
         """Return the seconds until the key expires; infinite if it never does."""
-        return math.inf if self.expires is None else datetime.fromisoformat(self.expires).timestamp() - time.time()
+        return math.inf if self.expires is None else _read_time(self.expires) - time.time()
+
+    def expires_soon(self) -> bool:
+        """Return whether the key expires within a tenth of its time, and within a week."""
+        left = self.seconds_left()
+        return 0.0 < left < min(WARNING_SECONDS, 0.1 * (left + time.time() - _read_time(self.created)))
+
+    def why_invalid(self) -> str | None:
+        """Return why the key is not valid, as the end of a sentence; None if it is valid."""
+        if self.revoked is not None:
+            return f"was revoked at {self.revoked}"
+        return None if self.seconds_left() > 0.0 else f"expired at {self.expires}"
 
 
 class Keys:
     """The keys of a service."""
 
-    def __init__(self, records: AccessRecords) -> None:
+    def __init__(self, records: AccessRecords, use_seconds: float = USE_SECONDS) -> None:
         self._records = records
         self._any = False
+        self._use_seconds = use_seconds
+        self._used: dict[str, float] = {}  # keys used since that was last stored, and when
+        self._warned: dict[str, float] = {}  # keys that expire soon, and when the log last said so
+        self._lock = threading.Lock()
 
     def create(self, name: str, role: str, expires: Lease = None) -> tuple[Key, str]:
         """Create a key; return it with its text, PREFIX_id_secret, which is stored nowhere.
@@ -63,11 +87,11 @@ class Keys:
             expires=None if duration is None else now + duration,
         )
         self._records.add_key(record)
-        return _make_key(record), f"{PREFIX}_{identity}_{secret}"
+        return make_key(record), f"{PREFIX}_{identity}_{secret}"
 
     def list_all(self) -> list[Key]:
         """List all keys, oldest first, including revoked and expired ones."""
-        return [_make_key(record) for record in self._records.list_keys()]
+        return [make_key(record) for record in self._records.list_keys()]
 
     def any(self) -> bool:
         """Return whether a key was ever created; from then on, nobody has access without one."""
@@ -81,7 +105,15 @@ class Keys:
             raise InvalidValueError(f"`key` must be the id of an active key but got {identity!r}.")
 
     def find(self, text: str) -> Key | None:
-        """Return the active key matching `text`, or None; a wrong secret takes as long to reject as a right one."""
+        """Return the active key matching `text`, or None."""
+        key = self.recognize(text)
+        return key if key is not None and key.why_invalid() is None else None
+
+    def recognize(self, text: str) -> Key | None:
+        """Return the key matching `text`, even if it has expired or was revoked; None if there is none.
+
+        A wrong secret takes as long to reject as a right one.
+        """
         match = KEY_TEXT.fullmatch(text)
         if match is None:
             return None
@@ -89,15 +121,52 @@ class Keys:
         record = self._records.find_key(identity)
         salt, stored = ("", "") if record is None else (record.salt, record.hash)
         is_right = hmac.compare_digest(make_digest(salt, secret), stored)
-        if record is None or not is_right or not record.is_active(time.time()):
-            return None
-        return _make_key(record)
+        return None if record is None or not is_right else make_key(record)
+
+    def note_use(self, key: Key) -> None:
+        """Remember that a key was used, which is stored once a minute; warn once a day if it expires soon."""
+        now = time.time()
+        with self._lock:
+            if not self._used:
+                timer = threading.Timer(self._use_seconds, self._store_uses)
+                timer.daemon = True
+                timer.start()
+            self._used[key.id] = now
+            warns = key.expires_soon() and now - self._warned.get(key.id, -math.inf) >= DAY
+            if warns:
+                self._warned[key.id] = now
+        if warns:
+            LOG.warning(
+                "The key %s of %r expires at %s; create another one: dbcare keys create --role %s --name %s",
+                key.id,
+                key.name,
+                key.expires,
+                key.role,
+                shlex.quote(key.name),
+            )
+
+    def _store_uses(self) -> None:
+        with self._lock:
+            used, self._used = self._used, {}
+        with suppress(DbcareError):  # whoever needs the database reports it
+            self._records.note_uses(used)
 
 
-def _make_key(record: KeyRecord) -> Key:
-    revoked, expires = (None if at is None else _iso_time(at) for at in (record.revoked, record.expires))
-    return Key(record.id, record.name, Role(record.role), _iso_time(record.created), revoked, expires)
+def make_key(record: KeyRecord) -> Key:
+    """Return a key, without its secret."""
+    times = (record.revoked, record.expires, record.used)
+    return Key(
+        record.id,
+        record.name,
+        Role(record.role),
+        _iso_time(record.created),
+        *(None if at is None else _iso_time(at) for at in times),
+    )
 
 
 def _iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _read_time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()

@@ -31,6 +31,7 @@ class KeyRecord:
     created: float
     revoked: float | None = None
     expires: float | None = None
+    used: float | None = None
 
     def is_active(self, now: float) -> bool:
         """Return whether the key is neither revoked nor expired."""
@@ -65,6 +66,10 @@ class AccessRecords(ABC):
     @abstractmethod
     def revoke_key(self, identity: str, at: float) -> bool:
         """Revoke a key; return whether it had not been revoked."""
+
+    @abstractmethod
+    def note_uses(self, used: dict[str, float]) -> None:
+        """Remember when keys were last used, by their ids."""
 
     @abstractmethod
     def add_session(self, record: SessionRecord, now: float) -> None:
@@ -106,6 +111,11 @@ class MemoryRecords(AccessRecords):
             self._keys[identity] = replace(record, revoked=at)
             return True
 
+    def note_uses(self, used: dict[str, float]) -> None:
+        with self._lock:
+            for identity, at in used.items():
+                self._keys[identity] = replace(self._keys[identity], used=at)
+
     def add_session(self, record: SessionRecord, now: float) -> None:
         with self._lock:
             valid = {key: session for key, session in self._sessions.items() if session.expires >= now}
@@ -141,6 +151,12 @@ class SqlRecords(AccessRecords):
     def revoke_key(self, identity: str, at: float) -> bool:
         is_active = (keys.c.id == identity) & keys.c.revoked.is_(None)
         return self._change(sa.update(keys).where(is_active).values(revoked=at)) > 0
+
+    def note_uses(self, used: dict[str, float]) -> None:
+        with self._store.transaction(write=True) as connection:
+            for identity, at in sorted(used.items()):  # in the same order in every process, so that none can deadlock
+                is_later = (keys.c.id == identity) & (keys.c.used.is_(None) | (keys.c.used < at))
+                connection.execute(sa.update(keys).where(is_later).values(used=at))
 
     def add_session(self, record: SessionRecord, now: float) -> None:
         with self._store.transaction(write=True) as connection:

@@ -6,9 +6,8 @@ import hmac
 import time
 from dataclasses import dataclass
 
-from dbcare.server.access.keys import Key
+from dbcare.server.access.keys import Key, make_key
 from dbcare.server.access.records import AccessRecords, SessionRecord
-from dbcare.server.access.roles import Role
 from dbcare.server.access.secrets import make_digest, make_secret
 
 SESSION_SECONDS = 12 * 3600.0
@@ -18,8 +17,7 @@ SESSION_SECONDS = 12 * 3600.0
 class BrowserSession:
     """Who is signed in, and the token that their forms must carry."""
 
-    role: Role
-    name: str
+    key: Key
     csrf: str
 
     def issued(self, token: str | None) -> bool:
@@ -47,9 +45,7 @@ class Sessions:
         if session is None or session.expires < now:
             return None
         key = self._records.find_key(session.key)
-        if key is None or not key.is_active(now):
-            return None
-        return BrowserSession(Role(key.role), key.name, session.csrf)
+        return None if key is None or not key.is_active(now) else BrowserSession(make_key(key), session.csrf)
 
     def close(self, text: str) -> None:
         """End the session of a cookie."""

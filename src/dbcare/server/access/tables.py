@@ -19,6 +19,7 @@ keys = sa.Table(
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("revoked", sa.Double),
     sa.Column("expires", sa.Double),
+    sa.Column("used", sa.Double),
 )
 sessions = sa.Table(
     "dbcare_sessions",

@@ -32,6 +32,7 @@ from dbcare.server.api.schemas import MAX_KEY_LENGTH
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.problems import RefusalError, report_error
+from dbcare.server.request_trace import trace_trial
 
 PREFIX = "/v1/studies/"
 KEY_HEADER = b"idempotency-key"
@@ -154,6 +155,7 @@ class LeanPath:
             raise InvalidValueError("`Content-Type` must be application/json here.")
         if action == "tell":
             answer = schemas.Answer.model_validate_json(body)
+            trace_trial(answer.trial)
             finish_tell = partial(self._finish_tell, study.name)
             return study.tell_later(answer.trial, answer.reward, price=answer.price), finish_tell
         if action == "tell-unit":

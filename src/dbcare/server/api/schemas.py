@@ -272,10 +272,11 @@ class Health(BaseModel):
 
 
 class Problem(BaseModel):
-    """Problem details (RFC 9457); `error` names the library's exception."""
+    """Problem details (RFC 9457); `error` names the library's exception, `request_id` the request in the log."""
 
     type: str
     title: str
     status: int
     detail: str
     error: str | None = None
+    request_id: str | None = None

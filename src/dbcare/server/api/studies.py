@@ -27,6 +27,7 @@ from dbcare.server.headers import REPORT_SECURITY_POLICY
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.request_log import STUDY
+from dbcare.server.request_trace import trace_trial
 from dbcare.server.turns import Turns
 
 LINK = {"description": 'The next page, as `<URL>; rel="next"`.', "schema": {"type": "string"}}
@@ -111,6 +112,7 @@ class StudyRoutes:
         @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
+            trace_trial(answer.trial)
             study.tell(answer.trial, answer.reward, price=answer.price)
             metrics.count_told(study.name)
 
@@ -146,6 +148,7 @@ class StudyRoutes:
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place, or its block does without the arm."""
+            trace_trial(failure.trial)
             study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price, reason=failure.reason)
             metrics.failed.inc()
 

@@ -20,6 +20,7 @@ from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.pages import files, formatting
 from dbcare.server.problems import RefusalError, describe_invalid, find_status, public_message
+from dbcare.server.request_trace import get_trace
 from dbcare.server.turns import Turns
 
 LOGIN_PATH = "/login"
@@ -88,7 +89,11 @@ class PageRoute(APIRoute):
 
 def render_problem(status: HTTPStatus, detail: str, headers: dict[str, str] | None = None) -> HTMLResponse:
     """Render an error as a page."""
-    page = templates.get_template("problem.html").render(visitor=None, status=status, detail=detail)
+    trace = get_trace()
+    if trace is not None:
+        trace.reason = detail
+    request = trace and trace.id
+    page = templates.get_template("problem.html").render(visitor=None, status=status, detail=detail, request=request)
     return HTMLResponse(page, int(status), headers)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from dbcare.server.access.gate import COOKIE, VISITOR, Visitor, is_cross_site
+from dbcare.server.access.gate import COOKIE, KEY, VISITOR, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
 from dbcare.server.access.sessions import SESSION_SECONDS
 from dbcare.server.limits import Bucket
@@ -52,7 +52,7 @@ def make_routes(pages: Pages) -> APIRouter:
                 response.headers["Retry-After"] = str(seconds)
                 return response
             return render_form(HTTPStatus.UNAUTHORIZED, _local_path(next), "Unknown, expired, or revoked key.")
-        request.scope[VISITOR] = active_key.name
+        request.scope[VISITOR], request.scope[KEY] = active_key.name, active_key
         close_session(request)
         redirect = RedirectResponse(_local_path(next), HTTPStatus.SEE_OTHER)
         redirect.set_cookie(

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-LAYOUT = 7  # raised by every change of what is stored; there is no upgrade until the first release
+LAYOUT = 8  # raised by every change of what is stored; there is no upgrade until the first release
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 # Only notes by which trials are found again, which are short: an index limits the size of what it holds.

@@ -1,0 +1,182 @@
+"""What the pages on deployment say, and the files that they ship, hold up: units, containers, alerts, commands."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import sqlalchemy as sa
+import typer
+import yaml  # type: ignore[import-untyped]
+from helpers.announce import announce
+from helpers.dbcare_command import run_dbcare
+
+from dbcare.cli import app
+from dbcare.live.stores.sql.store import SqlStore
+from dbcare.server.access.records import open_records
+from dbcare.server.deliveries import open_deliveries
+
+ROOT = Path(__file__).parents[2]
+DEPLOY, DOCS = ROOT / "deploy", ROOT / "docs"
+RUNBOOK = (DOCS / "runbook.md").read_text()
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(dbcare [^`]+)`")
+
+# For what operators were called at night.
+CALLS = (
+    "database-down",
+    "disk-full",
+    "study-hands-out-nothing",
+    "database-hangs",
+    "corruption-and-restore",
+    "key-expired",
+    "version-mismatch",
+    "webhook-undelivered",
+)
+
+
+def make_anchor(heading: str) -> str:
+    """Return the anchor of a heading, as the site and GitHub make it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_alert_has_a_section_of_the_runbook() -> None:
+    """In kebab case; the alert's link leads there, and no other section looks like an alert's."""
+    rules = [rule for group in yaml.safe_load((DEPLOY / "alerts.yml").read_text())["groups"] for rule in group["rules"]]
+    kebab = {rule["alert"]: re.sub(r"(?<=[a-z])(?=[A-Z])", "-", rule["alert"]).lower() for rule in rules}
+    anchors = [make_anchor(heading) for heading in re.findall(r"^## (.+)$", RUNBOOK, re.MULTILINE)]
+    assert len(set(anchors)) == len(anchors)
+    assert [anchor for anchor in anchors if anchor.startswith("dbcare-")] == list(kebab.values())
+    assert set(CALLS) <= set(anchors)
+    for rule in rules:
+        assert rule["annotations"]["runbook"] == f"runbook.md#{kebab[rule['alert']]}"
+    links = re.findall(r"\]\(#([\w-]+)\)", RUNBOOK)
+    assert set(links) <= set(anchors)
+
+
+def list_commands(page: str) -> list[str]:
+    """List the commands of dbcare that a page shows, in blocks and in sentences."""
+    lines = [line.partition("#")[0].strip() for block in CONSOLE.findall(page) for line in block.splitlines()]
+    shown = [line.removeprefix("$ ").removeprefix("/opt/dbcare/bin/") for line in lines]
+    return [line for line in [*shown, *INLINE.findall(page)] if line.startswith("dbcare ") and "..." not in line]
+
+
+def check_command(line: str) -> None:
+    """Raise if there is no such command, or it has no such option."""
+    found: Any = typer.main.get_command(app)
+    words = shlex.split(line)[1:]
+    while hasattr(found, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in found.commands, line
+        found = found.commands[words.pop(0)]
+    with click.Context(found) as context:
+        options = {name for parameter in found.get_params(context) for name in parameter.opts}
+    assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, line
+
+
+@pytest.mark.parametrize("page", ["runbook", "deployment", "service", "guides/postgresql"])
+def test_commands_of_operators_exist(page: str) -> None:
+    commands = list_commands((DOCS / f"{page}.md").read_text())
+    assert len(commands) >= 3
+    for line in commands:
+        check_command(line)
+
+
+@pytest.mark.parametrize("line", ["dbcare nonsense", "dbcare keys nonsense", "dbcare keys list --nonsense"])
+def test_a_command_that_does_not_exist_is_noticed(line: str) -> None:
+    assert list_commands(f"```console\n{line}\n```\n") == [line]
+    with pytest.raises(AssertionError):
+        check_command(line)
+
+
+def verify_unit(text: str, folder: Path) -> str:
+    """Return what systemd says about a unit whose program is installed."""
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("No systemd-analyze, so the systemd unit is not verified; apt-get install systemd")
+    unit = folder / "dbcare.service"
+    unit.write_text(text.replace("/opt/dbcare/bin/dbcare", sys.executable))
+    found = subprocess.run(
+        [program, "verify", "--man=no", unit], capture_output=True, text=True, timeout=120, check=False
+    )
+    return found.stdout + found.stderr
+
+
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    unit = (DEPLOY / "dbcare.service").read_text()
+    assert verify_unit(unit, tmp_path) == ""
+    assert "ProtectHoam" in verify_unit(unit.replace("ProtectHome", "ProtectHoam"), tmp_path)
+    assert {"PGPASSWORD", "DBCARE_WEBHOOK_SECRET"} <= set(re.findall(r"[A-Z_]{4,}", unit))
+
+
+def test_the_compose_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
+    """By Docker if it can tell; always that what the services name is there."""
+    path = DEPLOY / "compose.yaml"
+    content = yaml.safe_load(path.read_text())
+    assert set(content) == {"services", "volumes"}
+    for service in content["services"].values():
+        assert set(service.get("depends_on", ())) <= set(content["services"])
+        assert {volume.partition(":")[0] for volume in service.get("volumes", ())} <= set(content["volumes"])
+        if "build" in service:
+            context = DEPLOY / service["build"]["context"]
+            assert (context / service["build"]["dockerfile"]).is_file()
+            known = set(re.findall(r"DBCARE_\w+", (DOCS / "reference" / "environment.md").read_text()))
+            assert set(service["environment"]) <= known | {"PGPASSWORD"}
+            assert all(port.startswith("127.0.0.1:") for port in service["ports"]), "there is no HTTPS yet"
+    docker = shutil.which("docker")
+    call = [str(docker), "compose", "--file", str(path), "config", "--quiet"]
+    if docker is None or subprocess.run([*call[:2], "version"], capture_output=True, check=False).returncode != 0:
+        announce(capsys, "No docker compose, so the compose file was only checked by us.")
+        return
+    subprocess.run(call, check=True, env={"POSTGRES_PASSWORD": "secret", "PATH": str(Path(docker).parent)})
+
+
+def test_the_tables_are_those_that_the_page_names(tmp_path: Path) -> None:
+    """Also what creates them: each of the three commands, but none that only looks."""
+    page = (DOCS / "guides" / "postgresql.md").read_text()
+    (line,) = re.findall(r"^- \*\*Tables\*\* (.*)$", page, re.MULTILINE)
+    named = set(re.findall(r"`(\w+)`", line.partition("Since")[0]))
+    store = SqlStore(f"sqlite:///{tmp_path / 'all.db'}")
+    open_records(store)
+    open_deliveries(store)
+    with store.transaction(write=False) as connection:
+        assert set(sa.inspect(connection).get_table_names()) == named
+    store.close()
+    for name, command in (
+        ("study", ["create", "ads", "--arms", "A,B", "--cost", "1e-3", "--sigma", "1"]),
+        ("key", ["keys", "create", "--role", "admin", "--name", "me"]),
+    ):
+        address = f"sqlite:///{tmp_path / name}.db"
+        assert run_dbcare("studies", "--storage", address).returncode != 0
+        assert run_dbcare(*command, "--storage", address).returncode == 0
+        assert run_dbcare("studies", "--storage", address).returncode == 0
+
+
+def test_installations_for_operation_have_the_tested_versions() -> None:
+    text = (DOCS / "deployment.md").read_text() + (DEPLOY / "Dockerfile").read_text()
+    installed = re.findall(r"pip install .*\[server.*", text)
+    assert len(installed) == 2
+    assert [line for line in installed if " -c " not in line] == []
+
+
+@pytest.mark.parametrize("page", ["deployment", "service"])
+def test_benchmarks_of_operators_run_after_the_documented_installation(page: str) -> None:
+    """Which has none of the packages that other benchmarks compare with."""
+    scripts = set(re.findall(r"benchmarks/(\w+)\.py", (DOCS / f"{page}.md").read_text()))
+    assert scripts or page == "service"
+    for script in sorted(scripts):
+        path = ROOT / "benchmarks" / f"{script}.py"
+        start = (
+            "import runpy, sys; sys.modules['optuna'] = sys.modules['pytest'] = None; "
+            "sys.path.insert(0, sys.argv[1].rpartition('/')[0]); path = sys.argv.pop(1); "
+            "runpy.run_path(path, run_name='__main__')"
+        )
+        process = subprocess.run(
+            [sys.executable, "-c", start, str(path), "--help"], capture_output=True, text=True, check=False
+        )
+        assert process.returncode == 0, process.stderr
+        assert "usage" in process.stdout
