@@ -145,9 +145,11 @@ class SqliteFile:
 
     def has_lost_log(self) -> bool:
         """Return whether the log or its index was deleted or replaced since this process opened them."""
-        if self._opened is None or self._opened[1] is None or _identify(self.path) != self._opened[0]:
+        if self._opened is None or self._opened[1] is None:
             return False
-        return _identify(self.log_path) != self._opened[1] or _identify(self.index_path) != self._index
+        if _identify(self.log_path) == self._opened[1] and _identify(self.index_path) == self._index:
+            return False
+        return _identify(self.path) == self._opened[0]
 
     def confirm(self, connection: sqlite3.Connection) -> None:
         """Make sure that what was committed is where everyone will find it; `lock` must be held.
