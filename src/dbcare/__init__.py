@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
-    from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
     from dbcare.engines.evaluation import ControlVariate as ControlVariate
     from dbcare.engines.evaluation import Evaluation as Evaluation
     from dbcare.engines.evaluation import Pulls as Pulls
@@ -129,7 +128,6 @@ _HOME = {
     "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.evaluate_grid",
-    "evaluate_together": "engines.evaluate_together",
     "Evaluation": "engines.evaluation",
     "GridEvaluation": "engines.grid_evaluation",
     "Estimates": "engines.pooling.control_variates",

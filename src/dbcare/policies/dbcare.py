@@ -93,6 +93,11 @@ class DBCARE(EliminationPolicy):
             budgets.confidence(self.risk.loss, self.arms, self.cost, self.sigma, self.bound, preset=self.confidence)
         )
 
+    @property
+    def checkpoint(self) -> int:
+        """N0, with more than two arms."""
+        return self.epoch_limit(self.arms) if self.arms > 2 else 0
+
     def epoch_limit(self, survivors: int) -> int:
         """Return the last epoch while `survivors` arms remain: floor(N*) + 1."""
         return int(budgets.last_epoch(self.risk.loss, survivors, self.cost, self.sigma))

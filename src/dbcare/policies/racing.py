@@ -27,6 +27,7 @@ class ConfidencePolicy(EliminationPolicy):
     """Elimination until one arm remains or `max_pulls` is reached."""
 
     risk = None
+    shares_caps = True
 
     @abstractmethod
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
