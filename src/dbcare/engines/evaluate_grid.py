@@ -197,7 +197,7 @@ def _pool(
         raise InvalidValueError("`risk` must have the same cost for all arms; `evaluate` accepts a cost per arm.")
     pooled = evaluate_pooled(policy, bandits, [(chosen.loss, chosen.single_cost)], target, seed, threads)
     estimates, levels = pooled.estimates, np.array(QUANTILES)
-    averages_labels = len(pooled.model.labelings.moves) > 1 or len(pooled.model.labelings.partners) > 0
+    averages_labels = len(pooled.model.labelings.moves) > 1
     return GridEvaluation(
         policy=repr(policy),
         gaps=grid,

@@ -41,7 +41,7 @@ RESULT_FILES = (
     "lab/points.py", "lab/results.py", "lab/several_caps.py", "lab/several_costs.py",
 )  # fmt: skip
 PRESENTATION_FILES = (
-    *(f"policies/{name}.py" for name in ("entry", "facts", "factory", "look", "registry", "wording")),
+    *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
     "engines/figure.py",
 )
 

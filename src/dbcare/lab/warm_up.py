@@ -150,7 +150,7 @@ def _build(name: str, bandit: Bandit) -> Policy | None:
 
 def list_shipped() -> list[str]:
     """List the policies that ship with dbcare."""
-    return [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")]
+    return list(POLICIES.shipped)
 
 
 def plan_tasks(names: Iterable[str]) -> list[Task]:

@@ -15,6 +15,7 @@ from dbcare.policies import breakeven_losses, guarded_losses, guarded_rule
 from dbcare.policies.breakeven import MAX_SIGMA_FACTOR, MOST_STUDENT_EXCESS
 from dbcare.policies.breakeven_promise import BreakevenPolicy
 from dbcare.policies.breakeven_state import LEAST_FREEDOM, state_size
+from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.risk import Loss, Risk, check_risk
 
 
@@ -27,6 +28,11 @@ class BreakevenGuarded(BreakevenPolicy):
     all arms, cut at 10 sigma; a run takes at least four rewards. `sigma=None`: the Student-t loss alone, which requires
     a `bound` for simple regret.
     """
+
+    label = "Breakeven with a guard"
+    kind = PolicyKind.OURS
+    look = Look((VIOLET,), "D", hollow=True)
+    closed = True
 
     risk: Risk
     arms: int

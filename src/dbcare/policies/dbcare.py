@@ -10,6 +10,7 @@ import numpy as np
 from dbcare import validation
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
+from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, pulls
@@ -51,6 +52,11 @@ class DBCARE(EliminationPolicy):
     >>> policy.epoch_limit(3), policy.epoch_limit(2)
     (13, 19)
     """
+
+    label = "DBCARE"
+    kind = PolicyKind.PAPER
+    look = Look((BLUE,))
+    planned = True
 
     risk: Risk
     arms: int

@@ -15,6 +15,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies import epochs
 from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
+from dbcare.policies.look import PLAIN, Look, PolicyKind
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
@@ -80,6 +81,8 @@ class Policy(ABC):
         Whether the rule for simple regret depends on the unit of the rewards, beyond what is stated in that unit.
     stop_rule : str
         When a run stops, in sentences for the report of a study; may be empty.
+    label, kind, look, live, planned
+        What a registered class states about itself (`PolicyEntry`); subclasses do not inherit it.
 
     Examples
     --------
@@ -101,6 +104,12 @@ class Policy(ABC):
     shares_caps: ClassVar[bool] = False
     depends_on_unit: ClassVar[bool] = False
     stop_rule: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    kind: ClassVar[PolicyKind] = PolicyKind.OTHER
+    look: ClassVar[Look] = PLAIN
+    live: ClassVar[bool] = True
+    planned: ClassVar[bool] = False
+    closed: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.

@@ -8,6 +8,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Samp
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven_state import least_pulled
+from dbcare.policies.look import GREEN, SKY, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 
@@ -64,6 +65,11 @@ class TwoArmLikelihood(AdaptivePolicy):
     >>> run.recommendation(), run.pulls
     (0, 8)
     """
+
+    label = "two-arm likelihood ratio"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY, GREEN), "x")
+    live = False
 
     delta: float = DEFAULT_DELTA
     rate: str = PROVEN

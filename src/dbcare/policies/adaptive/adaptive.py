@@ -14,6 +14,7 @@ from dbcare.policies.adaptive.policy import (
 )
 from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.look import PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.risk import Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS
@@ -71,6 +72,10 @@ class Adaptive(AdaptivePolicy):
     >>> run.recommendation(), run.pulls
     (0, 10)
     """
+
+    label = "two parts"
+    kind = PolicyKind.COST_AWARE
+    live = False
 
     arms: int
     sampling: str

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, StoppingPart, wins_tie
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
+from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
@@ -130,5 +131,8 @@ class ChickFrazier(ValueRule):
     (0, 11)
     """
 
+    label = "Chick-Frazier"
+    kind = PolicyKind.COST_AWARE
+    look = Look((RED,), "p")
     sampling_part = SAMPLING
     stopping_part = STOPPING

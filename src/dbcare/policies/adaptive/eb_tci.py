@@ -7,6 +7,7 @@ from dbcare.policies.adaptive.likelihood import likelihood_ratio
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
+from dbcare.policies.look import PURPLE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 LED, LED_PULLS = OWN_SECTION, OWN_SECTION + 1  # how often an arm led before a pull, and how often it was pulled then
@@ -79,5 +80,8 @@ class EBTCI(FamilyRule):
     (0, 44)
     """
 
+    label = "EB-TCI"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((PURPLE,), "X", hollow=True)
     sampling_part = SAMPLING
     stopping_part = likelihood.STOPPING

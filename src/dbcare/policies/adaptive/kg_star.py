@@ -18,6 +18,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Samp
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_losses import gaussian_loss, series_of
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
+from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
@@ -146,5 +147,8 @@ class KGStar(ValueRule):
     (0, 8)
     """
 
+    label = "KG*"
+    kind = PolicyKind.COST_AWARE
+    look = Look((ORANGE,), "*")
     sampling_part = SAMPLING
     stopping_part = STOPPING

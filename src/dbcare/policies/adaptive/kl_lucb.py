@@ -10,6 +10,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Stop
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN, Rate, current_rate, heuristic_rate, kl_lucb_rate
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
+from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
@@ -114,6 +115,10 @@ class KLLUCB(AdaptivePolicy):
     >>> run.recommendation(), run.pulls
     (0, 14)
     """
+
+    label = "KL-LUCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((GREEN,), "v")
 
     arms: int
     delta: float = DEFAULT_DELTA

@@ -16,6 +16,7 @@ from dbcare.policies.adaptive.parts import (
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN
 from dbcare.policies.breakeven_state import COUNT, MADE, MEAN, PULLS, STOPPED, is_ahead, section
+from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import Rule, State
 from dbcare.policies.wording import Wording
@@ -150,6 +151,10 @@ class LilUCB(AdaptivePolicy):
     >>> run.recommendation(), run.pulls
     (0, 76)
     """
+
+    label = "lil'UCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((RED,), "<", hollow=True)
 
     arms: int
     delta: float = DEFAULT_DELTA

@@ -8,6 +8,7 @@ from dbcare.policies.adaptive.parts import AdaptiveTables, wins_tie
 from dbcare.policies.adaptive.policy import ConfidenceRule
 from dbcare.policies.adaptive.rates import lucb_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
+from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.rule import State
 
 
@@ -59,5 +60,8 @@ class LUCB(ConfidenceRule):
     (0, 'stopped after 463 pulls: arm 0 has a lower bound of 0.6624, arm 1 an upper bound of 0.662')
     """
 
+    label = "LUCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((GREEN,), "v", hollow=True)
     sampling_part = SAMPLING
     stopping_part = STOPPING

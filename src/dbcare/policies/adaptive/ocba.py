@@ -7,6 +7,7 @@ from dbcare import validation
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveProblem, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import BudgetRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, SQUARES, section
+from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of the pulls that each arm should get
@@ -85,6 +86,11 @@ class OCBA(BudgetRule):
     >>> OCBA(arms=4, budget=100).max_pulls
     100
     """
+
+    label = "OCBA"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((ORANGE,), "h")
+    live = False
 
     first_pulls: int = DEFAULT_FIRST_PULLS
     sampling_part = SAMPLING

@@ -7,6 +7,7 @@ from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, Sampling
 from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.adaptive.proportions import fill_proportions
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, least_pulled, section
+from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of pulls that each arm should get
@@ -82,5 +83,8 @@ class TrackAndStop(FamilyRule):
     (0, 42)
     """
 
+    label = "Track-and-Stop"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((BLUE,), "P", hollow=True)
     sampling_part = SAMPLING
     stopping_part = likelihood.STOPPING

@@ -14,6 +14,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Samp
 from dbcare.policies.adaptive.policy import BudgetRule, ConfidenceRule
 from dbcare.policies.adaptive.rates import ugape_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
+from dbcare.policies.look import SKY, Look, PolicyKind
 from dbcare.policies.rule import State
 
 
@@ -81,6 +82,9 @@ class UGapE(ConfidenceRule):
     (0, 418)
     """
 
+    label = "UGapE"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY,), ">", hollow=True)
     sampling_part = SAMPLING
     stopping_part = STOPPING
 
@@ -148,6 +152,11 @@ class UGapEBudget(BudgetRule):
     >>> UGapEBudget(arms=4, budget=100).max_pulls
     100
     """
+
+    label = "UGapE, fixed budget"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((SKY,), ">")
+    live = False
 
     sigma: float = 1.0
     sampling_part = BUDGETED_SAMPLING
