@@ -59,11 +59,6 @@ def geometric_mean(ratios: Iterable[Ratio]) -> Measurement:
     return Measurement(mean, mean * math.sqrt(float(np.square(logs[:, 1]).sum())) / len(logs))
 
 
-def share_worse(ratios: Iterable[Ratio]) -> float:
-    """Return the share of cells whose ratio is above 1 by three standard errors."""
-    return float(np.mean([ratio.value - 1.0 > 3.0 * ratio.error for ratio in ratios]))
-
-
 class Report:
     """Figures and their bars, printed as they are measured."""
 

@@ -1,4 +1,4 @@
-"""Instances whose rewards are not those of the paper: bounded, of unequal spread, or with a heavy tail."""
+"""Instances whose rewards are not those of the paper: of unequal spread, or with a heavy tail."""
 
 import math
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from scipy import stats
 
 from dbcare import Bandit, Loss, Risk
 
-LEVELS = 11  # of a score
 ORDERS = 400  # equally likely sizes of an order, at the quantiles of a log-normal law
 ORDER_RATE = 0.04
 POWERS = (0.5, 1.0, 2.0)
@@ -31,32 +30,6 @@ def _power_law(generator: np.random.Generator, arms: int) -> npt.NDArray[np.floa
     shares: npt.NDArray[np.float64] = np.maximum(ranks ** generator.choice(POWERS), SMALLEST_STEP)
     shares[0] = 0.0
     return shares
-
-
-def bounded_cells(count: int, seed: int) -> Iterator[Cell]:
-    """Yield random cells with rewards from 0 to 1: rates and scores in turn, K = 2 to 64, c = 1e-5 to 1e-3.
-
-    The best rate is log-uniform from 2 to 89%, the best score uniform from 0.3 to 0.95; the others follow a power law
-    down to a random share of it. Scores have 11 levels and a beta-binomial law of random concentration.
-    """
-    generator = np.random.default_rng(seed)
-    for number in range(count):
-        arms, cost = _draw_arms(generator, 64), _log_uniform(generator, 1e-5, 1e-3)
-        behind = _power_law(generator, arms)
-        if number % 2 == 0:
-            best = _log_uniform(generator, 0.02, 0.89)
-            means = best * (1.0 - generator.uniform(0.2, 0.95) * behind)
-            bandit = Bandit.bernoulli(means.tolist())
-        else:
-            best = generator.uniform(0.3, 0.95)
-            means = best * (1.0 - generator.uniform(0.1, 0.8) * behind)
-            weight = _log_uniform(generator, 1.0, 30.0)
-            laws = [stats.betabinom(LEVELS - 1, mean * weight, (1.0 - mean) * weight) for mean in means]
-            rows = [law.pmf(np.arange(LEVELS)) for law in laws]
-            bandit = Bandit.categorical(np.linspace(0.0, 1.0, LEVELS).tolist(), [_normalized(row) for row in rows])
-        loss = list(Loss)[number // 2 % 2]
-        kind = "scores" if number % 2 else "rates"
-        yield Cell(f"{number}: {kind}, K = {arms}, c = {cost:.2g}, best {best:.2g}", bandit, Risk(loss, cost), 1.0)
 
 
 def differing_cells(count: int, seed: int) -> Iterator[Cell]:

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from suites.studies.checks import NAMES
+
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
-from dbcare.testing.studies.checks import NAMES
 
 
 def create_memory_study(**settings: Any) -> StoredStudy:

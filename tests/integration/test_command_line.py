@@ -117,7 +117,7 @@ def test_simulate_accepts_options_of_the_policy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-guarded, breakeven-racing, breakeven-rounds"),
+        (["--policy", "racin", "--means", "1,0"], "breakeven, breakeven-racing, breakeven-rounds"),
         (["--policy", "racing", "--means", "1,0"], "delta"),
         (["--policy", "racing", "--means", "1,0", "--option", "delt=1"], "delta, sigma, max_pulls"),
         (["--policy", "dbcare", "--means", "1,x"], "'x'"),

@@ -61,7 +61,7 @@ def test_stepping_by_hand_needs_only_numpy() -> None:
     """All policies imported, all shipped rules stepped, and the conformance suites: nothing heavy, and no pytest."""
     code = """
 import importlib, pkgutil
-import dbcare, dbcare.policies, dbcare.testing, dbcare.testing.study_suite
+import dbcare, dbcare.policies, dbcare.testing
 for found in pkgutil.iter_modules(dbcare.policies.__path__):
     importlib.import_module(f"dbcare.policies.{found.name}")
 risk = dbcare.Risk.simple_regret(0.01)

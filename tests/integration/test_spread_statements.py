@@ -209,8 +209,8 @@ MISTAKES: list[tuple[dict[str, Any], str, tuple[str, ...]]] = [
                             "arm's rewards by its own value instead.", ()),
     ({"value": BY_NAME}, "{value} must be one number but got {{'A': 0.5, 'B': 2.0}}; if arms differ in value, ", ()),
     ({"policy": "dbcare"}, "{sigma} is required here; Breakeven can learn it.", ()),
-    ({"sigma": 1, "policy": "breakeven-guarded"}, "{policy} must be one of breakeven, ", ("api", "form")),
-    ({"sigma": 1, "policy": "breakeven-guarded"}, "{policy}: Input should be one of 'breakeven'", ("python", "shell")),
+    ({"sigma": 1, "policy": "racing"}, "{policy} must be one of breakeven, ", ("api", "form")),
+    ({"sigma": 1, "policy": "racing"}, "{policy}: Input should be one of 'breakeven'", ("python", "shell")),
 ]  # fmt: skip
 
 
@@ -303,4 +303,4 @@ def test_the_api_describes_what_it_takes(interfaces: Interfaces) -> None:
         refused = interfaces.api({**MONEY, name: "x"})
         assert refused.startswith(f"`{name}`: Input should be a valid number")
         assert ";" not in refused
-    assert "breakeven-guarded" not in schema["policy"]["enum"]
+    assert "racing" not in schema["policy"]["enum"]

@@ -11,38 +11,41 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from helpers.api_client import ApiServer
+from suites.studies import StudySuite
 
 import dbcare
 from dbcare import Study
-from dbcare.testing import StudySuite, store_suite, study_suite
+from dbcare.testing import StoreSuite, store_suite
 
 
-def read_example(suite: ModuleType) -> str:
-    """Return the example in the module's docstring."""
-    documentation = inspect.getdoc(suite)
+def read_example() -> str:
+    """Return the example of a store's suite, in its module's docstring."""
+    documentation = inspect.getdoc(store_suite)
     assert documentation is not None
     lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
     return textwrap.dedent("\n".join(lines))
 
 
-def run_example(suite: ModuleType) -> dict[str, Any]:
+def run_example() -> dict[str, Any]:
     """Run the example as printed, and return what it defines."""
-    defined: dict[str, Any] = {"__name__": suite.__name__}
-    exec(read_example(suite), defined)
+    defined: dict[str, Any] = {"__name__": store_suite.__name__}
+    exec(read_example(), defined)
     return defined
 
 
-class TestMemory(run_example(study_suite)["TestInMemory"]):  # type: ignore[misc]  # the example passes every check
+class TestExampleOfStores(run_example()["TestSqlite"]):  # type: ignore[misc]  # a class that is made here
+    """The example passes every check."""
+
+
+class TestMemory(StudySuite):
     repeats = 2
 
-
-class TestExampleOfStores(run_example(store_suite)["TestSqlite"]):  # type: ignore[misc]  # as above
-    """The example passes every check, too."""
+    def make(self, **settings: Any) -> Study:
+        return dbcare.create_study(**settings)
 
 
 class TestSqlite(StudySuite):
@@ -71,16 +74,12 @@ class TestServer(StudySuite):
         return self.client.create_study(**settings)
 
 
-def test_pytest_finds_the_examples_in_the_docstrings(tmp_path: Path) -> None:
-    """As printed, in files of their own, with every check; the classes above show that the checks pass."""
-    suites = {store_suite: store_suite.StoreSuite, study_suite: StudySuite}
-    for module in suites:
-        (tmp_path / f"test_{module.__name__.rpartition('.')[2]}.py").write_text(read_example(module))
+def test_pytest_finds_the_example_in_the_docstring(tmp_path: Path) -> None:
+    """As printed, in a file of its own, with every check; the class above shows that the checks pass."""
+    (tmp_path / "test_store_suite.py").write_text(read_example())
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     plain = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # plugins of others take seconds to load
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=plain)
     assert result.returncode == 0, result.stdout + result.stderr
-    for module, suite in suites.items():
-        checks = {name for name in dir(suite) if name.startswith("test_")}
-        file = f"test_{module.__name__.rpartition('.')[2]}.py"
-        assert set(re.findall(rf"^{file}::\w+::(\w+)$", result.stdout, re.MULTILINE)) == checks
+    checks = {name for name in dir(StoreSuite) if name.startswith("test_")}
+    assert set(re.findall(r"^test_store_suite.py::\w+::(\w+)$", result.stdout, re.MULTILINE)) == checks

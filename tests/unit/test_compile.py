@@ -21,10 +21,13 @@ from helpers.fork_server import ForkedProcess, ForkServer
 from dbcare import Bandit, Breakeven, Risk
 from dbcare.engines import compile as compiling
 from dbcare.engines import simulators
-from dbcare.engines.code_digest import digest
-from dbcare.engines.compile import kernel
+from dbcare.engines.code_digest import digest, globals_of
+from dbcare.engines.compile import _held_by, kernel
 from dbcare.engines.draws import make_arms
 from dbcare.engines.machine_code import cache_folder
+from dbcare.lab.warm_up import BANDITS, _build
+from dbcare.policies.registry import POLICIES
+from dbcare.policies.rule import Calls
 
 POLICY = """
 from dbcare import Bandit, Racing, Risk, evaluate
@@ -38,6 +41,7 @@ import os, sys
 import numpy as np
 from numba.extending import intrinsic
 from dbcare.engines import compile, machine_code
+from dbcare.policies.rule import Calls
 
 @intrinsic
 def halt(context, value):
@@ -68,7 +72,7 @@ def main(*options):
     (loop,) = [loop for loop in (decide_once, decide_twice) if loop.__name__ in options] or [double]
     values = np.ones(1)
     print("asks", flush=True)
-    compile.kernel(loop, "a test", keep="not kept" not in options)(values)
+    compile.kernel(loop, "a test", {{decide: Calls.SELDOM}}, keep="not kept" not in options)(values)
     print(values[0])
 """
 # Loads what compiling needs, which takes longer than compiling such a kernel; also as root, for another user.
@@ -76,6 +80,7 @@ PREPARATION = """
 import numba
 import numpy as np
 from dbcare.engines import code_digest, compile, machine_code
+from dbcare.policies import rule
 
 @numba.njit
 def double(values):
@@ -304,7 +309,7 @@ class Mine(Breakeven):
 def test_notices_tell_simulators_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """By policy and arms; only a policy of the user's own is called theirs. Nothing is compiled here."""
     named: list[str] = []
-    monkeypatch.setattr(simulators, "compile_kernel", lambda loop, label, of, keep: named.append(f"{label} of {of}"))
+    monkeypatch.setattr(simulators, "compile_kernel", lambda *called, of, keep: named.append(f"{called[1]} of {of}"))
     monkeypatch.setattr(simulators, "_shipped_kernel", simulators._loop_kernel)
     risk = Risk.simple_regret(1e-2)
     for bandit in (Bandit.gaussian([1.0, 0.0]), Bandit.bernoulli([0.9, 0.1])):
@@ -321,7 +326,7 @@ def test_notices_tell_simulators_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_kernel_says_how_long_it_usually_takes() -> None:
     """The labels are read from the calls: none lacks its seconds, and no seconds are left without a kernel."""
     package = Path(compiling.__file__).parent
-    call = re.compile(r"(?:compile_)?kernel\(.*, \"([^\"]+)\"(?:, of=.+?)?(?:, keep=keep)?\)")
+    call = re.compile(r"(?:compile_)?kernel\(.*?, \"([^\"]+)\"(?:, .+)?\)")
     labels = {label for path in package.rglob("*.py") for label in call.findall(path.read_text())}
     assert labels == compiling.USUAL_SECONDS.keys()
     assert all(re.fullmatch(r"\d+ to \d+", seconds) for seconds in compiling.USUAL_SECONDS.values())
@@ -453,3 +458,51 @@ def test_kernels_with_other_insides_do_not_share_code(monkeypatch: pytest.Monkey
         values = np.full(2, 3.0)
         kernel(outer(inner, 1.0), "a test")(values)
         assert values.tolist() == [expected, expected]
+
+
+def test_how_a_function_is_compiled_follows_from_its_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not from its name: one that is called for every pull is compiled by itself, one of any other name is copied."""
+    monkeypatch.setenv("DBCARE_CACHE", str(tmp_path))
+    made: dict[str, dict[str, Any]] = {}
+    njit = numba.njit
+
+    def record(**options: Any) -> Any:
+        def compile_function(function: Any) -> Any:
+            made[function.__name__] = options
+            return njit(**options)(function)
+
+        return compile_function
+
+    monkeypatch.setattr(numba, "njit", record)
+
+    def ask(x):
+        return x + 1.0
+
+    def choose(x):
+        return x + 2.0
+
+    def decide(x):
+        return x + 3.0
+
+    def loop(values):
+        values[0] = ask(choose(decide(values[0])))
+
+    kernel(loop, "a test", {choose: Calls.EACH_PULL, decide: Calls.SELDOM}, keep=False)
+    assert made["ask"]["inline"] == "always"
+    assert made["choose"].items() >= compiling.INLINING["by LLVM"].items()
+    assert made["decide"]["inline"] == "never"
+    assert "forceinline" not in made["decide"]
+    assert digest(loop) != digest(loop, {choose: Calls.EACH_PULL}) != digest(loop, {choose: Calls.SELDOM})
+
+
+@pytest.mark.parametrize("name", [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")])
+def test_shipped_rules_say_what_they_call_seldom(name: str) -> None:
+    """A function that decides, which is long, is named where its rule is put together."""
+    policies = [policy for bandits in BANDITS.values() for bandit in bandits if (policy := _build(name, bandit))]
+    assert policies
+    for policy in policies:
+        calls = policy.rule.calls
+        for function in (policy.rule.ask, policy.rule.tell):
+            assert calls[function] is Calls.EACH_PULL
+            reached = {**globals_of(function), **_held_by(function)}  # type: ignore[arg-type]  # plain functions
+            assert "decide" not in reached or calls[reached["decide"]] is Calls.SELDOM

@@ -24,7 +24,6 @@ from dbcare.policies.adaptive.track_and_stop import TrackAndStop
 from dbcare.policies.adaptive.two_arm_chick_frazier import TwoArmChickFrazier
 from dbcare.policies.adaptive.ugape import UGapE, UGapEBudget
 from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.breakeven_guarded import BreakevenGuarded
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.dbcare import DBCARE
@@ -57,8 +56,6 @@ SHIPPED: list[Policy] = [
     BreakevenRounds(Risk.simple_regret((0.01, 0.02, 0.05)), 3, bound=1.0),
     BreakevenRounds(Risk.simple_regret(0.01), 4, pool=12, only_these_blocks=True, not_before=20),
     BreakevenRounds(Risk.misidentification(0.02), 3, pool=20),
-    BreakevenGuarded(Risk.simple_regret(0.02), 3, sigma=0.5),
-    BreakevenGuarded(Risk.misidentification(0.03), 8, sigma=None),
     *(Racing(arms, 0.1, sigma=0.5, max_pulls=3 * arms + 1) for arms in ARMS),
     *(TwoArmConfidence(0.1, sigma=0.5, rate=rate, max_pulls=41) for rate in RATES),
     *(SequentialHalving(arms, 5 * arms, ranking) for arms in ARMS for ranking in ("round", "all")),

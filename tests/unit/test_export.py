@@ -18,6 +18,7 @@ import pytest
 from helpers.memory_studies import create_memory_study
 from hypothesis import given
 from hypothesis import strategies as st
+from suites.studies.checks import NAMES
 
 import dbcare
 from dbcare.errors import InvalidValueError, StorageError
@@ -33,7 +34,6 @@ from dbcare.live.export import (
 )
 from dbcare.live.stored_study import TRIALS_PER_PAGE, StoredStudy
 from dbcare.live.study import Study
-from dbcare.testing.studies.checks import NAMES
 
 OUTCOMES = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 

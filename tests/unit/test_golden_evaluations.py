@@ -1,4 +1,4 @@
-"""Evaluations of 22 settings are those that were written down before the redesign, or when a rule was added.
+"""Evaluations of 20 settings are those that were written down.
 
 The file was compared bit for bit on the machine that wrote it. Here a relative difference of 1e-9 is allowed, since
 the last bits of exponentials and of vectorized sums may differ between processors.
@@ -27,7 +27,6 @@ from dbcare import (
     Uniform,
     evaluate,
 )
-from dbcare.policies.breakeven_guarded import BreakevenGuarded
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "evaluations.json").read_text())
 ERROR, REGRET = Risk.misidentification, Risk.simple_regret
@@ -49,9 +48,8 @@ SETTINGS: dict[str, Setting] = {
         {"engine": "direct"},
     ),
     "breakeven, learned": (Breakeven(REGRET(1e-3), 4), Bandit.linear_decay(4, 0.3), None, {}),
-    "breakeven, guarded": (BreakevenGuarded(REGRET(1e-3), 3), Bandit.gaussian([0.5, 0.2, 0.0]), None, {}),
-    "breakeven, guarded, costs by arm": (
-        BreakevenGuarded(REGRET((1e-3, 2e-3, 5e-3)), 3),
+    "breakeven, costs by arm": (
+        Breakeven(REGRET((1e-3, 2e-3, 5e-3)), 3, 1.0),
         Bandit.gaussian([0.5, 0.2, 0.0]),
         None,
         {},
@@ -61,12 +59,6 @@ SETTINGS: dict[str, Setting] = {
         Bandit.two_arm(0.5),
         None,
         {"engine": "direct"},
-    ),
-    "breakeven, guarded, sigma unknown": (
-        BreakevenGuarded(REGRET(1e-3), 4, sigma=None, bound=1.0),
-        Bandit.linear_decay(4, 0.3),
-        None,
-        {},
     ),
     "breakeven racing, two arms": (BreakevenRacing(ERROR(1e-3), 2), Bandit.two_arm(0.4), None, {}),
     "breakeven racing, six arms": (BreakevenRacing(REGRET(1e-3), 6), Bandit.linear_decay(6, 0.3), None, {}),
@@ -96,7 +88,7 @@ def flatten(value: Any, path: str = "") -> dict[str, Any]:
 
 def test_no_setting_is_left_out() -> None:
     assert SETTINGS.keys() == GOLDEN.keys()
-    assert len(SETTINGS) == 22
+    assert len(SETTINGS) == 20
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.memory_studies import create_memory_study
+from suites.studies.checks import NAMES, draw_rewards
 
 from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
 from dbcare.live.count_descriptions import describe_uncounted
@@ -29,7 +30,6 @@ from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.studies import create_study
 from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
-from dbcare.testing.studies.checks import NAMES, draw_rewards
 
 
 def test_a_summary_equals_the_replay() -> None:

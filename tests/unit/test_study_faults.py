@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from suites.studies import StudySuite
 
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
@@ -12,7 +13,6 @@ from dbcare.live.assignment import Assignment
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.open import open_store
-from dbcare.testing import StudySuite
 
 
 class AcceptsAnything(StoredStudy):

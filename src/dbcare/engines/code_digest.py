@@ -2,38 +2,43 @@
 
 import hashlib
 import sys
-from collections.abc import Callable
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Callable, Mapping
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.dispatcher import Dispatcher
+from numba.extending import is_jitted
 
 import dbcare
+from dbcare.policies.rule import Calls
+
+Calling = Mapping[Callable[..., Any], Calls]
 
 VERSIONED = ("math", "numpy", "numba")  # modules whose contents follow from the versions in the digest
 
 
-def digest(function: Callable[..., Any], *, options: object = ()) -> str:
-    """Return a fingerprint of all code and constants that compiling `function` with `options` would use."""
+def digest(function: Callable[..., Any], calls: Calling = MappingProxyType({}), *, options: object = ()) -> str:
+    """Return a fingerprint of all code and constants that compiling `function` would use, and of how it is compiled."""
     versions = dbcare.__version__, numba.__version__, np.__version__, sys.version
     fingerprint = hashlib.sha256(repr((versions, options)).encode())
-    _feed(fingerprint, function, set())
+    _feed(fingerprint, function, calls, set())
     return fingerprint.hexdigest()[:20]
 
 
-def _feed(fingerprint: Any, value: Any, seen: set[int]) -> None:
-    if isinstance(value, Dispatcher):
+def _feed(fingerprint: Any, value: Any, calls: Calling, seen: set[int]) -> None:
+    if is_jitted(value):
         for option, setting in sorted(value.targetoptions.items()):
             fingerprint.update(option.encode())
-            _feed(fingerprint, setting, seen)
+            _feed(fingerprint, setting, calls, seen)
         value = value.py_func
     if isinstance(value, FunctionType):
         if id(value) in seen:
             return
         seen.add(id(value))
-        fingerprint.update(f"{value.__module__}.{value.__qualname__}".encode())  # where cached code looks itself up
+        fingerprint.update(
+            f"{value.__module__}.{value.__qualname__} {calls.get(value)}".encode()
+        )  # cached code looks itself up
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         for part in (
             value.__code__,
@@ -43,10 +48,10 @@ def _feed(fingerprint: Any, value: Any, seen: set[int]) -> None:
             _attributes_of(value),
             cells,
         ):
-            _feed(fingerprint, part, seen)
+            _feed(fingerprint, part, calls, seen)
     elif isinstance(value, CodeType):
         fingerprint.update(value.co_code)
-        _feed(fingerprint, (value.co_names, value.co_varnames, value.co_consts), seen)
+        _feed(fingerprint, (value.co_names, value.co_varnames, value.co_consts), calls, seen)
     elif isinstance(value, np.ndarray):
         fingerprint.update(repr((value.dtype, value.shape)).encode())
         fingerprint.update(value.tobytes())
@@ -55,12 +60,12 @@ def _feed(fingerprint: Any, value: Any, seen: set[int]) -> None:
     elif isinstance(value, dict):
         for name in sorted(value):
             fingerprint.update(str(name).encode())
-            _feed(fingerprint, value[name], seen)
+            _feed(fingerprint, value[name], calls, seen)
     elif isinstance(value, set | frozenset):
         fingerprint.update(repr(sorted(value, key=repr)).encode())
     elif isinstance(value, tuple | list):
         for part in value:
-            _feed(fingerprint, part, seen)
+            _feed(fingerprint, part, calls, seen)
     else:
         fingerprint.update(repr(value).encode())
 

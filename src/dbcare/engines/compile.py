@@ -16,31 +16,37 @@ import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import CellType, FunctionType
+from types import CellType, FunctionType, MappingProxyType
 from typing import Any
 
 import numba
-from numba.core.dispatcher import Dispatcher
-from numba.core.errors import UnsupportedError
+from numba.extending import is_jitted
 
-from dbcare.engines.code_digest import digest, globals_of
-from dbcare.engines.machine_code import cache_folder, keep_kernel, keep_part, keep_source
+from dbcare.engines.code_digest import Calling, digest, globals_of
+from dbcare.engines.machine_code import (
+    INLINED_BY_LLVM,
+    KERNEL_OPTIONS,
+    PART_OPTIONS,
+    announce_compilation,
+    cache_folder,
+    keep_kernel,
+    keep_part,
+    keep_source,
+)
+from dbcare.policies.rule import Calls
 
-# Nothing calls compiled code through a C pointer; that wrapper would take a tenth of the time.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False, "no_cfunc_wrapper": True}
-
-# Called once per run, or where something happens: inlining these would only compile longer.
-RARELY_CALLED = ("init", "decide", "recommend")
-# Called for every pull, and long: LLVM inlines these, and what they call unless that has a loop. If numba did, it would
-# infer types again for every call, and compile half as long again.
-EACH_PULL = ("ask", "tell")
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True} | KERNEL_OPTIONS
 # How functions become part of their callers: copied by numba, as code without types, or by LLVM, or not at all.
+#
+# Functions that are seldom called are not inlined, which would only compile longer. Those called for every pull are
+# long: LLVM inlines these, and what they call unless that has a loop. If numba did, it would infer types again for
+# every call, and compile half as long again. All others are copied.
 INLINING: dict[str, dict[str, Any]] = {
     "by numba": {"inline": "always"},
-    "by LLVM": {"inline": "never", "forceinline": True},
+    "by LLVM": {"inline": "never"} | INLINED_BY_LLVM,
     "never": {"inline": "never"},
 }
-HOW = OPTIONS, RARELY_CALLED, EACH_PULL, INLINING
+HOW = OPTIONS, INLINING
 
 # Seconds that kernels usually take to compile: from the quickest as measured to the slowest on a slower machine.
 USUAL_SECONDS = {
@@ -60,16 +66,24 @@ _PARTS: dict[tuple[str, bool], Any] = {}  # by name and whether they are kept
 _LOADING = threading.Lock()  # a sweep asks from several threads
 
 
-def kernel(loop: Callable[..., Any], label: str, *, of: str = "", keep: bool = True) -> Any:
+def kernel(
+    loop: Callable[..., Any],
+    label: str,
+    calls: Calling = MappingProxyType({}),
+    *,
+    of: str = "",
+    keep: bool = True,
+) -> Any:
     """Compile a loop with everything it calls; `keep` stores the code on disk.
 
-    `label` names it to the user, and `of` tells apart kernels of the same label.
+    `label` names it to the user, and `of` tells apart kernels of the same label. `calls` says of functions that are
+    not copied into the loop how often they are called, as `Rule.calls` does.
     """
     assert isinstance(loop, FunctionType)
-    code = digest(loop, options=HOW)
+    code = digest(loop, calls, options=HOW)
     with _LOADING:
         if code not in _LOADED:
-            _LOADED[code] = _make_kernel(loop, code, label, of, keep)
+            _LOADED[code] = _make_kernel(loop, code, calls, label, of, keep)
     return _LOADED[code]
 
 
@@ -82,58 +96,58 @@ def list_used() -> tuple[set[str], set[str]]:
     return compiled, loaded
 
 
-def _make_kernel(loop: FunctionType, code: str, label: str, of: str, keep: bool) -> Any:
+def _make_kernel(loop: FunctionType, code: str, calls: Calling, label: str, of: str, keep: bool) -> Any:
     path = cache_folder() / f"{loop.__name__}_{code}.py"
     source = textwrap.dedent(inspect.getsource(loop))
     kept = keep and keep_source(path, source)
     names = {
-        name: _prepare(name, value, "by numba", kept) for name, value in {**globals_of(loop), **_held_by(loop)}.items()
+        name: _prepare(value, calls, "by numba", kept) for name, value in {**globals_of(loop), **_held_by(loop)}.items()
     }
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
     exec(compile(source, str(path), "exec"), names)
     dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
-    _announce_compilation(dispatcher, _describe_wait(label, of, path.parent, keep, kept))
+    notice = _describe_wait(label, of, path.parent, keep, kept)
+    announce_compilation(dispatcher, lambda: print(notice, file=sys.stderr))  # noqa: T201  # the notice
     if kept:
         keep_kernel(dispatcher, path)
     return dispatcher
 
 
-def _prepare(name: str, value: Any, inline: str, keep: bool) -> Any:
+def _prepare(value: Any, calls: Calling, inline: str, keep: bool) -> Any:
     if not isinstance(value, FunctionType):
         return value
-    if name in RARELY_CALLED or (inline == "by LLVM" and _has_loop(value)):
+    called = calls.get(value)
+    if called is Calls.SELDOM or (inline == "by LLVM" and _has_loop(value)):
         inline = "never"
-    elif name in EACH_PULL and inline == "by numba":
+    elif called is Calls.EACH_PULL and inline == "by numba":
         inline = "by LLVM"
-    return _make_dispatcher(value, inline, keep)
+    return _make_dispatcher(value, calls, inline, keep)
 
 
-def _make_dispatcher(function: FunctionType, inline: str, keep: bool) -> Any:
+def _make_dispatcher(function: FunctionType, calls: Calling, inline: str, keep: bool) -> Any:
     """Return a plain function as a numba dispatcher, with all plain functions that it calls compiled likewise."""
-    # Kernels loaded from disk were once seen to take each other's functions of the same name: give each its own.
-    name = f"{function.__name__}_{digest(function, options=(HOW, inline))}"
+    # Unique names: cached kernels have been observed to resolve each other's functions of the same name.
+    name = f"{function.__name__}_{digest(function, calls, options=(HOW, inline))}"
     key = name, keep
     if key not in _PARTS:
         _PARTS[key] = None  # under construction: a function that calls itself finds this
         held = _held_by(function)
         within = "by LLVM" if inline == "never" else inline  # so that numba sees a function once, whoever calls it
         mentioned = {**globals_of(function), **held}
-        used = {each: _prepare(each, value, within, keep) for each, value in mentioned.items()}
+        used = {each: _prepare(value, calls, within, keep) for each, value in mentioned.items()}
         cells = tuple(CellType(used[each]) for each in held)
         copy = FunctionType(
             function.__code__, {**function.__globals__, **used}, function.__name__, function.__defaults__, cells
         )
         copy.__kwdefaults__ = function.__kwdefaults__
         copy.__qualname__ = name
-        # Only kernels call these: without the wrapper for callers in Python, they compile much faster.
-        options = OPTIONS | INLINING[inline] | {"no_cpython_wrapper": True}
-        _PARTS[key] = numba.njit(**options)(copy)
+        _PARTS[key] = numba.njit(**OPTIONS | INLINING[inline] | PART_OPTIONS)(copy)
         # Functions that neither call others nor loop compile about as fast as they load.
-        is_long = _has_loop(function) or any(isinstance(value, Dispatcher) for value in used.values())
+        is_long = _has_loop(function) or any(map(is_jitted, used.values()))
         if keep and inline != "by numba" and is_long:
             keep_part(_PARTS[key], name)
     if _PARTS[key] is None:
-        raise UnsupportedError(f"{function.__name__} calls itself")
+        raise numba.UnsupportedError(f"{function.__name__} calls itself")
     return _PARTS[key]
 
 
@@ -158,14 +172,3 @@ def _describe_wait(label: str, of: str, folder: Path, keep: bool, kept: bool) ->
         often = "in every process, as its tables are defined in the main script"
     what = f"{label} of {of}" if of else label
     return f"dbcare: compiling {what} (usually {USUAL_SECONDS.get(label, 'a few')} seconds, {often})"
-
-
-def _announce_compilation(dispatcher: Any, notice: str) -> None:
-    """Tell the user when `dispatcher` is really compiled, rather than loaded from disk."""
-    compile_signature = dispatcher._compiler.compile
-
-    def announce_and_compile(*signature: Any) -> Any:
-        print(notice, file=sys.stderr)  # noqa: T201  # the notice
-        return compile_signature(*signature)
-
-    dispatcher._compiler.compile = announce_and_compile

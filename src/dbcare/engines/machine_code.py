@@ -1,4 +1,7 @@
-"""Machine code on disk: where it is kept, who may write it, and who compiles what is missing."""
+"""Machine code on disk: where it is kept, who may write it, and who compiles what is missing.
+
+Everything that numba does not document is used here only; tests/unit/test_numba_internals.py says what we rely on.
+"""
 
 import hashlib
 import os
@@ -21,6 +24,13 @@ try:
     import fcntl
 except ImportError:  # on Windows, where two processes may both compile a kernel
     fcntl = None  # type: ignore[assignment]  # a module elsewhere
+
+# Options that numba does not document. Kernels allocate nothing, so they need no runtime for it, and nothing calls them
+# through a C pointer: that wrapper would take a tenth of the time.
+KERNEL_OPTIONS: dict[str, Any] = {"_nrt": False, "no_cfunc_wrapper": True}
+# Only kernels call their parts: without the wrapper for callers in Python, these compile much faster.
+PART_OPTIONS: dict[str, Any] = {"no_cpython_wrapper": True}
+INLINED_BY_LLVM: dict[str, Any] = {"forceinline": True}
 
 PARTS = "parts"  # the folder of functions that kernels share
 CHECKSUM_SIZE = hashlib.sha256().digest_size
@@ -128,6 +138,17 @@ def keep_source(path: Path, source: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def announce_compilation(dispatcher: Any, announce: Callable[[], None]) -> None:
+    """Call `announce` whenever a function is really compiled, rather than loaded from disk."""
+    compile_signature = dispatcher._compiler.compile
+
+    def announce_and_compile(*signature: Any) -> Any:
+        announce()
+        return compile_signature(*signature)
+
+    dispatcher._compiler.compile = announce_and_compile
 
 
 def _compile_in_turn(dispatcher: Any, path: Path) -> None:

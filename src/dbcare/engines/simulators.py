@@ -6,8 +6,7 @@ from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
-from numba.core.errors import NumbaError
+from numba import NumbaError, njit
 
 from dbcare.engines import direct
 from dbcare.engines.block_draws import BlockArms
@@ -240,7 +239,7 @@ def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcom
 
 @cache
 def _epoch_kernel(rule: Any, drawing: Drawing, watch: Watch) -> Any:
-    return compile_kernel(direct.epoch_loop(rule, drawing, watch), "a simulator of policies in epochs")
+    return compile_kernel(direct.epoch_loop(rule, drawing, watch), "a simulator of policies in epochs", rule.calls)
 
 
 def _any_kernel(policy: Policy, arms: Arms) -> Any:
@@ -254,7 +253,7 @@ def _any_kernel(policy: Policy, arms: Arms) -> Any:
 
 def _loop_kernel(name: str, rule: Rule, drawing: PullDrawing, shares_blocks: bool, keep: bool) -> Any:
     loop = direct.any_loop(rule, drawing, direct.make_block_finder(rule, shares_blocks))
-    return compile_kernel(loop, "a simulator", of=f"{name} on {name_arms(drawing)}", keep=keep)
+    return compile_kernel(loop, "a simulator", rule.calls, of=f"{name} on {name_arms(drawing)}", keep=keep)
 
 
 # Finding a kernel by its code takes milliseconds. The code of a policy of your own may change, say in a notebook.
@@ -263,17 +262,18 @@ _shipped_kernel = lru_cache(maxsize=64)(_loop_kernel)
 
 @cache
 def _sums_kernel(rule: Any, draw_sum: Any) -> Any:
-    return compile_kernel(planned_epochs.sums_loop(rule, draw_sum), "a simulator of planned rounds")
+    return compile_kernel(planned_epochs.sums_loop(rule, draw_sum), "a simulator of planned rounds", rule.calls)
 
 
 @cache
 def _capped_kernel(rule: Any, drawing: Drawing) -> Any:
-    return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps")
+    return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps", rule.calls)
 
 
 @cache
 def _skip_kernel(rule: Any, is_pair: bool) -> Any:
-    return compile_kernel((two_arms if is_pair else many_arms).skip_loop(rule), "the skip-ahead simulator")
+    loop = (two_arms if is_pair else many_arms).skip_loop(rule)
+    return compile_kernel(loop, "the skip-ahead simulator", rule.calls)
 
 
 @lru_cache(maxsize=8)

@@ -29,6 +29,7 @@ from dbcare.policies import breakeven_rule
 from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_state import COUNT, SPENT, STOPPED, SUM, section
 from dbcare.policies.policy import Policy
+from dbcare.policies.rule import Calls
 from dbcare.risk import Risk
 
 BLOCK = 64  # runs between chances to be interrupted
@@ -110,7 +111,8 @@ class CostRuns:
 @cache
 def _make_kernel(drawing: PullDrawing) -> Any:
     name = f"Breakeven at several costs on {name_arms(drawing)}"
-    return compile_kernel(costs_loop(drawing), "a simulator", of=name)
+    calls = breakeven_rule.RULE.calls | {breakeven_rule.observe: Calls.EACH_PULL}
+    return compile_kernel(costs_loop(drawing), "a simulator", calls, of=name)
 
 
 def costs_loop(drawing: PullDrawing) -> Callable[..., None]:

@@ -136,8 +136,7 @@ class Settings:
         cost, price = (order_by_arm(name, values.pop(name, None), arms) for name in ("cost", "price"))
         risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
-        entry = POLICIES.entry(values.get("policy", cls.policy), live=True)
-        policy = validation.one_of("policy", entry.name, POLICIES.live) if entry.closed else entry.name
+        policy = POLICIES.entry(values.get("policy", cls.policy), live=True).name
         if policy == DEFAULT_POLICY and (values.get("rounds") is True or values.get("blocks") is not None):
             values["policy"] = BLOCK_POLICY
         if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:

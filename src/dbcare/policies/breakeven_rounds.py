@@ -11,12 +11,11 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_losses, pooled_rounds, timed_rounds
 from dbcare.policies.breakeven import MAX_NOT_BEFORE
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
-from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL, section
+from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL, ROUND, section
 from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rounds_state import (
     DIFFERENCE,
-    ROUND,
     SHARED,
     RoundsTables,
     has_started,

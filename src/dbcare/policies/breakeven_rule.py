@@ -277,4 +277,4 @@ def information(
     return math.sqrt(pulls * lead / (lead_variance * pulls + variance * lead))
 
 
-RULE = Rule(init, ask, tell, recommend, send)
+RULE = Rule(init, ask, tell, recommend, send, seldom=(decide,))

@@ -1,4 +1,4 @@
-"""The state of a Breakeven run, and what every version of the rule does with it.
+"""The state of a Breakeven run, and what all rules of this kind do with it.
 
 The notation is that of `policies.breakeven`. A state is a header, then sections of one number per arm. Ties between
 means or scores go to the arm with the higher PRIORITY, a random order drawn at the start of a run.
@@ -22,14 +22,14 @@ LEADER = 2
 RIVAL = 3  # arm with the largest loss
 STOPPED = 4
 SEEN = 5  # arms with at least one reward
-DOUBTED = 6  # whether losses use the standard deviation of the rewards (the guarded rule only)
+ROUND = 6  # complete rounds, for rules that work in rounds (`rounds_state`)
 DEVIATION = 7  # the one that the losses use, 0 if it is still unknown
 WITHIN = 8  # sum of squared deviations from each arm's own mean
 HEADER = 9
 
 COUNT, MADE, PRICE, SUM, MEAN, LOSS, PRIORITY, SQUARES, VARIANCE = range(9)  # sections, in this order
-# MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score. The guarded
-# rule has no SQUARES, the arm's part of WITHIN, and no VARIANCE, that of a reward as it was last estimated.
+# MADE includes pulls whose reward is pending; PRICE is 1/(MADE c_k), which saves a division per score. SQUARES is
+# the arm's part of WITHIN, and VARIANCE that of a reward as it was last estimated.
 
 ROUNDING = 1e-12  # a smaller spread, relative to the rewards, counts as zero
 LEAST_FREEDOM = 3  # fewest degrees of freedom for which the t distribution has a variance

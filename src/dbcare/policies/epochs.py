@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbcare.policies.rule import STOP, Rule, State, next_tie, pick
+from dbcare.policies.rule import STOP, Calls, Rule, State, next_tie, pick
 
 EPOCH = 0  # completed epochs
 ALIVE = 1  # number of survivors
@@ -38,6 +38,10 @@ class EpochRule(Rule):
 
     decide: Callable[[State, Any], None] = field(kw_only=True)
     idle: Callable[..., bool] = field(kw_only=True)
+
+    @property
+    def calls(self) -> dict[Callable[..., Any], Calls]:
+        return super().calls | {self.decide: Calls.SELDOM}
 
 
 def arms_offset(state: State) -> int:

@@ -109,7 +109,6 @@ class Policy(ABC):
     look: ClassVar[Look] = PLAIN
     live: ClassVar[bool] = True
     planned: ClassVar[bool] = False
-    closed: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.

@@ -11,6 +11,7 @@ from dbcare.policies.breakeven_state import (
     MADE,
     PRIORITY,
     RIVAL,
+    ROUND,
     SEEN,
     SQUARES,
     STOPPED,
@@ -19,7 +20,6 @@ from dbcare.policies.breakeven_state import (
 )
 from dbcare.policies.rounds_state import (
     DIFFERENCE,
-    ROUND,
     SHARED,
     RoundsTables,
     compare,
@@ -243,4 +243,6 @@ def read_column(state: State, tables: RoundsTables) -> None:
         state[squares + arm] = within
 
 
-RULE = BlockRule(init, ask, tell, recommend, block=block, tell_block=tell_block, miss=miss, send_block=send_block)
+RULE = BlockRule(
+    init, ask, tell, recommend, seldom=(decide,), block=block, tell_block=tell_block, miss=miss, send_block=send_block
+)

@@ -26,18 +26,16 @@ from dbcare.validation import show
 
 DEFAULT_POLICY = "breakeven"
 BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
-GUARDED_POLICY = "breakeven-guarded"  # what "breakeven" meant before studies had `sigma_pulls`
 GROUP = "dbcare.policies"  # of entry points
 
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 # What a class may state about itself.
-STATED = {"label": str, "kind": PolicyKind, "look": Look, "live": bool, "planned": bool, "closed": bool}
+STATED = {"label": str, "kind": PolicyKind, "look": Look, "live": bool, "planned": bool}
 # The policies that ship, in the order in which people see them.
 SHIPPED = {
     "breakeven": "policies.breakeven:Breakeven",
-    "breakeven-guarded": "policies.breakeven_guarded:BreakevenGuarded",
     "breakeven-racing": "policies.breakeven_racing:BreakevenRacing",
     "breakeven-rounds": "policies.breakeven_rounds:BreakevenRounds",
     "dbcare": "policies.dbcare:DBCARE",
@@ -102,7 +100,6 @@ class PolicyEntry:
     look: Look = Policy.look
     live: bool = Policy.live
     planned: bool = Policy.planned
-    closed: bool = Policy.closed
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
@@ -172,8 +169,8 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
 
     @property
     def live(self) -> list[str]:
-        """Names of the policies that new live studies may use."""
-        return [name for name, entry in self.items() if entry.live and not entry.closed]
+        """Names of the policies that live studies may use."""
+        return [name for name, entry in self.items() if entry.live]
 
     @property
     def planned(self) -> list[str]:

@@ -21,11 +21,13 @@ from dbcare.policies.breakeven_state import (
     PRICE,
     PULLS,
     RIVAL,
+    ROUND,
     ROUNDING,
     SPENT,
     SQUARES,
     STOPPED,
     SUM,
+    WITHIN,
     is_ahead,
     largest_loss,
     section,
@@ -33,8 +35,8 @@ from dbcare.policies.breakeven_state import (
 from dbcare.policies.breakeven_state import recommend as recommend_by_means
 from dbcare.policies.rule import State
 
-ROUND = 6  # complete rounds; in a pool, blocks that all arms are through with, counted up to `first_blocks`
-SIZE = 8  # sum of squares of the rewards, to tell a spread from rounding errors
+# ROUND: in a pool, blocks that all arms are through with, counted up to `first_blocks`.
+SIZE = WITHIN  # sum of squares of the rewards, to tell a spread from rounding errors
 PAID = PRICE  # what an arm's pulls have cost
 LEAST_PRICE = 1e-6  # of the stated cost: a pull that turns out to be free still has a price to divide by
 SHARED, DIFFERENCE, MISSES = 8, 9, 10  # sections: blocks shared with the leader, by how much it leads there, summed,

@@ -20,6 +20,7 @@ The functions never draw rewards and never see the true means.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 STOP = -1
@@ -40,6 +41,13 @@ class State(Protocol):
     def __len__(self) -> int: ...
 
 
+class Calls(StrEnum):
+    """How often a run calls a function of its rule; engines compile by it (`engines.compile`)."""
+
+    SELDOM = "seldom"  # once per run, or where something happens
+    EACH_PULL = "each pull"
+
+
 @dataclass(frozen=True)
 class Rule:
     """A decision rule, written once for both the simulator and live use.
@@ -50,6 +58,9 @@ class Rule:
         The four functions, as the module's docstring describes them.
     send : callable, optional
         For rules that take rewards of any arm at any time.
+    seldom : tuple of callables
+        Functions that these call only where something happens, such as one that decides at the end of a round. Engines
+        compile them once, instead of copying them into the functions that call them.
 
     Examples
     --------
@@ -63,6 +74,15 @@ class Rule:
     tell: Callable[[State, Any, int, float], None]
     recommend: Callable[[State, Any], int]
     send: Callable[[State, Any, int, int], None] | None = None
+    seldom: tuple[Callable[..., Any], ...] = field(default=(), kw_only=True)
+
+    @property
+    def calls(self) -> dict[Callable[..., Any], Calls]:
+        """How often a run calls the functions that simulators compile."""
+        return {
+            **dict.fromkeys((self.ask, self.tell), Calls.EACH_PULL),
+            **dict.fromkeys((self.init, self.recommend, *self.seldom), Calls.SELDOM),
+        }
 
 
 @dataclass(frozen=True)

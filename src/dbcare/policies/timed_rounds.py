@@ -5,10 +5,9 @@ comparisons of all pairs of arms: blocks, differences and squares. Each round st
 within rounds favors none.
 """
 
-from dbcare.policies.breakeven_state import HEADER, LEADER, RIVAL, SQUARES, STOPPED, section, start
+from dbcare.policies.breakeven_state import HEADER, LEADER, RIVAL, ROUND, SQUARES, STOPPED, section, start
 from dbcare.policies.rounds_state import (
     DIFFERENCE,
-    ROUND,
     SHARED,
     RoundsTables,
     add_difference,

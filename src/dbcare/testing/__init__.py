@@ -1,8 +1,7 @@
-"""Conformance suites: checks that a policy, a store or a study of your own must pass before it can be trusted.
+"""Conformance suites: checks that a policy or a store of your own must pass before it can be trusted.
 
 PolicySuite   what every `Policy` promises; define `policies`
 StoreSuite    what every `Store` promises; define `make`, and `open_again` where that is possible
-StudySuite    what every `Study` promises, wherever it is kept; define `make`
 
 Subclass a suite in a test file; pytest collects the subclass and runs every check on what it returns.
 
@@ -21,6 +20,5 @@ To see the compared values when a check fails, call `pytest.register_assert_rewr
 
 from dbcare.testing.policy_suite import PolicySuite as PolicySuite
 from dbcare.testing.store_suite import StoreSuite as StoreSuite
-from dbcare.testing.study_suite import StudySuite as StudySuite
 
-__all__ = ["PolicySuite", "StoreSuite", "StudySuite"]
+__all__ = ["PolicySuite", "StoreSuite"]

@@ -20,8 +20,7 @@ Subclass it in a test file and return an empty store; pytest runs every check on
         def open_again(self) -> Store:
             return SqlStore(self.address)
 
-A store that only this process can reach leaves `open_again` out. A store that passes should also pass `StudySuite`,
-with `create_study(**settings, storage=store)`.
+A store that only this process can reach leaves `open_again` out.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dbcare import validation
 from dbcare.engines.compile import kernel
-from dbcare.engines.exact.accumulator import Accumulator, Floats, make_accumulator
+from dbcare.engines.exact.accumulator import Accumulator, Floats, decide, make_accumulator
 from dbcare.engines.exact.gaussian_kernel import (
     BLOCK,
     CHUNK,
@@ -34,6 +34,7 @@ from dbcare.engines.exact.law import (
 )
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.rule import Calls
 
 DEFAULT_STEP = 0.25
 # Gaps whose drift exceeds the reference by more than this would need ever wider kernels; they get their own pass.
@@ -77,7 +78,7 @@ def two_arm_gaussian(
 
 @cache
 def _carry_kernel() -> Any:
-    return kernel(carry_density, "the exact engine for Gaussian arms")
+    return kernel(carry_density, "the exact engine for Gaussian arms", {decide: Calls.SELDOM})
 
 
 def _make_walk(boundary: Floats, drifts: Floats, step: float) -> Walk:

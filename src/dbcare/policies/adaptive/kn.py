@@ -158,7 +158,7 @@ def recommend(state: State, tables: KNTables) -> int:
     return best
 
 
-RULE = Rule(init, ask, tell, recommend)
+RULE = Rule(init, ask, tell, recommend, seldom=(decide,))
 
 
 @dataclass(frozen=True)

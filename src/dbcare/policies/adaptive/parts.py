@@ -191,4 +191,4 @@ def compose(sampling: SamplingPart, stopping: StoppingPart, recommend: Callable[
             note(state, tables, arm, pulls)
         count_pending(state, tables, arm, pulls)
 
-    return Rule(init, ask, tell, recommend, send)
+    return Rule(init, ask, tell, recommend, send, seldom=(decide,))

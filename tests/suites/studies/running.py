@@ -9,7 +9,7 @@ from typing import Any
 from dbcare.errors import InvalidValueError, TrialsFailedError
 from dbcare.live.priced import Priced
 from dbcare.live.trial import Trial
-from dbcare.testing.studies.checks import Checks, ask_one, catch_error, is_close
+from suites.studies.checks import Checks, ask_one, catch_error, is_close
 
 REWARDS = {"A": 0.0, "B": 0.4, "C": 1.0}
 

@@ -15,7 +15,7 @@ from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.status import Status
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.risk import Loss
-from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
+from suites.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
 
 
 class Reporting(Checks):

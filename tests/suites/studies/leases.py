@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from dbcare.testing.studies.checks import COST, Checks, ask_one, is_close
+from suites.studies.checks import COST, Checks, ask_one, is_close
 
 
 class Leases(Checks):

@@ -9,7 +9,7 @@ from functools import partial
 
 from dbcare.errors import AlreadyToldError, InvalidValueError
 from dbcare.live.trial import Trial
-from dbcare.testing.studies.checks import NAMES, Checks, ask_one, catch_error
+from suites.studies.checks import NAMES, Checks, ask_one, catch_error
 
 THREADS = 8
 
