@@ -4,6 +4,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -207,7 +208,7 @@ def test_alert_rules_are_valid() -> None:
     names = re.findall(r"- alert: (\w+)", rules)
     sections = re.findall(r"runbook: runbook\.md#(\S+)", rules)
     assert [re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower() for name in names] == sections
-    promtool = shutil.which("promtool", path="/usr/bin:.venv/bin") or shutil.which("promtool")
+    promtool = shutil.which("promtool", path=f"{Path(sys.executable).parent}") or shutil.which("promtool")
     if promtool is None:
         pytest.skip("No promtool, so Prometheus does not read the alert rules; apt-get install prometheus")
     checked = subprocess.run([promtool, "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False)

@@ -58,7 +58,7 @@ def make_app(
     records = open_records(store) if records is None else records
     gate = Gate(Keys(records), Sessions(records))
     readiness = Readiness(store)
-    studies, metrics = OpenStudies(store), Metrics(limits, readiness.note_write)
+    studies, metrics = OpenStudies(store), Metrics(limits)
     metrics.add_gauge("dbcare_ready", "Whether a write would succeed", lambda: float(readiness.find_problem() is None))
     figures = StudyFigures(studies, metrics, readiness)
 
