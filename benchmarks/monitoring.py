@@ -1,8 +1,8 @@
 """Measure /metrics with 1,000 studies, and how fast health is answered while the database hangs.
 
-`make bench`, or `python benchmarks/monitoring.py [--out DIR]`. The first server has an SQLite file with 1,000 studies of
-three arms, each opened by an ask and with a trial that is pending. The second one has a PostgreSQL server from a wheel
-(the extra `dev`), all of whose processes are stopped (SIGSTOP) while /healthz, /readyz and /metrics are asked for.
+`make bench`, or `python benchmarks/monitoring.py [--out DIR]`. The first server has an SQLite file with 1,000 studies
+of three arms, each opened by an ask and with a trial that is pending. The second one has a PostgreSQL server from a
+wheel (the extra `dev`), which is stopped with all its processes (SIGSTOP) while the three addresses are asked for.
 """
 
 import contextlib

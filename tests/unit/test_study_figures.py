@@ -51,6 +51,7 @@ def test_a_stalled_study_shows() -> None:
     assert found['dbcare_study_empty_answers_total{study="ads",reason="pending"}'] == 3.0
     assert found['dbcare_empty_answers_total{reason="pending"}'] == 3.0
     for trial in trials:
+        assert trial is not None
         study.tell(trial, 0.5)
         watched.metrics.count_told("ads")
     found = watched.read()
@@ -63,6 +64,7 @@ def test_a_closed_study_is_shown_until_something_happens_in_it() -> None:
     watched = Watched()
     study = watched.create("left")
     trial = study.ask()
+    assert trial is not None
     watched.create("empty")
     watched.read()
     for name in ("left", "empty"):
