@@ -7,14 +7,12 @@ wheel (the extra `dev`), which is stopped with all its processes (SIGSTOP) while
 
 import contextlib
 import http.client
-import signal
 import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import psutil
 from bars import Bars
 from http_load import Server
 
@@ -27,6 +25,7 @@ from helpers.postgres import run_server
 STUDIES = 1_000
 REFRESH_SECONDS = 60.0  # at most, until all studies are in the figures
 REPEATS = 200
+HANGING_SECONDS = 30.0
 
 
 def ask_all(server: Server) -> None:
@@ -80,23 +79,19 @@ def measure_health(bars: Bars) -> None:
         while b"ready" not in server.get("/readyz"):
             time.sleep(0.1)
         server.get("/metrics")
-        postmaster = psutil.Process(postgres.process.pid)
-        processes = [postmaster, *postmaster.children(recursive=True)]
-        for process in processes:
-            process.send_signal(signal.SIGSTOP)
-        hung, noticed = time.perf_counter(), None
         seconds: dict[str, list[float]] = {"/healthz": [], "/readyz": [], "/metrics": []}
-        while time.perf_counter() - hung < 30.0:
-            for path, times in seconds.items():
-                times.append(time_request(server, path))
-            if noticed is None and b"dbcare_ready 0.0" in server.get("/metrics"):
-                noticed = time.perf_counter() - hung
-        for process in processes:
-            process.send_signal(signal.SIGCONT)
+        noticed = float("inf")
+        with postgres.hanging():
+            hung = time.perf_counter()
+            while time.perf_counter() - hung < HANGING_SECONDS:
+                for path, times in seconds.items():
+                    times.append(time_request(server, path))
+                if noticed == float("inf") and b"dbcare_ready 0.0" in server.get("/metrics"):
+                    noticed = time.perf_counter() - hung
         for path, times in seconds.items():
             p99 = statistics.quantiles(times, n=100)[98]
             bars.report(f"p99 of {path} while PostgreSQL hangs, seconds", p99, 1.0, most=max(times))
-        bars.report("seconds until the service says that PostgreSQL hangs", noticed or float("inf"), 10.0)
+        bars.report("seconds until the service says that PostgreSQL hangs", noticed, 10.0)
         server.kill()
         open_store(server.storage).close()
 
