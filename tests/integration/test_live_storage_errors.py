@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -175,14 +175,14 @@ except StorageError as failure:
 def test_another_layout_is_left_unchanged(study: Study, path: Path) -> None:
     open_store(f"sqlite:///{path}?timeout=0.5").close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE dbcare SET version = 8")
+        connection.execute("UPDATE dbcare SET version = 99")
         connection.execute("DROP TABLE summaries")
         connection.commit()
         connection.execute("PRAGMA journal_mode = DELETE")
     before = hash_file(path)
     with pytest.raises(
         StorageError,
-        match=rf"live\.db has layout 8 of the tables, but this dbcare reads layout {LAYOUT} only; open it with",
+        match=rf"live\.db has layout 99 of the tables, but this dbcare reads layout {LAYOUT} only; open it with",
     ):
         SqlStore(f"sqlite:///{path}")
     assert hash_file(path) == before
@@ -192,9 +192,45 @@ def test_another_layout_in_postgresql(postgres: Server) -> None:
     address = postgres.create_database()
     SqlStore(address).close()
     with closing(SqlStore(address)) as store, store.engines.get(write=True).begin() as connection:
-        connection.exec_driver_sql("UPDATE dbcare SET version = 8")
-    with pytest.raises(StorageError, match="has layout 8 of the tables"):
+        connection.exec_driver_sql("UPDATE dbcare SET version = 99")
+    with pytest.raises(StorageError, match="has layout 99 of the tables"):
         SqlStore(address)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_running_process_stops_writing_to_another_layout(
+    database: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    """As after an upgrade by another server: nothing is written, and the study goes on once the layout is right."""
+    postgres = None if database == "sqlite" else request.getfixturevalue("postgres")
+    address = f"sqlite:///{path}" if postgres is None else postgres.create_database()
+    store = open_store(address, create=True)
+    assert isinstance(store, SqlStore)
+    study = dbcare.create_study("before", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+    told, waiting = study.ask(2)
+    study.tell(told, 0.5)
+
+    def set_layout(number: int) -> None:
+        with store.engines.begin(write=True) as connection:
+            connection.exec_driver_sql(f"UPDATE dbcare SET version = {number}")
+
+    set_layout(99)
+    attempts: list[Callable[[], object]] = [
+        study.ask,
+        lambda: study.tell(waiting, 0.5),
+        study.pause,
+        study.status,
+        lambda: dbcare.create_study("new", ["A", "B"], cost=1e-9, sigma=1.0, storage=store),
+        lambda: store.delete("before"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(StorageError, match=f"has layout 99 of the tables, but this dbcare reads layout {LAYOUT}"):
+            attempt()
+    set_layout(LAYOUT)
+    assert (study.status().asked, study.status().waiting) == (2, 1)
+    study.tell(waiting, 0.5)
+    assert dbcare.list_studies(address) == ["before"]
+    store.close()
 
 
 def test_a_database_of_another_application(path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbcare.live.trial import Trial
 
 EXIT_WAIT, EXIT_STOPPED = 3, 4
-TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block")
+TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block", "tag")
 
 
 def print_done(study: "Study", shape: Format, sentence: str) -> None:

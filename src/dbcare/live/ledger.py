@@ -54,6 +54,7 @@ class OpenTrial:
     block: int | None = None
     price: float | None = None  # as reported, in units of the loss
     ended: float = 0.0  # when it was resolved
+    tag: str | None = None
 
     @property
     def has_expired(self) -> bool:
@@ -151,7 +152,7 @@ class Ledger:
         self.asked = event.trial
         self.began = event.at if self.began is None else self.began
         self.open[event.trial] = OpenTrial(
-            event.arm, event.at, event.expires, event.worker, event.reward, block=event.block
+            event.arm, event.at, event.expires, event.worker, event.reward, block=event.block, tag=event.tag
         )
         self.waiting[event.arm] += 1
         self.decision.send(event.arm, event.block)

@@ -32,7 +32,7 @@ from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
 from dbcare.live.tell import give_back, record_outcome, record_outcome_of_unit
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import AskRequest, Observation, Trial
+from dbcare.live.trial import AskRequest, Observation, Trial, TrialReference
 from dbcare.policies.registry import POLICIES
 
 TRIALS_PER_PAGE = 2_000  # read in one transaction
@@ -101,7 +101,7 @@ class StoredStudy(Study):
 
     def tell_later(
         self,
-        trial: Trial | int,
+        trial: TrialReference,
         reward: float | None,
         charged: bool = True,
         price: float | None = None,
@@ -114,7 +114,12 @@ class StoredStudy(Study):
         )
 
     def _tell(
-        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+        self,
+        trial: TrialReference,
+        reward: float | None,
+        charged: bool,
+        price: float | None,
+        reason: str | None,
     ) -> None:
         self.carry_out(self.tell_later(trial, reward, charged, price, reason))
 
@@ -169,7 +174,7 @@ class StoredStudy(Study):
 
         return self._write(exchange, len(outcomes) + sum(request.wanted for request in requests))
 
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+    def _tell_many(self, outcomes: list[tuple[TrialReference, float, float | None]]) -> None:
         def tell(transaction: Transaction) -> None:
             now = time.time()
             for trial, reward, price in outcomes:

@@ -128,7 +128,7 @@ class LeanPath:
             raise InvalidValueError("`Content-Type` must be application/json here.")
         if action == "tell":
             answer = schemas.Answer.model_validate_json(body)
-            return study.tell_later(answer.trial, answer.reward, price=answer.price), self._finish_tell
+            return study.tell_later(answer.identify(), answer.reward, price=answer.price), self._finish_tell
         if action == "tell-unit":
             outcome = schemas.UnitOutcome.model_validate_json(body)
             if outcome.reward is None or not outcome.charged or outcome.reason is not None:

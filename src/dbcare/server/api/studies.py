@@ -111,7 +111,7 @@ class StudyRoutes:
         @self._post("tell")
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
-            study.tell(answer.trial, answer.reward, price=answer.price)
+            study.tell(answer.identify(), answer.reward, price=answer.price)
             metrics.told.inc()
 
         @self.router.post("/{name}/assign")
@@ -137,13 +137,14 @@ class StudyRoutes:
         @self._post("tell-many")
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""
-            study.tell_many((answer.trial, answer.reward, answer.price) for answer in many.answers)
+            study.tell_many((answer.identify(), answer.reward, answer.price) for answer in many.answers)
             metrics.told.inc(len(many.answers))
 
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place, or its block does without the arm."""
-            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price, reason=failure.reason)
+            trial, charged = failure.identify(), failure.charged
+            study.tell(trial, failed=True, charged=charged, price=failure.price, reason=failure.reason)
             metrics.failed.inc()
 
         @self._post("add")

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from dbcare.errors import StorageError
 
-LAYOUT = 7  # raised by every change of what is stored; there is no upgrade until the first release
+LAYOUT = 8  # raised by every change of what is stored; there is no upgrade until the first release
 CREATION_LOCK = 0xDBCA2E  # any number, as long as everyone who creates these tables in PostgreSQL uses it
 
 # Only notes by which trials are found again, which are short: an index limits the size of what it holds.
@@ -81,13 +81,23 @@ def exist(connection: sa.Connection, shown: str) -> bool:
                 "use another database."
             )
         return False
+    check_layout(connection, shown)
+    return True
+
+
+def check_layout(connection: sa.Connection, shown: str) -> None:
+    """Raise if the tables have another layout."""
     found = connection.execute(sa.select(about.c.version)).scalar()
     if found != LAYOUT:
-        raise StorageError(
-            f"{shown} has layout {found} of the tables, but this dbcare reads layout {LAYOUT} only; "
-            "open it with the dbcare that created it, or use another database."
-        )
-    return True
+        raise layout_error(found, shown)
+
+
+def layout_error(found: int | None, shown: str) -> StorageError:
+    """Return the error to raise if the tables have another layout."""
+    return StorageError(
+        f"{shown} has layout {found} of the tables, but this dbcare reads layout {LAYOUT} only; "
+        "open it with the dbcare that created it, or use another database."
+    )
 
 
 def lock_creation(connection: sa.Connection) -> None:
