@@ -186,7 +186,7 @@ def test_output_for_programs(tmp_path: Path) -> None:
     ):
         row = next(csv.DictReader(io.StringIO(run(tmp_path, *arguments, "--format", "csv"))))
         assert row.items() >= first.items()
-    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told,block\n"
+    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told,block,tag\n"
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
 
 

@@ -148,6 +148,11 @@ class RemoteStudy(Study):
     def resume(self) -> None:
         self._post("resume")
 
+    def _give_up(self, trials: list[int] | None, worker: str | None, older_than: float | None) -> int:
+        body = {"trials": trials, "worker": worker, "older_than": older_than}
+        # Repeated, it would give up what was asked since, unless it names the trials.
+        return int(require_part(self._post("give-up", body, once=trials is None), "given_up"))
+
     def _stop(self, reason: str) -> None:
         self._post("stop", {"reason": reason})
 

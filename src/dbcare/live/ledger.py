@@ -94,6 +94,8 @@ class Ledger:
         self.withdrawn: dict[int, str] = {}  # retired arms and why
         self.max_ahead = settings.max_ahead  # people may change it
         self.refused: dict[str, int] = {}  # asks that got no trial, by `RefusalReason`, as far as that was recorded
+        self.handed_out = 0.0  # when the last trial was handed out
+        self.turned_away = 0.0  # when an ask got no trial, as far as that was recorded
         self._leases: list[tuple[float, int]] = []  # a heap: when trials expire, also of some that are not open anymore
         self._now = 0.0  # when the last event happened
         self.began: float | None = None  # when the first trial was asked
@@ -130,6 +132,7 @@ class Ledger:
             self.max_ahead = event.number
         elif event.kind is EventKind.REFUSED:
             reason = event.note or ""
+            self.turned_away = event.at
             self.refused[reason] = self.refused.get(reason, 0) + (event.number or 0)
         elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
@@ -150,6 +153,8 @@ class Ledger:
 
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
+        if event.tag is not None:  # rather than observed elsewhere
+            self.handed_out = event.at
         self.began = event.at if self.began is None else self.began
         self.open[event.trial] = OpenTrial(
             event.arm, event.at, event.expires, event.worker, event.reward, block=event.block, tag=event.tag

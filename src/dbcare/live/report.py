@@ -102,7 +102,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
-        notes=(*list_stalls(ledger), *list_unit_assumptions(ledger), *list_contradictions(ledger)),
+        notes=(*list_stalls(ledger, now), *list_unit_assumptions(ledger), *list_contradictions(ledger)),
         policy_loss=in_money(ledger, ledger.policy_loss),
         description=ledger.description,
         created=record.created,

@@ -27,10 +27,10 @@ from dbcare.live.report import (
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.stores.base import Store
-from dbcare.live.stores.group_commit import GroupCommit
+from dbcare.live.stores.group_commit import MAX_WEIGHT, GroupCommit
 from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
-from dbcare.live.tell import give_back, record_outcome, record_outcome_of_unit
+from dbcare.live.tell import give_back, give_up, record_outcome, record_outcome_of_unit
 from dbcare.live.transaction import Transaction
 from dbcare.live.trial import AskRequest, Observation, Trial, TrialReference
 from dbcare.policies.registry import POLICIES
@@ -267,6 +267,12 @@ class StoredStudy(Study):
 
     def resume(self) -> None:
         self._record(EventKind.RESUMED)
+
+    def _give_up(self, trials: list[int] | None, worker: str | None, older_than: float | None) -> int:
+        reason = "given up" if self._person is None else f"given up by {self._person}"
+        return self._write(
+            lambda transaction: give_up(transaction, trials, worker, older_than, time.time(), reason), MAX_WEIGHT
+        )
 
     def _stop(self, reason: str) -> None:
         self._record(EventKind.STOPPED, reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dbcare.errors import (
@@ -11,6 +12,7 @@ from dbcare.errors import (
     StaleTrialError,
     TrialNotFoundError,
 )
+from dbcare.live.ask import expire
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
@@ -77,6 +79,34 @@ def give_back(transaction: Transaction, unit: str, tag: str, now: float) -> bool
     note = f"{REASON_NOTE}granted too late to be shown"
     transaction.record(Event(EventKind.FAILED, now, asked[-1].trial, trial.arm, charged=False, note=note))
     return True
+
+
+def give_up(
+    transaction: Transaction,
+    trials: Iterable[int] | None,
+    worker: str | None,
+    older_than: float | None,
+    now: float,
+    reason: str,
+) -> int:
+    """Record that pending trials failed, at no charge, as in `Study.give_up`; return how many."""
+    expire(transaction, now)  # what the trial counts as then has been agreed
+    ledger = transaction.ledger
+    numbers = sorted(ledger.open if trials is None else set(trials))
+    if numbers and numbers[-1] > ledger.asked:
+        raise TrialNotFoundError(f"There is no trial {numbers[-1]}; trials asked so far: {ledger.asked}.")
+    chosen = [
+        (number, trial)
+        for number in numbers
+        if (trial := ledger.open.get(number)) is not None
+        and trial.status is EventKind.ASKED
+        and worker in (None, trial.worker)
+        and now - trial.asked >= (older_than or 0.0)
+    ]
+    for number, trial in chosen:
+        note = f"{REASON_NOTE}{reason}"
+        transaction.record(Event(EventKind.FAILED, now, number, trial.arm, charged=False, note=note))
+    return len(chosen)
 
 
 def _record_again(

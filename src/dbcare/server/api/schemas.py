@@ -228,6 +228,22 @@ class Failure(Answered):
     reason: Reason | None = None
 
 
+class GiveUp(BaseModel):
+    """Pending trials to give up, as in `Study.give_up`: these, or all, of one worker or older than "10m" if stated."""
+
+    model_config = strict(worker="shop-3", older_than="10m")
+
+    trials: Annotated[list[TrialNumber], Field(max_length=MAX_OUTCOMES_PER_REQUEST)] | None = None
+    worker: Name | None = None
+    older_than: str | Number | None = None
+
+
+class GivenUp(BaseModel):
+    """How many trials were given up."""
+
+    given_up: int
+
+
 class Observed(BaseModel):
     """A reward of `arm` that was observed elsewhere, in a `block` if the study has blocks."""
 

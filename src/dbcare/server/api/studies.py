@@ -147,6 +147,13 @@ class StudyRoutes:
             study.tell(trial, failed=True, charged=charged, price=failure.price, reason=failure.reason)
             metrics.failed.inc()
 
+        @self.router.post("/{name}/give-up")
+        def give_up(study: Worked, which: schemas.GiveUp) -> schemas.GivenUp:
+            """Mark pending trials as failed, at no charge: those listed, or all, so that the study goes on."""
+            count = study.give_up(**dict(which))
+            metrics.failed.inc(count)
+            return schemas.GivenUp(given_up=count)
+
         @self._post("add")
         def add(study: Worked, many: schemas.Observations) -> None:
             """Add observations made elsewhere."""
