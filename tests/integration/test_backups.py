@@ -12,7 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from helpers.postgres import POSTGRES_BIN_PATH, Server
+from helpers.postgres import Server
+from pgserver._commands import POSTGRES_BIN_PATH
 from typer.testing import CliRunner
 
 import dbcare
