@@ -33,11 +33,9 @@ from dbcare import (
     evaluate_together,
 )
 from dbcare.engines.draws import Arms, make_arms, make_pull_drawing, scratch_size
-from dbcare.engines.evaluate_within import evaluate_within
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.rng import begun
 from dbcare.engines.simulators import trace
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.rule import BlockRule, Rule
@@ -284,7 +282,6 @@ def test_all_ways_to_evaluate_agree() -> None:
     for policy, bandit in ((Racing(2, 0.1, max_pulls=400), PAIR), (BreakevenRounds(RISK, 3, pool=40), TABLE)):
         alone = evaluate(policy, bandit, RISK, runs=300, seed=SEED)
         (together,) = evaluate_together([policy], bandit, [RISK], runs=300, seed=SEED)
-        within = evaluate_within(WorkBudget(1e9), policy, bandit, RISK, 300, SEED)
-        assert figures(alone) == figures(together) == figures(within)
+        assert figures(alone) == figures(together)
         assert alone.engine == "direct"
     assert evaluate(Guess(3), TABLE, RISK).risk == pytest.approx(np.mean(TABLE.gaps), rel=1e-12)

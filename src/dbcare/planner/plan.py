@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from dbcare import validation
 from dbcare.data_frames import make_frame
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
-from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
-from dbcare.planner.arguments import check_budget, check_count, check_gaps, count_trials, find_control
+from dbcare.planner.arguments import check_count, check_gaps, count_trials, find_control
 from dbcare.planner.cells import build_cells, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.presentation import format_plan
+from dbcare.planner.runs import evaluate_cells
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
@@ -214,7 +213,6 @@ def plan(
     runs: int | None = None,
     seed: int = 0,
     threads: int | None = None,
-    budget: WorkBudget | None = None,
 ) -> Plan:
     """Plan an experiment: what it would cost and bring before any data, for each gap and policy.
 
@@ -269,10 +267,6 @@ def plan(
         Random seed of the runs.
     threads : int, optional
         Number of threads. Default: all CPUs.
-    budget : WorkBudget, optional
-        How much work to do in all, and a way to cancel it. What does not fit is left out, and listed in `omissions`;
-        with `runs`, the other figures are the same as without a budget. Default: no limit with `runs`, else that of
-        three seconds.
 
     Returns
     -------
@@ -284,7 +278,7 @@ def plan(
     InvalidValueError
         If an argument is invalid.
     WorkCancelledError
-        If the budget was cancelled.
+        If a switch that applies (`dbcare.engines.halt`) was set.
 
     Examples
     --------
@@ -303,15 +297,13 @@ def plan(
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
-    budget = WorkBudget() if budget is None else check_budget(budget)
+    threads = None if threads is None else validation.whole("threads", threads, at_least=1)
     cells = build_cells(setting, names, checked)
     is_waiting = trials > 0 and DEFAULT_POLICY in names
     free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
-    if runs is None:
-        found = evaluate_as_needed(setting, [*cells, *free], seed, threads, budget)
-    else:
-        runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-        found = evaluate_with_runs(setting, [*cells, *free], runs, seed, threads, budget)
+    runs = None if runs is None else validation.whole("runs", runs, at_least=2)  # one has no standard error
+    seed = validation.whole("seed", seed, at_least=0)
+    found = evaluate_cells([*cells, *free], runs, seed, threads)
     in_order = [found[cell] for cell in cells]
     return Plan(
         setting,
@@ -319,7 +311,7 @@ def plan(
         tuple(each for each in in_order if isinstance(each, Outlook)),
         left_out,
         runs,
-        int(seed),
+        seed,
         tuple(each for each in in_order if isinstance(each, Omission)),
         study,
         tuple(each for each in (found[cell] for cell in free) if isinstance(each, Outlook)),

@@ -110,11 +110,8 @@ def notes(plan: Plan) -> list[str]:
             f"\N{PLUS-MINUS SIGN} is the error of a figure, two standard errors, in percent of it. Runs are those of "
             f"the simulation, seed {plan.seed}."
         )
-    if any(outlook.runs_needed for outlook in plan.outlooks):
-        sentences.append(
-            "< marks a limit, where the error of a figure would be more than a fifth of it. Runs of 20k/300k are "
-            "20,000 of about 300,000 that the row needs; pass runs to make them."
-        )
+    if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
+        sentences.append("< marks a limit, where the error of a figure would be more than a fifth of it.")
     return sentences
 
 

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich import box
 from rich.table import Table
 
-from dbcare.planner.precision import (
-    Measured,
-    MeasuredChance,
-    measure_chance,
-    measure_observations,
-    measure_spend,
-    measure_total,
-)
+from dbcare.planner.precision import Measured, MeasuredChance
 from dbcare.planner.strategies import find_label, strategy_names
 
 if TYPE_CHECKING:
@@ -82,35 +75,34 @@ def find_lowest(plan: Plan, gap: float) -> str | None:
 
 def format_figures(setting: PlanSetting, outlook: Outlook) -> dict[str, str]:
     """Return the figures of an outlook as people read them, in the order of the table's columns."""
-    evaluation = outlook.evaluation
 
     def in_money(amount: float) -> str:
         money = setting.money(outlook.loss_value * amount)
         return str(money if money.currency is None else replace(money, currency=""))  # the header names it
 
-    pulls = measure_observations(evaluation)
+    pulls = outlook.measured_pulls
     return {
         "observations": _with_error(pulls, lambda count: f"{count:,.0f}"),
         **({} if outlook.per_day is None else {"days": _format_days(pulls, outlook.per_day)}),
-        "spend": _with_error(measure_spend(evaluation), in_money),
-        "wrong": format_chance(measure_chance(evaluation)),
-        "total_loss": _with_error(measure_total(evaluation), in_money),
+        "spend": _with_error(outlook.measured_spend, in_money),
+        "wrong": format_chance(outlook.measured_chance),
+        "total_loss": _with_error(outlook.measured_total, in_money),
         "runs": format_runs(outlook),
     }
 
 
 def _with_error(measured: Measured, format_amount: Callable[[float], str]) -> str:
     """Return a figure with its error in percent of it, or the upper end of its interval if the error is too large."""
-    if not measured.is_known():
+    if not measured.is_known:
         return f"<{format_amount(measured.high)}"
     return f"{format_amount(measured.value)}{_format_error(measured)}"
 
 
 def _format_days(pulls: Measured, per_day: float) -> str:
     """Return the duration in days, whose error is that of the observations."""
-    days = (pulls.value if pulls.is_known() else pulls.high) / per_day
+    days = (pulls.value if pulls.is_known else pulls.high) / per_day
     text = f"{days:,.0f}" if days >= 99.5 else f"{days:.2g}"
-    return text if pulls.is_known() else f"<{text}"
+    return text if pulls.is_known else f"<{text}"
 
 
 def _format_error(measured: Measured) -> str:
@@ -121,7 +113,7 @@ def _format_error(measured: Measured) -> str:
 
 def format_chance(chance: MeasuredChance) -> str:
     """Return the chance of a wrong choice with its error, or the limit that so many runs allow."""
-    if chance.is_small or not chance.is_known():
+    if chance.is_small or not chance.is_known:
         return f"<{math.ceil(1_000.0 * chance.high - 1e-9) / 10.0:.1f}%"
     return f"{format_percent(chance.value)}{_format_error(chance)}"
 
@@ -134,11 +126,8 @@ def format_percent(share: float) -> str:
 
 
 def format_runs(outlook: Outlook) -> str:
-    """Return the number of runs, and how many are needed if these are too few."""
-    if outlook.runs == 0:
-        return "exact"
-    made = _shorten(outlook.runs)
-    return made if outlook.runs_needed is None else f"{made}/{_shorten(outlook.runs_needed)}"
+    """Return on how many runs the figures rest, by their weights."""
+    return "exact" if outlook.runs == 0 else _shorten(round(outlook.effective_runs))
 
 
 def _shorten(runs: int) -> str:
