@@ -6,16 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import dbcare
 from dbcare import validation
 from dbcare.data_frames import make_frame
 from dbcare.planner.advice import give_advice
 from dbcare.planner.arguments import check_count, check_gaps, count_trials, find_control
-from dbcare.planner.cells import build_cells, choose_strategies
+from dbcare.planner.cells import Cell, build_cells, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.presentation import format_plan
-from dbcare.planner.runs import evaluate_cells
+from dbcare.planner.runs import Found, evaluate_cells
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
@@ -28,7 +29,9 @@ from dbcare.whole_files import check_figure_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TYPES = {"policy": str, "engine": str, "runs": int}  # of columns of `records`; all others are numbers with decimals
+Result = TypeVar("Result", Outlook, Omission)
+# Of columns of `records`; all others are numbers with decimals.
+TYPES = {"policy": str, "control_is_best": bool, "is_known": bool, "engine": str, "runs": int}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Plan:
         The study that runs what was planned: with Breakeven, or else with the first policy that can run live.
     without_waiting : tuple of Outlook
         With `not_before`, what the default policy would do without it, by gap.
+    if_control_best : tuple of Outlook
+        With a control and rates, one entry per gap and policy for the case that the control is better than all others
+        by the gap. For all other rewards, an experiment costs the same as if another arm is the best.
 
     Examples
     --------
@@ -75,6 +81,7 @@ class Plan:
     omissions: tuple[Omission, ...] = ()
     study: StudyRecipe | None = None
     without_waiting: tuple[Outlook, ...] = ()
+    if_control_best: tuple[Outlook, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -114,7 +121,7 @@ class Plan:
 
     def records(self) -> list[dict[str, float | str | None]]:
         """Return the table as rows, ready for a data frame: every figure with its error and the number of runs."""
-        return [outlook.record() for outlook in self.outlooks]
+        return [outlook.record() for outlook in (*self.outlooks, *self.if_control_best)]
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return the rows of `records` as a data frame of pandas, polars or pyarrow. Default: the first installed."""
@@ -130,7 +137,7 @@ class Plan:
         """
         setting, spread = self.setting, self.setting.spread
         costs = setting.risk.costs(setting.arms)
-        lowest = {gap: find_lowest(self, gap) for gap in self.gaps}
+        lowest = {(gap, flipped): find_lowest(self, gap, flipped) for gap in self.gaps for flipped in (False, True)}
         is_limited = self.max_spend is not None and math.isfinite(self.max_spend)
         return {
             "arms": setting.arms,
@@ -145,6 +152,7 @@ class Plan:
             "sigma_pulls": spread.sigma_pulls if math.isfinite(spread.sigma_pulls) else "inf",
             "runs": self.runs,
             "seed": self.seed,
+            "version": dbcare.__version__,
             "per_day": setting.per_day,
             "not_before": setting.not_before or None,
             "control": None if setting.control is None else setting.control.name,
@@ -156,9 +164,9 @@ class Plan:
                     **outlook.record(),
                     "label": find_label(outlook.name, setting),
                     "shown": format_figures(setting, outlook),
-                    "is_lowest": outlook.name == lowest[outlook.gap],
+                    "is_lowest": outlook.name == lowest[outlook.gap, outlook.control_is_best],
                 }
-                for outlook in self.outlooks
+                for outlook in (*self.outlooks, *self.if_control_best)
             ],
             "omissions": [omission.record() for omission in self.omissions],
             "create_command": self.create_command,
@@ -298,21 +306,28 @@ def plan(
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
     threads = None if threads is None else validation.whole("threads", threads, at_least=1)
-    cells = build_cells(setting, names, checked)
-    is_waiting = trials > 0 and DEFAULT_POLICY in names
-    free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
     runs = None if runs is None else validation.whole("runs", runs, at_least=2)  # one has no standard error
     seed = validation.whole("seed", seed, at_least=0)
-    found = evaluate_cells([*cells, *free], runs, seed, threads)
-    in_order = [found[cell] for cell in cells]
+    cells = build_cells(setting, names, checked)
+    flipped = [gap for gap in checked if kept is not None and baseline is not None and gap < baseline]
+    if_best = build_cells(replace(setting, control_is_best=True), names, flipped)
+    is_waiting = trials > 0 and DEFAULT_POLICY in names
+    free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
+    found = evaluate_cells([*cells, *if_best, *free], runs, seed, threads)
     return Plan(
         setting,
         checked,
-        tuple(each for each in in_order if isinstance(each, Outlook)),
+        _choose(Outlook, found, cells),
         left_out,
         runs,
         seed,
-        tuple(each for each in in_order if isinstance(each, Omission)),
+        _choose(Omission, found, [*cells, *if_best]),
         study,
-        tuple(each for each in (found[cell] for cell in free) if isinstance(each, Outlook)),
+        _choose(Outlook, found, free),
+        _choose(Outlook, found, if_best),
     )
+
+
+def _choose(kind: type[Result], found: Found, cells: Iterable[Cell]) -> tuple[Result, ...]:
+    """Return what was found of cells, as far as it is of that kind."""
+    return tuple(each for each in map(found.__getitem__, cells) if isinstance(each, kind))

@@ -59,6 +59,7 @@ ADVISERS = 1  # gaps are so far apart that only a neighbor says which controls t
 
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Found = dict[Cell, Outlook | Omission]
 
 
 class Work:
@@ -273,12 +274,10 @@ class PlainSource(Source):
         return build_from_runs(outcomes, moments, simulator, self.policy, self.risk, self.seed, self.began)
 
 
-def evaluate_cells(
-    cells: Sequence[Cell], runs: int | None, seed: int, threads: int | None
-) -> dict[Cell, Outlook | Omission]:
+def evaluate_cells(cells: Sequence[Cell], runs: int | None, seed: int, threads: int | None) -> Found:
     """Evaluate all cells: exactly where that is possible, else by so many runs each, or as many as WORK allows."""
     work = Work(WORK)
-    found: dict[Cell, Outlook | Omission] = {}
+    found: Found = {}
     for cell in cells:
         current_halt().check()
         if (known := cell.compute(seed)) is not None:

@@ -89,7 +89,7 @@ class OneBest:
             else:
                 low = one
         sizes = range(low, high + 1) if high - low <= FEW_SIZES else [(low + high) // 2]
-        return min([least, *sizes], key=lambda size: total(self, size))
+        return int(min([least, *sizes], key=lambda size: total(self, size)))
 
 
 def _log_binomial(x: Floats, trials: int, chance: float) -> Floats:
