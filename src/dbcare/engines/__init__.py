@@ -1,7 +1,7 @@
 """Engines: evaluate a policy on a bandit, by simulation or exactly.
 
 evaluate            one policy on one bandit, by the cheapest engine that applies
-evaluate_within     the same under a budget of work (`work_budget`), which can be cancelled
+halt                a switch that ends simulations nobody waits for
 evaluate_together   policies that differ only in their cap on pulls, and several risks, from one pass of runs
 evaluate_grid       a policy over a grid of gaps, exactly (two arms) or by pooled runs; `grid_evaluation`, the result
 best_sprt           the known-gap SPRT with the best threshold

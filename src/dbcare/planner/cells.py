@@ -16,6 +16,7 @@ from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.build_evaluation import build_from_law
 from dbcare.engines.estimates import QUANTILES
+from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.exact.law import fixed_law
 from dbcare.engines.pooling.model import find_family
@@ -23,7 +24,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
-from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.elimination import EliminationPolicy, count_max_epochs
 from dbcare.policies.fixed import Uniform
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk
@@ -56,8 +57,18 @@ class Cell:
         """Return the same policy at another gap."""
         return Cell(self.name, self.setting, gap, self.policy, self.risk)
 
+    def find_obstacle(self) -> str | None:
+        """Return why the cell takes too much work, whatever the number of runs, if it does."""
+        policy = self.policy
+        if isinstance(policy, EliminationPolicy):
+            epochs = count_max_epochs(policy.arms, policy.max_pulls)
+            if epochs > MAX_TABLE_EPOCHS:
+                return f"its tables have up to {epochs:,} epochs"
+        return None
+
     def compute(self, seed: int) -> Evaluation | None:
-        """Evaluate the cell exactly, if that is possible and fast."""
+        """Evaluate the cell exactly, if that is possible and fast; refuse rewards that the policy is not made for."""
+        choose_risk(self.policy, self.bandit, self.risk)
         began, policy, bandit = time.perf_counter(), self.policy, self.bandit
         if isinstance(policy, Uniform) and policy.pulls > 0:
             wrong = np.array([self.setting.one_best(self.gap).chance_wrong(policy.pulls)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +14,12 @@ from dbcare.planner.strategies import find_label, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dbcare.planner.outlook import Outlook
     from dbcare.planner.plan import Plan
 
+TITLE_LETTERS = 85  # of a line
 TWO_DECADES_AND_A_HALF = 10**2.5  # over more of them, powers of ten are enough numbers on an axis
 
 
@@ -28,12 +33,12 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
         for name in plan.policies:
             strategy, outlooks = find_strategy(name), plan.of(name)
             gaps = [outlook.gap for outlook in outlooks]
-            color = next(iter(strategy.look.colors), None)
-            loss = np.array([outlook.total_loss for outlook in outlooks])
+            known = np.array([outlook.measured_total.is_known for outlook in outlooks])
+            loss = np.where(known, [outlook.total_loss for outlook in outlooks], np.nan)
             margin = 2.0 * np.array([outlook.standard_error for outlook in outlooks])
+            color, marker = next(iter(strategy.look.colors), None), strategy.look.marker or "s"
             (line,) = axes.loglog(
-                gaps, loss, color=color, linestyle=strategy.dashes,
-                marker=strategy.look.marker or "s", markersize=5,
+                gaps, loss, color=color, linestyle=strategy.dashes, marker=marker, markersize=5,
                 markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8,
                 label=find_label(name, plan.setting),
                 zorder=3 if name == DEFAULT_POLICY else 2,
@@ -41,6 +46,8 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
             # The spend is known far better than the chance of a rare error, and no total is below it.
             low = np.maximum(loss - margin, np.minimum(loss, [outlook.spend for outlook in outlooks]))
             axes.fill_between(gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
+            for outlook in (outlook for outlook, is_known in zip(outlooks, known, strict=True) if not is_known):
+                _draw_limit(axes, outlook, line.get_color())
         axes.set_xlabel("gap \N{GREEK CAPITAL LETTER DELTA} between the best arm and the others")
         setting = plan.setting
         currency = (setting.currency or "in money") if setting.is_in_money else "in units of the loss"
@@ -54,10 +61,24 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(True, which="major", alpha=0.25)
-        axes.set_title(title(plan), fontsize=10, parse_math=False)
+        axes.set_title(textwrap.fill(title(plan), TITLE_LETTERS), fontsize=10, parse_math=False)
         if plan.outlooks:
             axes.legend(frameon=False, handlelength=3.5)
+        if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
+            axes.annotate(
+                "\N{DOWNWARDS ARROW} a limit: the total is below its upper end", (0.99, 0.01),
+                xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
+            )  # fmt: skip
     return figure
+
+
+def _draw_limit(axes: Axes, outlook: Outlook, color: Any) -> None:
+    """Draw an arrow from the upper end of what the total may be down to the spend, which it is not below."""
+    axes.plot(outlook.gap, outlook.largest_loss, color=color, marker="_", markersize=9, linestyle="")
+    axes.annotate(
+        "", (outlook.gap, min(max(outlook.spend, 0.2 * outlook.largest_loss), outlook.largest_loss)),
+        (outlook.gap, outlook.largest_loss), arrowprops={"arrowstyle": "->", "color": color},
+    )  # fmt: skip
 
 
 def _have_room(gaps: Sequence[float]) -> bool:

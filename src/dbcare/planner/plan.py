@@ -61,8 +61,8 @@ class Plan:
     without_waiting : tuple of Outlook
         With `not_before`, what the default policy would do without it, by gap.
     if_control_best : tuple of Outlook
-        With a control and rates, one entry per gap and policy for the case that the control is better than all others
-        by the gap. For all other rewards, an experiment costs the same as if another arm is the best.
+        With a control, one entry per gap and policy for the case that the control is better than all others by the
+        gap; empty where an experiment then costs the same as if another arm is the best.
 
     Examples
     --------
@@ -309,8 +309,8 @@ def plan(
     runs = None if runs is None else validation.whole("runs", runs, at_least=2)  # one has no standard error
     seed = validation.whole("seed", seed, at_least=0)
     cells = build_cells(setting, names, checked)
-    flipped = [gap for gap in checked if kept is not None and baseline is not None and gap < baseline]
-    if_best = build_cells(replace(setting, control_is_best=True), names, flipped)
+    flipped = setting.flipped
+    if_best = [] if flipped is None else build_cells(flipped, names, flipped.list_possible(checked))
     is_waiting = trials > 0 and DEFAULT_POLICY in names
     free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
     found = evaluate_cells([*cells, *if_best, *free], runs, seed, threads)

@@ -131,7 +131,8 @@ def _describe_control(plan: Plan) -> Iterator[str]:
             "is, nothing."
         )
     if plan.if_control_best:
-        yield f"At a negative gap {name} is the best, with the rate {rate:g}, and all others have {rate:g} - gap."
+        rates = "" if rate is None else f": it has the rate {rate:g}, all others that less the gap"
+        yield f"At a negative gap {name} is the best{rates}."
     else:
         yield (
             f"If {name} is the best itself by the gap, an experiment spends as much, and chooses wrongly as often, as "

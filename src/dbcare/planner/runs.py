@@ -41,10 +41,12 @@ from dbcare.planner.precision import Known
 from dbcare.policies.policy import CustomPolicy, EpochPolicy, Policy
 from dbcare.risk import Loss
 
-WORK = 2e9  # of a plan: a second on two CPUs
+WORK = 1.9e9  # of a plan: about a second on two CPUs
+REFINING_WORK = 8e8  # up to which figures that are known to a fifth become better known
 FIRST_RUNS, FEWEST_RUNS = 16, 4  # at each gap; fewer if they are expensive
 TARGETS = ((0.2, 100.0), (0.1, 200.0), (0.05, 400.0))  # relative errors, and runs that rows rest on by their weights
 HIDDEN_TARGET = (math.inf, 100.0)
+RARE = 0.05  # chance of a wrong choice from which on runs at smaller gaps need not show it
 MAX_GROWTH = 4.0  # at a time, as few runs say little about how many are needed
 SURPLUS = 1.1  # of runs over what seems to be needed
 LONGEST_RUN = 1e8  # a tenth of a second; longer ones are cut
@@ -118,7 +120,7 @@ class Source(ABC):
     def reach(self, allowed: float, work: Work) -> bool:
         """Make a few runs at the next gap, if they are likely to fit; return whether they were made."""
         reached = len(self.counts)
-        if reached == len(self.cells) or (reached and self.was_cut(reached - 1)):
+        if not self._is_any_left() or (reached and self.was_cut(reached - 1)):
             return False
         one = self.pull_work * self.policy.arms
         if reached:
@@ -129,11 +131,19 @@ class Source(ABC):
         work.left -= self.extend(np.append(self.counts, runs))
         return True
 
+    def _is_any_left(self) -> bool:
+        """Return whether a gap that has no runs yet is shown, or tells about one that is."""
+        left = self.cells[len(self.counts) :]
+        return any(cell in self.shown for cell in left) or (bool(left) and self.known[-1].wrong.value < RARE)
+
     def list_needs(self, error: float, least: float) -> list[Need]:
         """Return what the rows need that are not known to such an error, or rest on too few runs."""
         needs = []
         for place, (cell, known) in enumerate(zip(self.cells, self.known, strict=False)):
-            growth = known.count_growth(*((error, least) if cell in self.shown else HIDDEN_TARGET))
+            is_shown = cell in self.shown
+            growth = known.count_growth(*((error, least) if is_shown else HIDDEN_TARGET))
+            if not is_shown and self.known[place - 1].wrong.value >= RARE:
+                continue
             if growth > 1.0 and self.counts[place] < MAX_RUNS and not self.was_cut(place):
                 more = (SURPLUS * growth - 1.0) * int(self.counts[place])
                 needs.append(Need(more * float(self.run_work[place]), more, self, place))
@@ -280,7 +290,9 @@ def evaluate_cells(cells: Sequence[Cell], runs: int | None, seed: int, threads: 
     found: Found = {}
     for cell in cells:
         current_halt().check()
-        if (known := cell.compute(seed)) is not None:
+        if runs is None and (why := cell.find_obstacle()) is not None:
+            found[cell] = cell.omit(why)
+        elif (known := cell.compute(seed)) is not None:
             found[cell] = cell.make_outlook(known)
         elif runs is not None:
             made = evaluate(cell.policy, cell.bandit, cell.risk, runs=runs, seed=seed, threads=threads)
@@ -329,8 +341,9 @@ def spend(sources: Sequence[Source], work: Work) -> None:
     meet(sources, TARGETS[0], work)
     while reach_deeper(sources, work):
         meet(sources, TARGETS[0], work)
+    refining = Work(work.left - (WORK - REFINING_WORK))
     for target in TARGETS[1:]:
-        meet(sources, target, work)
+        meet(sources, target, refining)
 
 
 def reach_deeper(sources: Sequence[Source], work: Work) -> bool:

@@ -8,6 +8,7 @@ D and 0 and the stated standard deviation, or half the width of the range.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -173,6 +174,16 @@ class PlanSetting:
         means = [other] * self.arms
         means[self._place_best()] = best
         return Bandit.bernoulli(means) if self.spread.takes_binary else Bandit.gaussian(means, self.deviation)
+
+    @property
+    def flipped(self) -> PlanSetting | None:
+        """The same with the control as the best arm; None where an experiment's figures are the same."""
+        makes_difference = self.spread.baseline is not None or self.risk.costs_differ
+        return replace(self, control_is_best=True) if self.control is not None and makes_difference else None
+
+    def list_possible(self, gaps: Iterable[float]) -> list[float]:
+        """Return the gaps by which the control can be the best: no rate is below 0."""
+        return [gap for gap in gaps if self.spread.baseline is None or gap < self.spread.baseline]
 
     def _place_best(self) -> int:
         """Return the place of the best arm: that in use today, or another one."""

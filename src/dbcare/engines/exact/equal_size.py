@@ -73,12 +73,13 @@ class OneBest:
 
     def best_size(self, loss: float, cost: float, least: int = 0) -> int:
         """Return the pulls of each arm that minimize the loss of a wrong choice, times its chance, plus their cost."""
-        largest = max(least, math.ceil(loss / (self.arms * cost)))
+        largest = max(least, 1, math.ceil(loss / (self.arms * cost)))
 
         def total(one_best: OneBest, size: int) -> float:
             return loss * one_best.chance_wrong(size) + self.arms * size * cost
 
-        grid: list[int] = np.unique(np.geomspace(max(1, least), max(1, largest), 32).astype(np.int64)).tolist()
+        series = np.geomspace(max(1, least), largest, 32).round().astype(np.int64)
+        grid: list[int] = np.unique(series).tolist()
         near = min(range(len(grid)), key=lambda place: total(self.like_gaussian, grid[place]))
         low, high = grid[max(0, near - 1)], grid[min(len(grid) - 1, near + 1)]
         while high - low > max(FEW_SIZES, high // 1_000):  # golden section
