@@ -52,7 +52,7 @@ def count_far(planned: Plan, runs: int) -> tuple[int, int]:
             (outlook.evaluation.risks[plain.loss], plain.risks[plain.loss]),
         ):
             mean, expected = (getattr(each, "mean", None) or getattr(each, "value", 0.0) for each in (one, other))
-            far += abs(mean - expected) > ERRORS * math.hypot(one.standard_error, other.standard_error) + 1e-9 * mean
+            far += abs(mean - expected) > ERRORS * math.hypot(one.standard_error, other.standard_error) + 1e-7 * mean
         rows += 1
     return rows, far
 

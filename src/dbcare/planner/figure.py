@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from dbcare.planner.outlook import Outlook
     from dbcare.planner.plan import Plan
 
-TITLE_LETTERS = 85  # of a line
+TITLE_LETTERS = 75  # of a line
 TWO_DECADES_AND_A_HALF = 10**2.5  # over more of them, powers of ten are enough numbers on an axis
 
 
@@ -61,23 +60,23 @@ def draw_plan(plan: Plan) -> DisplayedFigure:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(True, which="major", alpha=0.25)
-        axes.set_title(textwrap.fill(title(plan), TITLE_LETTERS), fontsize=10, parse_math=False)
+        words = title(plan)
+        words = words.replace("; ", ";\n") if len(words) > TITLE_LETTERS else words
+        axes.set_title(words, fontsize=10, parse_math=False)
+        if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
+            axes.plot([], [], color="black", marker=r"$\downarrow$", linestyle="", label="below this limit")
         if plan.outlooks:
             axes.legend(frameon=False, handlelength=3.5)
-        if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
-            axes.annotate(
-                "\N{DOWNWARDS ARROW} a limit: the total is below its upper end", (0.99, 0.01),
-                xycoords="axes fraction", ha="right", va="bottom", fontsize=8,
-            )  # fmt: skip
     return figure
 
 
 def _draw_limit(axes: Axes, outlook: Outlook, color: Any) -> None:
-    """Draw an arrow from the upper end of what the total may be down to the spend, which it is not below."""
-    axes.plot(outlook.gap, outlook.largest_loss, color=color, marker="_", markersize=9, linestyle="")
+    """Draw an arrow down from the upper end of what the total may be."""
+    limit = outlook.largest_loss
+    axes.plot(outlook.gap, limit, color=color, marker="_", markersize=9, linestyle="")
     axes.annotate(
-        "", (outlook.gap, min(max(outlook.spend, 0.2 * outlook.largest_loss), outlook.largest_loss)),
-        (outlook.gap, outlook.largest_loss), arrowprops={"arrowstyle": "->", "color": color},
+        "", (outlook.gap, limit), (0, -22), textcoords="offset points",
+        arrowprops={"arrowstyle": "<-", "color": color, "shrinkA": 0, "shrinkB": 0},
     )  # fmt: skip
 
 
