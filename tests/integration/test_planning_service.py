@@ -25,8 +25,8 @@ if not Path("/proc/net/tcp").exists():
 
 # Enough runs of Breakeven at the smallest gap would take minutes.
 HEAVY = {"arms": 32, "price": 1, "value": 1e7, "sigma": 1.0, "risk": "misidentification"}
-LONG = {"arms": 32, "cost": 1e-7, "sigma": 1.0}  # takes all of the work that a plan may take
-QUICK = {"arms": 2, "cost": 1e-2, "sigma": 1.0, "gaps": [0.5, 1.0]}
+LONG: dict[str, object] = {"arms": 32, "cost": 1e-7, "sigma": 1.0}  # takes all of the work that a plan may take
+QUICK: dict[str, Any] = {"arms": 2, "cost": 1e-2, "sigma": 1.0, "gaps": [0.5, 1.0]}
 TIMEOUT_SECONDS = 240.0  # for a busy machine; the work itself is counted
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -149,7 +149,7 @@ def test_a_plan_says_what_it_leaves_out(heavy_plan: dict[str, Any]) -> None:
 
 def test_a_plan_is_that_of_the_library(address: str) -> None:
     answer = post_plan(address, QUICK).json()
-    assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))  # type: ignore[arg-type]  # by name
+    assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))
     assert answer["omissions"] == []
     certain = post_plan(address, QUICK | {"bounds": [-2, 3], "sigma_pulls": "inf"}).json()
     options: dict[str, Any] = {**QUICK, "bounds": (-2, 3), "sigma_pulls": math.inf}

@@ -47,12 +47,11 @@ def count_far(planned: Plan, runs: int) -> tuple[int, int]:
         setting = planned.setting if not outlook.control_is_best else planned.setting.flipped
         assert setting is not None
         plain = evaluate(outlook.policy, setting.bandit(outlook.gap), setting.risk, runs=runs, seed=77, engine="direct")
-        for one, other in (
-            (outlook.evaluation.pulls, plain.pulls),
-            (outlook.evaluation.risks[plain.loss], plain.risks[plain.loss]),
-        ):
-            mean, expected = (getattr(each, "mean", None) or getattr(each, "value", 0.0) for each in (one, other))
-            far += abs(mean - expected) > ERRORS * math.hypot(one.standard_error, other.standard_error) + 1e-7 * mean
+        pulls, expected = outlook.evaluation.pulls, plain.pulls
+        error = math.hypot(pulls.standard_error, expected.standard_error)
+        far += abs(pulls.mean - expected.mean) > ERRORS * error + 1e-7 * expected.mean
+        error = math.hypot(outlook.evaluation.standard_error, plain.standard_error)
+        far += abs(outlook.evaluation.risk - plain.risk) > ERRORS * error + 1e-7 * plain.risk
         rows += 1
     return rows, far
 

@@ -69,7 +69,7 @@ class Plan:
     >>> import dbcare
     >>> plan = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, runs=200)
     >>> plan.policies
-    ('breakeven', 'dbcare', 'fixed-size-test', 'decide-now')
+    ('breakeven', 'dbcare', 'fixed-size-test', 'best-fixed-size', 'decide-now')
     """
 
     setting: PlanSetting

@@ -78,6 +78,14 @@ def measure_chance(evaluation: Evaluation, effective_runs: float) -> MeasuredCha
     return MeasuredChance(value, max(0.0, chance.low), min(1.0, chance.high), chance.is_founded)
 
 
+class Target(NamedTuple):
+    """How well a row is to be known: relative errors, and on how many runs it is to rest, by their weights."""
+
+    error: float  # of observations and total loss
+    chance_error: float | None  # None if the chance of a wrong choice need not be known
+    runs: float
+
+
 class Known(NamedTuple):
     """What the runs so far show of one row, and on how many plain runs that rests, by their weights."""
 
@@ -87,15 +95,12 @@ class Known(NamedTuple):
     effective_runs: float
     capped: float
 
-    def count_growth(self, error: float, least: float) -> float:
-        """Return how many times as many runs are needed for such errors, resting on so many runs; 1 if these do.
-
-        A chance need not be known better than to MAX_ERROR.
-        """
-        variances = [_excess(figure, error) for figure in (self.pulls, self.total)]
-        if self.wrong.value + 2.0 * self.wrong.standard_error > SMALL_CHANCE:
-            variances.append(_excess(self.wrong, MAX_ERROR))
-        return max(1.0, least / self.effective_runs, *variances)
+    def count_growth(self, target: Target) -> float:
+        """Return how many times as many runs are needed to meet a target; 1 if these do."""
+        variances = [_excess(figure, target.error) for figure in (self.pulls, self.total)]
+        if target.chance_error is not None and self.wrong.value + 2.0 * self.wrong.standard_error > SMALL_CHANCE:
+            variances.append(_excess(self.wrong, target.chance_error))
+        return max(1.0, target.runs / self.effective_runs, *variances)
 
 
 def _excess(figure: Estimate, error: float) -> float:

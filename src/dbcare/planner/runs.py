@@ -37,16 +37,18 @@ from dbcare.engines.simulators import charging_simulator, direct_simulator, make
 from dbcare.engines.threads import available_threads
 from dbcare.planner.cells import Cell
 from dbcare.planner.outlook import Omission, Outlook
-from dbcare.planner.precision import Known
+from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Known, Target
 from dbcare.policies.policy import CustomPolicy, EpochPolicy, Policy
 from dbcare.risk import Loss
 
-WORK = 1.9e9  # of a plan: about a second on two CPUs
+WORK = 1.8e9  # of a plan: about a second on two CPUs
 REFINING_WORK = 8e8  # up to which figures that are known to a fifth become better known
 FIRST_RUNS, FEWEST_RUNS = 16, 4  # at each gap; fewer if they are expensive
-TARGETS = ((0.2, 100.0), (0.1, 200.0), (0.05, 400.0))  # relative errors, and runs that rows rest on by their weights
-HIDDEN_TARGET = (math.inf, 100.0)
+FIRST_TARGET = Target(MAX_ERROR, None, LEAST_RUNS)
+FINER_TARGETS = (Target(0.1, MAX_ERROR, 200.0), Target(0.05, MAX_ERROR, 400.0))
+HIDDEN_TARGET = Target(math.inf, None, LEAST_RUNS)
 RARE = 0.05  # chance of a wrong choice from which on runs at smaller gaps need not show it
+MAX_RISE = 1.5  # by which the work of a run grows more from gap to gap than it did before
 MAX_GROWTH = 4.0  # at a time, as few runs say little about how many are needed
 SURPLUS = 1.1  # of runs over what seems to be needed
 LONGEST_RUN = 1e8  # a tenth of a second; longer ones are cut
@@ -122,26 +124,34 @@ class Source(ABC):
         reached = len(self.counts)
         if not self._is_any_left() or (reached and self.was_cut(reached - 1)):
             return False
-        one = self.pull_work * self.policy.arms
-        if reached:
-            one = float(self.run_work[-1]) * (self.cells[reached - 1].gap / self.cells[reached].gap) ** 2
+        one = self.expect_work()
         if FEWEST_RUNS * one > allowed:
             return False
         runs = FIRST_RUNS if FIRST_RUNS * one <= allowed else FEWEST_RUNS
         work.left -= self.extend(np.append(self.counts, runs))
         return True
 
+    def expect_work(self) -> float:
+        """Return about how much work a run at the next gap takes: it grows as it did, at most like 1 / gap squared."""
+        reached = len(self.counts)
+        if not reached:
+            return self.pull_work * self.policy.arms
+        growth = (self.cells[reached - 1].gap / self.cells[reached].gap) ** 2
+        if reached > 1:
+            growth = min(growth, max(1.0, MAX_RISE * float(self.run_work[-1] / self.run_work[-2])))
+        return growth * float(self.run_work[-1])
+
     def _is_any_left(self) -> bool:
         """Return whether a gap that has no runs yet is shown, or tells about one that is."""
         left = self.cells[len(self.counts) :]
         return any(cell in self.shown for cell in left) or (bool(left) and self.known[-1].wrong.value < RARE)
 
-    def list_needs(self, error: float, least: float) -> list[Need]:
-        """Return what the rows need that are not known to such an error, or rest on too few runs."""
+    def list_needs(self, target: Target) -> list[Need]:
+        """Return what the rows need that do not meet a target."""
         needs = []
         for place, (cell, known) in enumerate(zip(self.cells, self.known, strict=False)):
             is_shown = cell in self.shown
-            growth = known.count_growth(*((error, least) if is_shown else HIDDEN_TARGET))
+            growth = known.count_growth(target if is_shown else HIDDEN_TARGET)
             if not is_shown and self.known[place - 1].wrong.value >= RARE:
                 continue
             if growth > 1.0 and self.counts[place] < MAX_RUNS and not self.was_cut(place):
@@ -338,26 +348,26 @@ def spend(sources: Sequence[Source], work: Work) -> None:
         least = work.left - share / 2.0
         while source.reach(work.left - least, work):
             pass
-    meet(sources, TARGETS[0], work)
+    meet(sources, FIRST_TARGET, work)
     while reach_deeper(sources, work):
-        meet(sources, TARGETS[0], work)
+        meet(sources, FIRST_TARGET, work)
     refining = Work(work.left - (WORK - REFINING_WORK))
-    for target in TARGETS[1:]:
+    for target in FINER_TARGETS:
         meet(sources, target, refining)
 
 
 def reach_deeper(sources: Sequence[Source], work: Work) -> bool:
     """Begin with the next gap of each source where half of what is left allows it; return whether it did anywhere."""
-    reached = [source.reach(work.left / 2.0 / len(sources), work) for source in sources]
+    reached = [source.reach(work.left / 2.0, work) for source in sources]
     return any(reached)
 
 
-def meet(sources: Sequence[Source], target: tuple[float, float], work: Work) -> None:
+def meet(sources: Sequence[Source], target: Target, work: Work) -> None:
     """Make runs until all rows meet a target, those first that need the least work; stop where not even one fits.
 
     If no row can meet the first target any more, all that miss it get equal shares of what is left.
     """
-    while needs := [need for source in sources for need in source.list_needs(*target)]:
+    while needs := [need for source in sources for need in source.list_needs(target)]:
         needs.sort(key=lambda need: need.work)
         more: dict[Source, dict[int, float]] = {}
         left = work.left
@@ -368,7 +378,7 @@ def meet(sources: Sequence[Source], target: tuple[float, float], work: Work) -> 
             most = (MAX_GROWTH - 1.0) * int(need.source.counts[need.place])
             more.setdefault(need.source, {})[need.place] = min(need.runs, most)
         if not more:
-            if target == TARGETS[0]:
+            if target == FIRST_TARGET:
                 share_equally(needs, work)
             return
         for source, runs in more.items():
