@@ -132,7 +132,6 @@ class Outlook:
         return {
             "gap": self.gap,
             "policy": self.name,
-            "control_is_best": self.control_is_best,
             "observations": self.observations,
             "observations_standard_error": evaluation.pulls.standard_error,
             "spend": self.spend,
@@ -143,6 +142,7 @@ class Outlook:
             "chance_wrong_high": chance.high,
             "total_loss": self.total_loss,
             "total_loss_standard_error": self.standard_error,
+            "control_is_best": self.control_is_best,
             "is_known": self.measured_total.is_known,
             "engine": evaluation.engine,
             "runs": self.runs,
