@@ -61,6 +61,7 @@ def test_gaussian_arms_are_those_of_an_adaptive_integral(arms: int) -> None:
     [
         (OneBest(4, 0.05, 0.04), 0.01, 2.5e-6),
         (OneBest(2, 0.3, 0.2), 1.0, 1e-3),
+        (OneBest(3, 1.0, 0.0), 1.0, 1e-4),
         (OneBest(8, 0.5, 0.0, 1.0), 0.5, 1e-4),
         (OneBest(50, 0.2, 0.0, 1.0), 0.2, 1e-4),
         (OneBest(5, 0.01, 0.0, 1.0), 0.01, 1e-3),

@@ -69,7 +69,7 @@ class OneBest:
         if self.sigma is not None:
             return self
         variance = (self.best * (1.0 - self.best) + self.other * (1.0 - self.other)) / 2.0
-        return OneBest(self.arms, self.best, self.other, math.sqrt(variance))
+        return OneBest(self.arms, self.best, self.other, math.sqrt(max(variance, 1e-12)))
 
     def best_size(self, loss: float, cost: float, least: int = 0) -> int:
         """Return the pulls of each arm that minimize the loss of a wrong choice, times its chance, plus their cost."""
