@@ -70,6 +70,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/floods.py --out out/benchmarks
 	$(BIN)/python benchmarks/engines.py --out out/benchmarks
 	$(BIN)/python benchmarks/pooling.py --out out/benchmarks
+	$(BIN)/python benchmarks/plans.py --out out/benchmarks
 	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
 	$(BIN)/python benchmarks/policies.py --out out/benchmarks
 	$(BIN)/python benchmarks/rivals.py --reproduce --out out/benchmarks
