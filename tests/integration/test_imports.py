@@ -1,10 +1,13 @@
 """What importing loads, and which package may import which (docs/developer/architecture.md)."""
 
 import ast
+import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -212,3 +215,33 @@ def test_the_check_of_imports_sees_what_it_should(tmp_path: Path) -> None:
         "def late():\n    from dbcare.theory.budgets import confidence\nimport numpy\n"
     )
     assert _imports(file) == {"policies", "risk", "bandit", "theory"}
+
+
+@pytest.fixture(scope="module")
+def structure() -> Iterator[ModuleType]:
+    folder = str(PACKAGE.parents[1] / "benchmarks")
+    sys.path.insert(0, folder)
+    yield importlib.import_module("structure")
+    sys.path.remove(folder)
+
+
+def test_no_modules_import_each_other(structure: ModuleType) -> None:
+    """At their top level, so that each can be imported first."""
+    imports = structure.read_imports(PACKAGE)
+    assert imports["dbcare.policies.registry"] >= {"dbcare.errors", "dbcare.policies.policy"}
+    assert structure.find_cycles(imports) == []
+
+
+def test_the_search_for_cycles_finds_them(structure: ModuleType, tmp_path: Path) -> None:
+    """Negative control: three modules in a circle, and none through imports that happen later or never."""
+    package = tmp_path / "circles"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("from circles import two\n")
+    (package / "two.py").write_text("try:\n    from circles.three import x\nexcept ImportError:\n    pass\n")
+    (package / "three.py").write_text("import circles.one\n")
+    never = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import circles.late\n"
+    (package / "later.py").write_text(never + "def f():\n    import circles.late\n")
+    (package / "late.py").write_text("import circles.later\n")
+    cycles = structure.find_cycles(structure.read_imports(package))
+    assert cycles == [["circles.one", "circles.three", "circles.two"]]
