@@ -1,5 +1,6 @@
 """Fingerprints of code: what machine code and results on disk are found by."""
 
+import dis
 import hashlib
 import sys
 from collections.abc import Callable, Mapping
@@ -75,9 +76,15 @@ def _names_in(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
+def _globals_in(code: CodeType) -> set[str]:
+    inner = [_globals_in(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    loads = (each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+    return set(loads).union(*inner)
+
+
 def globals_of(function: FunctionType) -> dict[str, Any]:
-    """Return the global names that a function mentions, in nested functions too."""
-    names = _names_in(function.__code__)
+    """Return the global names that a function reads, in nested functions too; not attributes of the same name."""
+    names = _globals_in(function.__code__)
     return {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
 
 

@@ -8,6 +8,8 @@ are kept one by one: kernels of one policy for different arms share them. Proces
 time wait for the first of them to compile it. A folder that cannot be written is still read.
 """
 
+import __future__
+
 import dis
 import inspect
 import os
@@ -104,7 +106,7 @@ def _make_kernel(loop: FunctionType, code: str, calls: Calling, label: str, of: 
         name: _prepare(value, calls, "by numba", kept) for name, value in {**globals_of(loop), **_held_by(loop)}.items()
     }
     names["__name__"] = loop.__module__  # where a cached kernel looks itself up
-    exec(compile(source, str(path), "exec"), names)
+    exec(compile(source, str(path), "exec", flags=__future__.annotations.compiler_flag), names)  # types are not needed
     dispatcher = numba.njit(**OPTIONS)(names[loop.__name__])
     notice = _describe_wait(label, of, path.parent, keep, kept)
     announce_compilation(dispatcher, lambda: print(notice, file=sys.stderr))  # noqa: T201  # the notice
