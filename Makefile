@@ -54,25 +54,7 @@ reproduce: $(LAB)
 
 bench: $(INSTALLED)
 	$(PIP_INSTALL) -e '.[bench]'
-	$(BIN)/python benchmarks/live.py --out out/benchmarks
-	$(BIN)/python benchmarks/server.py --out out/benchmarks
-	$(BIN)/python benchmarks/assignments.py --out out/benchmarks
-	$(BIN)/python benchmarks/scale.py --out out/benchmarks
-	$(BIN)/python benchmarks/export.py --out out/benchmarks
-	$(BIN)/python benchmarks/strangers.py --out out/benchmarks
-	$(BIN)/python benchmarks/floods.py --out out/benchmarks
-	$(BIN)/python benchmarks/engines.py --out out/benchmarks
-	$(BIN)/python benchmarks/pooling.py --out out/benchmarks
-	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
-	$(BIN)/python benchmarks/policies.py --out out/benchmarks
-	$(BIN)/python benchmarks/rivals.py --reproduce --out out/benchmarks
-	$(BIN)/python benchmarks/best_rivals.py --out out/benchmarks
-	$(BIN)/python benchmarks/limitations.py --out out/benchmarks
-	$(BIN)/python benchmarks/drift.py --out out/benchmarks
-	$(BIN)/python benchmarks/rounds.py --out out/benchmarks
-	$(BIN)/python benchmarks/sklearn_search.py --out out/benchmarks
-	$(BIN)/python benchmarks/calibration.py --out out/benchmarks
-	$(BIN)/python benchmarks/missing_answers.py --out out/benchmarks
+	$(BIN)/python -m benchmarks all --out out/benchmarks
 
 soak: $(INSTALLED) packages
 	$(BIN)/pytest -n auto -m soak
