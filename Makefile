@@ -33,6 +33,12 @@ PACKAGES := chromium-headless-shell nginx-light openssl libfaketime
 packages:
 	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
 	  || echo "WARNING: SOME OF $(PACKAGES) ARE MISSING, SO WHAT NEEDS THEM IS NOT TESTED; install them: apt-get install $(PACKAGES)" >&2
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || $(GET_PROMTOOL) \
+	  || echo "WARNING: NO promtool, SO PROMETHEUS DOES NOT READ THE ALERT RULES; install it: apt-get install prometheus" >&2
+
+# Prometheus' own check of alert rules: a single program out of its package, which would also start a server.
+GET_PROMTOOL = { cd $(BIN) && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; } \
+  && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -xO ./usr/bin/promtool >promtool && chmod +x promtool && rm -f prometheus_*.deb; } >/dev/null 2>&1
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

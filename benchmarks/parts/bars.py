@@ -43,8 +43,9 @@ class Bars:
         verdict = ""
         if bar is not None:
             met = value >= bar if at_least else value <= bar
-            verdict = f"   {'>=' if at_least else '<='} {bar:<6g} {'met' if met else 'MISSED'}"
-        print(f"{name:<72} {value:>9.3g}{verdict}", flush=True)
+            verdict = f"   {'>=' if at_least else '<='} {bar:<6g} {'met' if met else 'missed, quickly' if self.quick else 'MISSED'}"
+        shown = f"{value:.3g}" if abs(value) < 1_000 else f"{value:,.0f}"
+        print(f"{name:<72} {shown:>9}{verdict}", flush=True)
 
     def save(self, **more: Any) -> Path:
         """Save the figures and whatever else there is, with a description of the machine; return the file."""

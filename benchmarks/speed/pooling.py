@@ -35,7 +35,7 @@ EVERY_POINT = 4  # of which plain runs are timed
 
 def time_plain_run(policy: Policy, bandit: Bandit, risk: Risk) -> float:
     """Return the CPU-seconds of a plain run."""
-    runs = PlainRuns(policy, bandit, 1, "direct", 1, risk, 1)
+    runs = PlainRuns.start(policy, bandit, risk, 1, 1, "direct", 1)
     runs.extend(2)
     began = time.thread_time()
     runs.extend(2 + SAMPLE)

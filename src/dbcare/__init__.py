@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
-    from dbcare.engines.evaluate_together import evaluate_together as evaluate_together
     from dbcare.engines.evaluation import ControlVariate as ControlVariate
     from dbcare.engines.evaluation import Evaluation as Evaluation
     from dbcare.engines.evaluation import Pulls as Pulls
@@ -84,7 +83,6 @@ if TYPE_CHECKING:
     from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
     from dbcare.policies.breakeven_rounds import BreakevenRounds as BreakevenRounds
     from dbcare.policies.dbcare import DBCARE as DBCARE
-    from dbcare.policies.entry import PolicyEntry as PolicyEntry
     from dbcare.policies.fixed import Guess as Guess
     from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
     from dbcare.policies.fixed import Uniform as Uniform
@@ -97,6 +95,7 @@ if TYPE_CHECKING:
     from dbcare.policies.policy import Policy as Policy
     from dbcare.policies.racing import Racing as Racing
     from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
+    from dbcare.policies.registry import PolicyEntry as PolicyEntry
     from dbcare.policies.registry import build_policy as build_policy
     from dbcare.policies.registry import register_policy as register_policy
     from dbcare.policies.registry import unregister_policy as unregister_policy
@@ -129,7 +128,6 @@ _HOME = {
     "best_sprt": "engines.best_sprt",
     "evaluate": "engines.evaluate",
     "evaluate_grid": "engines.evaluate_grid",
-    "evaluate_together": "engines.evaluate_together",
     "Evaluation": "engines.evaluation",
     "GridEvaluation": "engines.grid_evaluation",
     "Estimates": "engines.pooling.control_variates",
@@ -198,7 +196,7 @@ _HOME = {
     "Policy": "policies.policy",
     "Racing": "policies.racing",
     "TwoArmConfidence": "policies.racing",
-    "PolicyEntry": "policies.entry",
+    "PolicyEntry": "policies.registry",
     "build_policy": "policies.registry",
     "register_policy": "policies.registry",
     "unregister_policy": "policies.registry",

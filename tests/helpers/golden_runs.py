@@ -30,7 +30,6 @@ from dbcare import (
     GaussianBlocks,
     Guess,
     KnownGapOracle,
-    Loss,
     Policy,
     Racing,
     Risk,
@@ -41,7 +40,6 @@ from dbcare import (
     Uniform,
     evaluate,
     evaluate_grid,
-    evaluate_together,
     replay_blocks,
     replay_log,
 )
@@ -298,11 +296,6 @@ def run_engines() -> dict[str, Any]:
         family = "bernoulli" if place in (1, 3, 7) else "gaussian"
         grid = evaluate_grid(policy, [0.1, 0.3, 0.6], family, sigma=0.5 if family == "bernoulli" else 1.0)
         found[f"grid {place}"] = {"risk": plain(grid.risk(risk))}
-    for place in range(10):
-        many = [TwoArmConfidence(0.1, max_pulls=cap) for cap in (100 + 50 * place, 1_000)]
-        risks = [Risk(loss, 1e-3) for loss in Loss]
-        together = evaluate_together(many, TWO, risks, runs=200, seed=place, threads=1)
-        found[f"together {place}"] = {str(each): summarize(one) for each, one in enumerate(together)}
     return found
 
 

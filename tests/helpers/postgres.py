@@ -86,6 +86,22 @@ class Server:
         while any(map(_is_alive, children)):
             time.sleep(0.001)
 
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Let the server and all its children hang (SIGSTOP); the first of them, so that it starts no others."""
+        postmaster = psutil.Process(self.process.pid)
+        postmaster.suspend()
+        processes = [*postmaster.children(recursive=True), postmaster]
+        try:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            yield
+        finally:
+            for process in processes:
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     def stop(self) -> None:
         """Shut the server down and remove its files."""
         self.process.send_signal(signal.SIGINT)

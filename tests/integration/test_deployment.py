@@ -23,6 +23,7 @@ from dbcare.server.deliveries import open_deliveries
 
 ROOT = Path(__file__).parents[2]
 DEPLOY, DOCS = ROOT / "deploy", ROOT / "docs"
+UNIT = (DEPLOY / "dbcare.service").read_text()
 RUNBOOK = (DOCS / "runbook.md").read_text()
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(dbcare [^`]+)`")
@@ -107,10 +108,19 @@ def verify_unit(text: str, folder: Path) -> str:
 
 
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    unit = (DEPLOY / "dbcare.service").read_text()
-    assert verify_unit(unit, tmp_path) == ""
-    assert "ProtectHoam" in verify_unit(unit.replace("ProtectHome", "ProtectHoam"), tmp_path)
-    assert {"PGPASSWORD", "DBCARE_WEBHOOK_SECRET"} <= set(re.findall(r"[A-Z_]{4,}", unit))
+    assert verify_unit(UNIT, tmp_path) == ""
+    assert "ProtectHoam" in verify_unit(UNIT.replace("ProtectHome", "ProtectHoam"), tmp_path)
+    assert {"PGPASSWORD", "DBCARE_WEBHOOK_SECRET"} <= set(re.findall(r"[A-Z_]{4,}", UNIT))
+
+
+def test_systemd_accepts_the_second_unit(tmp_path: Path) -> None:
+    """As the page says to make it; it shares neither port nor folders with the first."""
+    (line,) = re.findall(r"^(sed .*) deploy/dbcare.service >", (DOCS / "deployment.md").read_text(), re.MULTILINE)
+    made = subprocess.run([*shlex.split(line), DEPLOY / "dbcare.service"], capture_output=True, text=True, check=True)
+    assert verify_unit(made.stdout, tmp_path) == ""
+    own = [re.findall(r"(PORT=\d+|\w+Directory=\S+|CACHE=\S+)", text) for text in (made.stdout, UNIT)]
+    assert len(own[0]) == len(own[1]) == 4
+    assert set(own[0]).isdisjoint(own[1])
 
 
 def test_the_compose_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import dbcare
+from benchmarks.quality import structure
 from dbcare.extras import say_how_to_install
 
 PACKAGE = Path(dbcare.__file__).parent
@@ -212,3 +213,25 @@ def test_the_check_of_imports_sees_what_it_should(tmp_path: Path) -> None:
         "def late():\n    from dbcare.theory.budgets import confidence\nimport numpy\n"
     )
     assert _imports(file) == {"policies", "risk", "bandit", "theory"}
+
+
+def test_no_modules_import_each_other() -> None:
+    """At their top level, so that each can be imported first."""
+    imports = structure.read_imports(PACKAGE)
+    assert imports["dbcare.policies.registry"] >= {"dbcare.errors", "dbcare.policies.policy"}
+    assert structure.find_cycles(imports) == []
+
+
+def test_the_search_for_cycles_finds_them(tmp_path: Path) -> None:
+    """Negative control: three modules in a circle, and none through imports that happen later or never."""
+    package = tmp_path / "circles"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "one.py").write_text("from circles import two\n")
+    (package / "two.py").write_text("try:\n    from circles.three import x\nexcept ImportError:\n    pass\n")
+    (package / "three.py").write_text("import circles.one\n")
+    never = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import circles.late\n"
+    (package / "later.py").write_text(never + "def f():\n    import circles.late\n")
+    (package / "late.py").write_text("import circles.later\n")
+    cycles = structure.find_cycles(structure.read_imports(package))
+    assert cycles == [["circles.one", "circles.three", "circles.two"]]

@@ -139,6 +139,29 @@ def test_an_error_of_the_database_has_the_id_of_its_request(storage: str, tmp_pa
     assert '- "The database is unavailable; see the server' in request
 
 
+def test_a_burst_of_failures_is_one_line_per_second(storage: str, tmp_path: Path) -> None:
+    """Also in the real service, whose lines count every failed request."""
+    log, failures = tmp_path / "log", 40
+
+    def count_logged() -> int:
+        errors = [line for line in log.read_text().splitlines() if " ERROR " in line]
+        return sum(map(count_errors, errors))
+
+    with run_serve(storage, log) as url, httpx.Client(base_url=url, timeout=MAX_SECONDS) as client:
+        for path in tmp_path.glob("studies.db*"):
+            path.unlink()
+        began = time.monotonic()
+        assert [client.get("/v1/studies").status_code for _ in range(failures)] == [503] * failures
+        seconds = time.monotonic() - began
+        until = time.monotonic() + MAX_SECONDS
+        while count_logged() < failures:
+            assert time.monotonic() < until
+            time.sleep(BURST_SECONDS / 20)
+    assert count_logged() == failures
+    assert log.read_text().count(" ERROR ") <= 3 + 2 * seconds
+    assert len(re.findall(' 503 .* - "The database is unavailable', log.read_text())) == failures
+
+
 def test_keys_are_told_apart_and_an_expired_one_is_named(storage: str, tmp_path: Path) -> None:
     """Two keys of one name during a rotation, of which one has expired and one was revoked."""
     keys = Keys(open_records(open_store(storage)))

@@ -11,7 +11,7 @@ from helpers.terminal import run_at_terminal, strip_codes
 from typer.testing import CliRunner
 
 from dbcare.cli import app
-from dbcare.engines import warm_up
+from dbcare.lab import warm_up
 from dbcare.policies.registry import POLICIES
 
 COMMAND = Path(sys.executable).with_name("dbcare")
@@ -47,7 +47,7 @@ def test_a_second_run_finds_what_the_first_has_compiled(tmp_path: Path, monkeypa
 def test_the_bar_of_a_terminal(tmp_path: Path) -> None:
     """Without tasks, so that nothing is compiled."""
     environment = os.environ | {"DBCARE_CACHE": str(tmp_path)}
-    script = "from dbcare.cli import main; from dbcare.engines import warm_up; warm_up.USES = {}; main()"
+    script = "from dbcare.cli import main; from dbcare.lab import warm_up; warm_up.USES = {}; main()"
     code, output = run_at_terminal([sys.executable, "-c", script, "warm-up"], environment, columns=200)
     assert code == 0
     assert "0/0" in strip_codes(output)

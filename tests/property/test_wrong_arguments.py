@@ -286,10 +286,6 @@ CALLS = {
     "evaluate_grid": Call(
         dbcare.evaluate_grid, {"policy": EVEN, "gaps": [0.5], "family": "gaussian", "sigma": 1.0}
     ),
-    "evaluate_together": Call(
-        dbcare.evaluate_together,
-        {"policies": [EVEN], "bandit": PAIR, "risks": [SR], "runs": 2, "seed": 1, "engine": "direct", "threads": 1},
-    ),
     "plan": Call(
         dbcare.plan,
         {"arms": 2, "price": 0.1, "value": 2.0, "cost": None, "sigma": 1.0, "baseline": None, "bounds": None}

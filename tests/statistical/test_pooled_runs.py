@@ -87,11 +87,11 @@ def test_pooled_runs_agree_with_plain_ones_where_rare_runs_are_expensive(shape: 
 )
 def test_averaged_runs_agree_with_plain_ones(policy: Breakeven, bandit: Bandit) -> None:
     risk = policy.risk
-    plain = PlainRuns(policy, bandit, 1, "direct", 1, risk, 2)
+    plain = PlainRuns.start(policy, bandit, risk, 1, 1, "direct", 2)
     plain.extend(200_000)
     averaged = AveragedRuns(policy, bandit, 2, 2)
     averaged.extend(20_000)
-    there, here = plain.build(policy, risk, 1, 0.0), averaged.build(policy, risk, 2, 0.0)
+    there, here = plain.build(risk), averaged.build(risk)
     assert here.plain_runs > 2 * here.runs
     for loss in Loss:
         for one, other in ((here.risks, there.risks), (here.losses, there.losses)):
@@ -235,7 +235,7 @@ def test_policies_that_treat_arms_alike_do_so(policy: Policy, make: Callable[[li
     """The place of the best arm does not matter; it would, for a policy that prefers the first arms."""
     assert policy.treats_arms_alike
     first, last = (
-        PlainRuns(policy, make(means), seed, "direct", 1, ERROR, 2)
+        PlainRuns.start(policy, make(means), ERROR, 1, seed, "direct", 2)
         for seed, means in ((1, [0.8, 0.4, 0.3, 0.1]), (2, [0.1, 0.3, 0.4, 0.8]))
     )
     for runs in (first, last):

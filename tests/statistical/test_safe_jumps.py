@@ -23,11 +23,10 @@ from helpers.run_laws import Runs, list_discrepancies
 from scipy.stats import binom
 
 from dbcare import Bandit, Categorical, Racing
-from dbcare.engines import several_caps
+from dbcare.engines import simulators
 from dbcare.engines.draws import FiniteArms, make_arms
 from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.several_caps import safe_jump_simulator
-from dbcare.engines.simulators import direct_simulator
+from dbcare.engines.simulators import direct_simulator, safe_jump_simulator
 from dbcare.engines.skip.safe_jumps import Reach, make_reach
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.epochs import ALIVE, SUMS, arms_offset
@@ -201,7 +200,7 @@ def without_later_epochs(tables: EliminationTables, arms: FiniteArms) -> Reach:
     ("name", "wrong"), [("flat", too_narrow), ("rising", too_narrow), ("up and down", without_later_epochs)]
 )
 def test_wrong_bounds_are_detected(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several_caps, "make_reach", wrong)
+    monkeypatch.setattr(simulators, "make_reach", wrong)
     runs, laws = runs_and_laws(name)
     assert misfits(runs[-1], laws[-1])
 

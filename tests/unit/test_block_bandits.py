@@ -30,7 +30,6 @@ from dbcare import (
     ScoreTable,
     Uniform,
     evaluate,
-    evaluate_together,
 )
 from dbcare.engines.draws import Arms, make_arms, make_pull_drawing, scratch_size
 from dbcare.engines.evaluate_within import evaluate_within
@@ -39,6 +38,8 @@ from dbcare.engines.rng import begun
 from dbcare.engines.simulators import trace
 from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
+from dbcare.lab.points import Pass, Point
+from dbcare.lab.results import compute
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.rule import BlockRule, Rule
 from dbcare.policies.run import Run
@@ -268,10 +269,6 @@ PAIR = GaussianBlocks.of([0.5, 0.0])
         (lambda: evaluate(Racing(2, 0.1), PAIR, RISK, engine="exact"), "exact engine cannot evaluate arms that share"),
         (lambda: evaluate(Racing(2, 0.1), PAIR, RISK, engine="skip"), "skip engine cannot simulate arms that share"),
         (lambda: evaluate(Uniform(3, 5), TABLE, RISK, engine="skip"), "use the direct engine"),
-        (
-            lambda: evaluate_together([Racing(2, 0.1, max_pulls=cap) for cap in (50, 90)], PAIR, [RISK, RISK], runs=9),
-            "use `evaluate`",
-        ),
     ],
 )
 def test_other_engines_refuse_blocks(call: Callable[[], object], message: str) -> None:
@@ -283,8 +280,9 @@ def test_all_ways_to_evaluate_agree() -> None:
     """A policy in epochs too, which has a faster loop for independent pulls; a guess needs no pulls at all."""
     for policy, bandit in ((Racing(2, 0.1, max_pulls=400), PAIR), (BreakevenRounds(RISK, 3, pool=40), TABLE)):
         alone = evaluate(policy, bandit, RISK, runs=300, seed=SEED)
-        (together,) = evaluate_together([policy], bandit, [RISK], runs=300, seed=SEED)
+        (result,) = compute(Pass((Point(policy, bandit, RISK.single_cost, 300, SEED),))).results
+        assert result.risk(RISK.loss) == (alone.risk, alone.standard_error)
         within = evaluate_within(WorkBudget(1e9), policy, bandit, RISK, 300, SEED)
-        assert figures(alone) == figures(together) == figures(within)
+        assert figures(alone) == figures(within)
         assert alone.engine == "direct"
     assert evaluate(Guess(3), TABLE, RISK).risk == pytest.approx(np.mean(TABLE.gaps), rel=1e-12)

@@ -79,7 +79,7 @@ def test_trials_asked_before_a_jump_keep_their_remaining_time() -> None:
         ledger.apply(Event(EventKind.ASKED, at, trial, 0, None, True, at + HALF))
 
     ask(1, NOON)
-    assert ledger.overdue(NOON + 10 * 60) == []
+    assert ledger.overdue(NOON + 10 * 60, ()) == []
     after = jumps[0].at
     assert ledger.overdue(after, jumps) == []
     ask(2, after)
@@ -96,5 +96,5 @@ def test_set_back_leases_end_as_they_did() -> None:
     ledger.apply(Event(EventKind.ASKED, NOON, 1, 0, None, True, NOON + HALF))
     jumps = (ClockJump(NOON + 2 * HOUR, 2 * HOUR),)
     assert ledger.overdue(NOON + 2 * HOUR, jumps) == []
-    assert ledger.overdue(NOON + HALF - 1.0) == []
-    assert ledger.overdue(NOON + HALF) == [1]
+    assert ledger.overdue(NOON + HALF - 1.0, ()) == []
+    assert ledger.overdue(NOON + HALF, ()) == [1]

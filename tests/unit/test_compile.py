@@ -25,7 +25,7 @@ from dbcare.engines.code_digest import digest, globals_of
 from dbcare.engines.compile import _held_by, kernel
 from dbcare.engines.draws import make_arms
 from dbcare.engines.machine_code import cache_folder
-from dbcare.engines.warm_up import BANDITS, _build
+from dbcare.lab.warm_up import BANDITS, _build
 from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import Calls
 

@@ -89,7 +89,7 @@ def test_estimates_grow_with_the_work() -> None:
 def test_kinds_of_passes_differ_where_kernels_do() -> None:
     policies = (BreakevenRacing(RISK, 8), Racing(8, 0.1), Breakeven(RISK, 8, 1.0))
     kinds = {name_kernel(make_pass(policy)) for policy in policies}
-    assert kinds == {"EliminationPolicy Gaussian", "Breakeven Gaussian"}
+    assert kinds == {"elimination Gaussian", "Breakeven Gaussian"}
 
 
 def simulate_times(passes: list[Pass], slowness: float, workers: int, compiling: float) -> Iterator[tuple[float, str]]:

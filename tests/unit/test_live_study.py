@@ -280,7 +280,7 @@ def test_leases_of_told_trials_are_forgotten() -> None:
         assert len(ledger._leases) <= SPARE_LEASES + 2
         if number < 3 * SPARE_LEASES - 1:
             ledger.apply(Event(EventKind.TOLD, 2.0, number, arm, 0.5))
-    assert ledger.overdue(100.0) == [number]
+    assert ledger.overdue(100.0, ()) == [number]
 
 
 @pytest.mark.parametrize("lease", [1e12, "99999d", timedelta(days=4000), "3٣m", "m", "-1s"])

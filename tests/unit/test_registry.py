@@ -13,10 +13,9 @@ import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
-from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.look import PolicyKind
-from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyRegistry
+from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State
 from dbcare.spread import Spread
 
@@ -204,7 +203,7 @@ def test_facts_leave_out_what_nobody_knows() -> None:
 
 def test_a_registry_of_its_own_knows_only_its_entries() -> None:
     """Negative control: names come from entries, not from anywhere else."""
-    registry = PolicyRegistry([PolicyEntry("coin", Guess)])
+    registry = PolicyRegistry({"coin": "policies.fixed:Guess"})
     assert list(registry) == ["coin"]
     with pytest.raises(InvalidValueError, match="`policy` must be one of coin but got 'breakeven'"):
         registry.entry("breakeven")

@@ -1,6 +1,7 @@
 """Commands of the service: run it, and manage the keys that give people and programs access."""
 
 from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.cli.limit_parameters import with_limits
 from dbcare.cli.output import at_terminal, print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, announce_new_database, friendly_errors
+from dbcare.durations import format_minute
 from dbcare.server.access.roles import Role
 from dbcare.server.service_limits import ServiceLimits
 
@@ -115,8 +117,13 @@ def list_keys(storage: Storage, shape: Shape = Format.TABLE) -> None:
         rows,
         columns=KEY_COLUMNS,
         lines=["\t".join(line) for line in cells],
-        show=lambda _console: print_grid(KEY_COLUMNS, cells),
+        show=lambda _console: print_grid(KEY_COLUMNS, [[*line[:3], *map(show_minute, line[3:])] for line in cells]),
     )
+
+
+def show_minute(time: str) -> str:
+    """Return a time as short as people need it; "-" if there is none."""
+    return time if time == "-" else format_minute(datetime.fromisoformat(time).timestamp())
 
 
 @keys.command(cls=OptionNamingCommand)

@@ -11,7 +11,7 @@ import typer
 from dbcare.cli.shared import friendly_errors
 
 if TYPE_CHECKING:
-    from dbcare.engines.warm_up import Done, Task
+    from dbcare.lab.warm_up import Done, Task
 
 
 def warm_up(
@@ -21,7 +21,7 @@ def warm_up(
     """Compile the simulators of all policies now, so that no later command waits. Takes a minute or two, once."""
     from dbcare import validation
     from dbcare.engines.machine_code import cache_folder
-    from dbcare.engines.warm_up import list_shipped, plan_tasks
+    from dbcare.lab.warm_up import list_shipped, plan_tasks
     from dbcare.policies.registry import POLICIES
 
     with friendly_errors():
@@ -51,7 +51,7 @@ def show_progress(tasks: "list[Task]", processes: int | None) -> tuple[int, int]
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from dbcare.engines.warm_up import run_tasks
+    from dbcare.lab.warm_up import run_tasks
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))

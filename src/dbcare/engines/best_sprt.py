@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dbcare import validation
-from dbcare.engines.evaluate_grid import evaluate_grid
-from dbcare.engines.exact import FAMILIES
+from dbcare.policies.adaptive.policy import FAMILIES
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.known_gap_sprt import KnownGapSPRT
+from dbcare.policies.look import YELLOW, Look, PolicyKind
 from dbcare.risk import Loss, Risk, check_risk
 
 # A walk whose steps have variance v overshoots a distant barrier by about this times sqrt(v) (Siegmund 1985,
@@ -52,6 +52,8 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
     2.9
     """
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  # only this needs scipy
+
+    from dbcare.engines.evaluate_grid import evaluate_grid  # noqa: PLC0415  # the registry lists this policy without numba
 
     def make_policy(threshold: float) -> KnownGapSPRT:
         return KnownGapSPRT(risk, gap, threshold, sigma)
@@ -106,6 +108,11 @@ class BestSPRT(EliminationPolicy):
 
     Plans and stores can thus name it without searching.
     """
+
+    label = "known-gap SPRT"
+    kind = PolicyKind.YARDSTICK
+    look = Look((YELLOW,))
+    live = False
 
     risk: Risk
     gap: float

@@ -15,8 +15,7 @@ from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.control_variates import Estimates, combine
 from dbcare.engines.simulator import Simulator
-from dbcare.policies.policy import Policy
-from dbcare.policies.schedule import SchedulePolicy
+from dbcare.policies.policy import Pace, Policy
 from dbcare.risk import Loss, Risk
 
 
@@ -32,7 +31,8 @@ def build_from_runs(
         error_interval=clopper_pearson(moments.errors, moments.runs),
         pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
         spend=Estimate(unit * paid.value, unit * paid.standard_error),
-        capped=0.0 if isinstance(policy, SchedulePolicy) else float(np.mean(outcomes.undecided)),
+        capped=0.0 if policy.pace is Pace.PLANNED else float(np.mean(outcomes.undecided)),
+        averages_labels=False,
         runs=len(outcomes.pulls),
         plain_runs=moments.plain_runs(risk.loss, unit),
         engine=simulator.engine,
@@ -56,6 +56,7 @@ def build_from_averages(
         pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
         spend=Estimate(cost * pulls.value, cost * pulls.standard_error),
         capped=float(np.mean(outcomes.undecided)),
+        averages_labels=True,
         runs=len(outcomes.pulls),
         plain_runs=float(estimates.plain_runs(combine(risk.loss, cost))[0]),
         engine=simulator.engine,
@@ -89,6 +90,7 @@ def build_from_law(law: TwoArmLaw, policy: Policy, risk: Risk, seed: int, began:
         pulls=Pulls(pulls, 0.0, dict(zip(QUANTILES, law.quantiles[0].tolist(), strict=True))),
         spend=Estimate(cost * pulls, 0.0),
         capped=float(law.capped[0]),
+        averages_labels=False,
         runs=0,
         plain_runs=math.inf,
         engine="exact",

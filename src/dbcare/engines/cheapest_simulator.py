@@ -9,8 +9,7 @@ from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.errors import EngineError
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.policy import Policy
+from dbcare.policies.policy import Pace, Policy
 
 # The skip engine counts its work in units of one drawn pull (calibrated by timing, K = 3 to 100). Below 1, because in a
 # near tie skip is preferable: its pilot runs need not be simulated again.
@@ -25,7 +24,7 @@ def choose_simulator(
         skip = skip_simulator(policy, arms, seed, tallied=tallied)
     except EngineError:
         return _with_no_runs(direct_simulator(policy, arms, seed, tallied=tallied))
-    if not isinstance(policy, EliminationPolicy) or policy.arms == 2:
+    if policy.pace is not Pace.ELIMINATION or policy.arms == 2:
         return _with_no_runs(skip)
     pilot = skip.allocate(min(runs, max(16, min(runs // 200, 200))))
     block = skip.block()

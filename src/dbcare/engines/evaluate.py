@@ -6,16 +6,14 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dbcare import validation
 from dbcare.bandit import Bandit
-from dbcare.engines import exact
-from dbcare.engines.build_evaluation import build_from_law
 from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.plain_runs import PlainRuns, warn_if_interpreted
-from dbcare.engines.pooling.averaged_runs import AveragedRuns, can_average
+from dbcare.engines.runs import start_runs
 from dbcare.engines.threads import available_threads
-from dbcare.errors import EngineError, InvalidValueError, PrecisionWarning
+from dbcare.errors import InvalidValueError, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy
 from dbcare.risk import Risk
@@ -53,7 +51,8 @@ def evaluate(
     engine : {"auto", "direct", "skip", "exact"}
         Draw every pull (direct), draw in large steps (skip), compute without Monte Carlo (exact), or choose the
         cheapest one that is exact for the question (auto). With auto, the losses of a policy that treats arms alike
-        are also averaged over the labels of the arms, if rewards are Gaussian with one sigma or Bernoulli.
+        are also averaged over the labels of the arms, if rewards are Gaussian with one sigma or Bernoulli; the result
+        says so (`Evaluation.averages_labels`).
     threads : int, optional
         Number of threads. Default: all CPUs.
     precision : float, optional
@@ -83,23 +82,13 @@ def evaluate(
         policy = _build_by_name(policy, bandit, risk)
     risk = choose_risk(policy, bandit, risk)
     runs, seed, width = check_settings(runs, seed, engine, threads)
-    if risk.costs_differ and engine in ("skip", "exact"):
-        raise EngineError(f"The {engine} engine needs the same cost for all arms; the direct engine takes any.")
     if precision is not None:
         validation.open_unit("precision", precision)
-    if engine == "exact" or (engine == "auto" and not risk.costs_differ and exact.applies(policy, bandit)):
-        return build_from_law(exact.compute_law(policy, bandit), policy, risk, seed, began)
     total = runs if precision is None else FIRST_BATCH_RUNS
-    averaged = engine == "auto" and can_average(policy, bandit, risk, total)
-    source: AveragedRuns | PlainRuns
-    if averaged:
-        source = AveragedRuns(policy, bandit, seed, width)
-    else:
-        source = PlainRuns(policy, bandit, seed, engine, total, risk, width)
-    warn_if_interpreted(source.simulator)
+    source = start_runs(policy, bandit, risk, total, seed, engine, width)
     while True:
         source.extend(total)
-        reached = source.risk(risk)
+        reached = source.estimate(risk)
         if precision is None or reached.standard_error <= precision * reached.value:
             break
         if total >= MAX_RUNS:
@@ -112,7 +101,7 @@ def evaluate(
             break
         wanted = 1.05 * total * (reached.standard_error / (precision * reached.value)) ** 2
         total = int(min(max(wanted, 1.2 * total), 10.0 * total, MAX_RUNS))
-    return source.build(policy, risk, seed, began)
+    return replace(source.build(risk), seconds=time.perf_counter() - began)
 
 
 def _build_by_name(name: str, bandit: Bandit, risk: Risk | None) -> Policy:

@@ -197,6 +197,7 @@ def _pool(
         raise InvalidValueError("`risk` must have the same cost for all arms; `evaluate` accepts a cost per arm.")
     pooled = evaluate_pooled(policy, bandits, [(chosen.loss, chosen.single_cost)], target, seed, threads)
     estimates, levels = pooled.estimates, np.array(QUANTILES)
+    averages_labels = len(pooled.model.labelings.moves) > 1
     return GridEvaluation(
         policy=repr(policy),
         gaps=grid,
@@ -208,7 +209,7 @@ def _pool(
         levels=levels,
         quantiles=pooled.source.quantiles(pooled.model, levels),
         engine="pooled",
-        guarantee="runs at all gaps serve each gap",
+        guarantee="runs at all gaps serve each gap" + (", losses averaged over labels" if averages_labels else ""),
         runs=pooled.runs,
         pulls_simulated=pooled.source.pulls,
         estimates=estimates,

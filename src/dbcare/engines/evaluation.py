@@ -85,14 +85,17 @@ class Evaluation:
     risks, losses : dict
         Expected loss with and without the cost of pulls, each with its standard error, by loss.
     error_interval : tuple of float or None
-        Exact 95% interval of the error from the count of wrong runs; None if losses were averaged over the labels of
-        the arms, so that there is no count.
+        Exact 95% interval of the error from the count of wrong runs; None if losses were averaged over labels, as
+        there is no count.
     pulls : Pulls
         Pulls of a run.
     spend : Estimate
         Cost of all pulls of a run, in units of the loss.
     capped : float
         Share of runs that stopped with more than one arm left: at their budget, or their cap on pulls.
+    averages_labels : bool
+        Whether losses were averaged over the labels of the arms: what a run says under every labeling that is as
+        likely, rather than the 0 or 1 of its own error.
     runs : int
         Simulated runs; 0 where the engine is exact, and then every standard error is 0.
     plain_runs : float
@@ -122,6 +125,7 @@ class Evaluation:
     pulls: Pulls
     spend: Estimate
     capped: float
+    averages_labels: bool
     runs: int
     plain_runs: float
     engine: str

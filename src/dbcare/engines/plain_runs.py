@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -23,28 +25,40 @@ from dbcare.risk import Risk
 
 
 class PlainRuns:
-    """Runs of a policy on a bandit, with a control variate where there is one."""
+    """Runs of a policy on a bandit, some of them made already, with a control variate where there is one."""
 
     def __init__(
-        self, policy: Policy, bandit: Bandit, seed: int, engine: str, runs: int, risk: Risk, threads: int
+        self, policy: Policy, bandit: Bandit, seed: int, threads: int, simulator: Simulator, outcomes: Outcomes
     ) -> None:
-        arms = make_arms(bandit)
-        self.simulator, self.outcomes = make_simulator(policy, arms, seed, engine, runs, risk)
-        self.control = make_control(arms, self.simulator.checkpoint)
-        self.gaps, self.threads = np.array(bandit.gaps), threads
+        self.policy, self.seed, self.threads, self.began = policy, seed, threads, time.perf_counter()
+        self.simulator, self.outcomes = simulator, outcomes
+        self.gaps, self.control = np.array(bandit.gaps), make_control(make_arms(bandit), simulator.checkpoint)
 
-    def extend(self, runs: int) -> None:
-        """Continue to `runs` runs."""
-        self.outcomes = extend_runs(self.outcomes, self.simulator, runs, self.threads)
-        self.moments = Moments(self.outcomes, self.gaps, self.control)
+    @classmethod
+    def start(
+        cls, policy: Policy, bandit: Bandit, risk: Risk, runs: int, seed: int, engine: str, threads: int
+    ) -> PlainRuns:
+        """Choose a simulator for about so many runs."""
+        simulator, outcomes = make_simulator(policy, make_arms(bandit), seed, engine, runs, risk)
+        return cls(policy, bandit, seed, threads, simulator, outcomes)
 
-    def risk(self, risk: Risk) -> Estimate:
+    def extend(self, total: int) -> None:
+        """Continue to so many runs in all."""
+        self.outcomes = extend_runs(self.outcomes, self.simulator, total, self.threads)
+        self.__dict__.pop("moments", None)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """The moments of all runs so far."""
+        return Moments(self.outcomes, self.gaps, self.control)
+
+    def estimate(self, risk: Risk) -> Estimate:
         """Estimate the risk from all runs so far."""
         return self.moments.total(risk.loss, self.moments.unit(risk))
 
-    def build(self, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
+    def build(self, risk: Risk) -> Evaluation:
         """Return the evaluation of all runs so far."""
-        return build_from_runs(self.outcomes, self.moments, self.simulator, policy, risk, seed, began)
+        return build_from_runs(self.outcomes, self.moments, self.simulator, self.policy, risk, self.seed, self.began)
 
 
 def make_simulator(
@@ -67,7 +81,7 @@ def warn_if_interpreted(simulator: Simulator) -> None:
             "The policy cannot be compiled and runs interpreted, several hundred times slower: "
             f"{simulator.interpreted}",
             NotCompiledWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

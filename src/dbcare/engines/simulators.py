@@ -15,6 +15,7 @@ from dbcare.engines.control_variate import NO_WATCH, WATCH, Watch, leader_law
 from dbcare.engines.draws import (
     Arms,
     Drawing,
+    FiniteArms,
     Floats,
     GaussianArms,
     Ints,
@@ -27,24 +28,22 @@ from dbcare.engines.draws import (
 from dbcare.engines.estimates import Control
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
-from dbcare.engines.several_caps import safe_jump_simulator
 from dbcare.engines.simulator import KernelBlock, Simulator
 from dbcare.engines.skip import many_arms, planned_epochs, two_arms
 from dbcare.engines.skip.bridge import is_concave
+from dbcare.engines.skip.safe_jumps import Reach, capped_loop, make_reach, no_reach
+from dbcare.engines.skip.sum_tables import add_sums
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.epochs import EpochRule
-from dbcare.policies.policy import EpochPolicy, Policy, ships
+from dbcare.policies.policy import Pace, Policy, ships
 from dbcare.policies.rule import STOP, Rule
-from dbcare.policies.schedule import SchedulePolicy
+
+NO_CAPS: Ints = np.empty(0, np.int64)
+MIN_LEVELS = 3  # safe jumps of up to 8 epochs; with fewer levels, drawing every pull is as fast
 
 
 def find_checkpoint(policy: Policy, arms: Arms) -> int:
-    """Return N0 if the control variate applies (DBCARE, K > 2, Gaussian arms of equal sigma), else 0."""
-    if isinstance(policy, DBCARE) and policy.arms > 2 and have_equal_sigmas(arms):
-        return policy.epoch_limit(policy.arms)
-    return 0
+    """Return the policy's checkpoint if the control variate applies (Gaussian arms of equal sigma), else 0."""
+    return policy.checkpoint if have_equal_sigmas(arms) else 0
 
 
 def have_equal_sigmas(arms: Arms) -> bool:
@@ -55,8 +54,8 @@ def have_equal_sigmas(arms: Arms) -> bool:
 def direct_simulator(policy: Policy, arms: Arms, seed: int, *, tallied: bool = False) -> Simulator:
     """Build a simulator that draws every pull; works for any policy. `tallied` runs have no control variate."""
     # Only elimination keeps the sum of all rewards of an arm.
-    in_epochs = isinstance(policy, EliminationPolicy if tallied else EpochPolicy)
-    if isinstance(policy, EpochPolicy) and in_epochs and not isinstance(arms, BlockArms):
+    in_epochs = policy.pace is Pace.ELIMINATION if tallied else policy.pace.in_epochs
+    if in_epochs and not isinstance(arms, BlockArms):
         checkpoint = 0 if tallied else find_checkpoint(policy, arms)
         kernel = _epoch_kernel(policy.rule, make_drawing(arms), WATCH if checkpoint else NO_WATCH)
         run = _bind_epoch_kernel(kernel, policy, arms, seed, checkpoint)
@@ -76,11 +75,11 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int, *, tallied: bool = Fal
     """
     if isinstance(arms, BlockArms):
         raise EngineError("The skip engine cannot simulate arms that share blocks; use the direct engine.")
-    if tallied and (isinstance(policy, SchedulePolicy) or policy.arms == 2):
+    if tallied and (policy.pace is Pace.PLANNED or policy.arms == 2):
         raise EngineError("The skip engine cannot tally the arms of these runs; use the direct engine.")
-    if isinstance(policy, SchedulePolicy):
+    if policy.pace is Pace.PLANNED:
         return _planned_simulator(policy, arms, seed)
-    if not isinstance(policy, EliminationPolicy):
+    if policy.pace is not Pace.ELIMINATION:
         raise EngineError(
             f"The skip engine needs an elimination policy or one planned in advance but got {type(policy).__name__}; "
             "use the direct engine."
@@ -98,7 +97,44 @@ def skip_simulator(policy: Policy, arms: Arms, seed: int, *, tallied: bool = Fal
     return _tally(Simulator("skip", block, guarantee, checkpoint), policy, tallied)
 
 
-def _bind_epoch_kernel(kernel: Any, policy: EpochPolicy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
+def safe_jump_simulator(policy: Policy, arms: Arms, seed: int, caps: Ints = NO_CAPS) -> Simulator:
+    """Build a simulator of elimination that jumps over epochs in which no arm can be dropped.
+
+    It records each run at the `caps`, which are ascending and below the policy's own cap.
+    """
+    if not isinstance(arms, FiniteArms):
+        raise EngineError(
+            "The skip engine needs rewards with finitely many outcomes to follow several caps; use the direct engine."
+        )
+    reach = make_reach(policy.tables, arms)
+    arms_and_sums, levels = add_sums(arms, max(reach.longest_jump(policy.tables), 2.0**MIN_LEVELS))
+    if levels < MIN_LEVELS:
+        raise EngineError(
+            "The skip engine needs rewards whose sums take few values for an elimination policy; use the direct engine."
+        )
+    run = _bind_capped_kernel(policy, arms_and_sums, reach._replace(levels=levels), seed, caps)
+    guarantee = "jumps in which no arm can be dropped, exact"
+    return Simulator("skip", partial(KernelBlock, policy, 2 * policy.arms + 1, run), guarantee)
+
+
+def capped_direct_simulator(policy: Policy, arms: Arms, seed: int, caps: Ints) -> Simulator:
+    """Build a simulator of elimination that draws every pull, and records each run at the `caps`, as above."""
+    run = _bind_capped_kernel(policy, arms, no_reach(policy.tables, policy.arms), seed, caps)
+    return Simulator("direct", partial(KernelBlock, policy, 2 * policy.arms + 1, run), "every pull drawn")
+
+
+def _bind_capped_kernel(policy: Policy, arms: Arms, reach: Reach, seed: int, caps: Ints) -> Callable[..., None]:
+    kernel = _capped_kernel(policy.rule, make_drawing(arms))
+
+    def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
+        results = (out.recommended, out.pulls, out.undecided)
+        by_cap = [result if result.ndim == 2 else result[:, None] for result in results]
+        kernel(first, seed, arms, policy.tables, reach, caps, state, work, *by_cap, out.tallies)
+
+    return run
+
+
+def _bind_epoch_kernel(kernel: Any, policy: Policy, arms: Arms, seed: int, checkpoint: int) -> Callable[..., None]:
     """Bind a kernel with the signature shared by all policies in epochs."""
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
@@ -108,7 +144,7 @@ def _bind_epoch_kernel(kernel: Any, policy: EpochPolicy, arms: Arms, seed: int, 
     return run
 
 
-def _planned_simulator(policy: SchedulePolicy, arms: Arms, seed: int) -> Simulator:
+def _planned_simulator(policy: Policy, arms: Arms, seed: int) -> Simulator:
     kernel = _sums_kernel(policy.rule, planned_epochs.choose_sum(arms))
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
@@ -202,7 +238,7 @@ def _interpret(policy: Policy, arms: Arms, seed: int, costs: Floats, out: Outcom
 
 
 @cache
-def _epoch_kernel(rule: EpochRule, drawing: Drawing, watch: Watch) -> Any:
+def _epoch_kernel(rule: Any, drawing: Drawing, watch: Watch) -> Any:
     return compile_kernel(direct.epoch_loop(rule, drawing, watch), "a simulator of policies in epochs", rule.calls)
 
 
@@ -225,12 +261,17 @@ _shipped_kernel = lru_cache(maxsize=64)(_loop_kernel)
 
 
 @cache
-def _sums_kernel(rule: EpochRule, draw_sum: Any) -> Any:
+def _sums_kernel(rule: Any, draw_sum: Any) -> Any:
     return compile_kernel(planned_epochs.sums_loop(rule, draw_sum), "a simulator of planned rounds", rule.calls)
 
 
 @cache
-def _skip_kernel(rule: EpochRule, is_pair: bool) -> Any:
+def _capped_kernel(rule: Any, drawing: Drawing) -> Any:
+    return compile_kernel(capped_loop(rule, drawing), "a simulator of elimination by safe jumps", rule.calls)
+
+
+@cache
+def _skip_kernel(rule: Any, is_pair: bool) -> Any:
     loop = (two_arms if is_pair else many_arms).skip_loop(rule)
     return compile_kernel(loop, "the skip-ahead simulator", rule.calls)
 

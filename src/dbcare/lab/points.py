@@ -16,7 +16,7 @@ from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType
-from typing import cast
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -25,28 +25,23 @@ import dbcare
 from dbcare.bandit import Bandit
 from dbcare.block_bandits import BlockBandit
 from dbcare.engines import exact
-from dbcare.engines.best_sprt import BestSPRT
 from dbcare.engines.code_digest import digest
 from dbcare.engines.pooling.model import find_family
-from dbcare.engines.several_costs import without_cost
-from dbcare.policies.adaptive.policy import AdaptivePolicy
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.keep import Keep
+from dbcare.lab.several_costs import without_cost
 from dbcare.policies.policy import Policy, ships
-from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.policies.rule import BlockRule
-from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Bernoulli, Gaussian
+from dbcare.risk import Loss, Risk
 
 # The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
 # drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
 RESULT_FILES = (
     "bandit.py", "block_bandits.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py",
-    "lab/points.py", "lab/results.py",
+    "lab/points.py", "lab/results.py", "lab/several_caps.py", "lab/several_costs.py",
 )  # fmt: skip
 PRESENTATION_FILES = (
-    *(f"policies/{name}.py" for name in ("entry", "facts", "factory", "look", "registry", "wording")),
+    *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
     "engines/figure.py",
 )
 
@@ -69,9 +64,10 @@ class Point:
     @cached_property
     def gap_family(self) -> str | None:
         """The reward family, if one exact pass can compute this two-arm instance along with all its other gaps."""
-        # The best SPRT always suits the exact engine; `exact.applies` would search for its threshold.
-        applies = isinstance(self.policy, BestSPRT) or exact.applies(self.policy, self.bandit)
-        if len(self.bandit.arms) != 2 or not applies:
+        if len(self.bandit.arms) != 2 or exact.find_obstacle(self.policy, self.bandit) is not None:
+            return None
+        # What knows the gap ends soon, and `exact.applies` would search for the best threshold of an SPRT.
+        if not self.policy.knows_gap and not exact.applies(self.policy, self.bandit):
             return None
         first, second = self.bandit.arms
         if isinstance(first, Gaussian) and isinstance(second, Gaussian) and first.sigma == second.sigma:
@@ -83,28 +79,40 @@ class Point:
     @property
     def has_control(self) -> bool:
         """Whether runs have a control variate."""
-        return isinstance(self.policy, DBCARE) and isinstance(self.bandit.arms[0], Gaussian)
+        return self.policy.checkpoint > 0 and isinstance(self.bandit.arms[0], Gaussian)
+
+    @property
+    def shares_caps(self) -> bool:
+        """Whether one set of runs serves several caps on pulls.
+
+        For Gaussian rewards, skipping ahead once per cap is cheaper than drawing every pull once for all caps.
+        """
+        return self.policy.shares_caps and not isinstance(self.bandit, BlockBandit) and not self._is_gaussian
+
+    @property
+    def risks(self) -> list[Risk]:
+        """The risk of each loss."""
+        return [Risk(loss, self.cost) for loss in Loss]
+
+    @property
+    def _is_gaussian(self) -> bool:
+        return isinstance(self.bandit.arms[0], Gaussian)
 
     @cached_property
     def pool(self) -> str | None:
-        """A text that is the same for points whose runs can be pooled; None where plain runs serve as well.
+        """A text that is the same for points whose runs can be pooled; None where runs of their own serve as well.
 
-        Policies planned in advance cost next to nothing to simulate. Unless rewards are Gaussian, racing shares its
-        runs between several caps instead. Rules that aim at an error make long runs, of which many reach the cap at
-        small gaps, and tell little about another gap.
+        Unless rewards are Gaussian, racing shares its runs between several caps instead.
         """
-        gaussian = isinstance(self.bandit.arms[0], Gaussian)
-        shares_caps = isinstance(self.policy, Racing | TwoArmConfidence) and not gaussian
-        if self.gap_family is not None or isinstance(self.bandit, BlockBandit) or shares_caps:
+        if self.gap_family is not None or isinstance(self.bandit, BlockBandit):
             return None
-        aims_at_error = isinstance(self.policy, AdaptivePolicy) and self.policy.aims_at_error
-        if aims_at_error or isinstance(self.policy, SchedulePolicy | Keep):
+        if self.shares_caps or not self.policy.pools:
             return None
         family = find_family([self.bandit])
         if family is None:
             return repr(self.bandit)
         ranks = np.unique(self.bandit.means, return_inverse=True)[1].tolist()
-        return f"{family} {self.bandit.sigma if gaussian else ''} {ranks}"
+        return f"{family} {self.bandit.sigma if self._is_gaussian else ''} {ranks}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Point) and self.key == other.key
@@ -190,8 +198,7 @@ def _make_group_key(point: Point) -> str:
         return f"{fingerprint(point.policy)} | {point.gap_family} | {point.bandit.sigma!r} | {point.cost!r}"
     if point.pool is not None:
         return f"{fingerprint(point.policy)} | {point.pool} | {point.runs} | {point.seed}"
-    policy = point.policy
-    # For Gaussian rewards, skipping ahead once per cap is cheaper than drawing every pull once for all caps.
-    if isinstance(policy, Racing | TwoArmConfidence) and not isinstance(point.bandit.arms[0], Gaussian):
+    policy: Any = point.policy
+    if point.shares_caps:
         policy = replace(policy, max_pulls=policy.arms)
     return f"{fingerprint(policy)} | {point.bandit!r} | {point.runs} | {point.seed}"

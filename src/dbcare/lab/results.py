@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numba
 import numpy
 
 import dbcare
+from dbcare.engines import exact
 from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluate_grid import evaluate_grid
-from dbcare.engines.evaluate_together import evaluate_together
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.plain_runs import PlainRuns
 from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import evaluate_costs, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.refinement import MAX_SHARE, Pooled, Target
+from dbcare.engines.runs import Runs, start_runs
 from dbcare.json_values import replace_non_finite
-from dbcare.lab.points import Pass, Point, digest_code, fingerprint
+from dbcare.lab.points import Pass, Point, digest_code
+from dbcare.lab.several_caps import share_caps
+from dbcare.lab.several_costs import evaluate_costs
 from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.policy import Policy
 from dbcare.risk import Loss, Risk
 
 PILOT_SHARE = 1.0 / 32.0  # of the plain runs asked for: enough to tell whether a control variate is worth more
@@ -47,18 +49,20 @@ class Result:
         return self.misidentification if loss is Loss.MISIDENTIFICATION else self.simple_regret
 
     @classmethod
-    def from_evaluation(cls, evaluation: Evaluation) -> Result:
-        """Return the part of an evaluation that is stored."""
-        error, regret = (evaluation.risks[loss] for loss in Loss)
+    def from_evaluations(cls, for_error: Evaluation, for_regret: Evaluation) -> Result:
+        """Return the part that is stored of evaluations of the same runs, one for each loss."""
+        both = for_error, for_regret
+        risks = [(evaluation.risk, evaluation.standard_error) for evaluation in both]
+        worth = [evaluation.plain_runs if evaluation.runs else None for evaluation in both]
         return cls(
-            misidentification=(error.value, error.standard_error),
-            simple_regret=(regret.value, regret.standard_error),
-            error=evaluation.error,
-            regret=evaluation.simple_regret,
-            pulls=evaluation.pulls.mean,
-            capped=evaluation.capped,
-            engine=evaluation.engine,
-            plain_runs=(evaluation.runs, evaluation.runs) if evaluation.runs else (None, None),
+            misidentification=risks[0],
+            simple_regret=risks[1],
+            error=for_error.error,
+            regret=for_regret.simple_regret,
+            pulls=for_error.pulls.mean,
+            capped=for_error.capped,
+            engine=for_error.engine,
+            plain_runs=(worth[0], worth[1]),
         )
 
 
@@ -167,20 +171,18 @@ def _pool(points: Sequence[Point]) -> tuple[list[Result], int]:
 
 def _simulate_with_control(point: Point) -> tuple[Result | None, int]:
     """Simulate some runs with a control variate; return the result if it is precise enough, and the pulls made."""
-    policy, risk, began = point.policy, point.policy.risk, time.perf_counter()
+    risk = point.policy.risk
     assert risk is not None
     runs = math.ceil(MAX_SHARE * point.runs)
-    source = PlainRuns(policy, point.bandit, point.seed, "auto", runs, risk, threads=1)
+    source = PlainRuns.start(point.policy, point.bandit, risk, runs, point.seed, "auto", threads=1)
     pilot = max(math.ceil(PILOT_SHARE * point.runs), len(source.outcomes.pulls))
     source.extend(pilot)
     if source.moments.plain_runs(risk.loss, risk.single_cost) * runs >= point.runs * pilot:
         source.extend(runs)
-    evaluation = source.build(policy, risk, point.seed, began)
-    worth = [source.moments.plain_runs(loss, risk.single_cost) for loss in Loss]
-    if evaluation.plain_runs < point.runs:
-        return None, evaluation.pulls_simulated
-    result = Result.from_evaluation(evaluation)
-    return replace(result, plain_runs=(worth[0], worth[1])), evaluation.pulls_simulated
+    pulls = int(source.outcomes.pulls.sum())
+    if source.moments.plain_runs(risk.loss, risk.single_cost) < point.runs:
+        return None, pulls
+    return Result.from_evaluations(*(source.build(each) for each in point.risks)), pulls
 
 
 def _pool_costs(points: Sequence[Point]) -> tuple[list[Result], int]:
@@ -210,17 +212,22 @@ def _make_pooled_result(pooled: Pooled, place: int, cost: float) -> Result:
 
 
 def _simulate(points: Sequence[Point]) -> tuple[list[Result], int]:
-    """Simulate one set of runs for all caps and costs; also return the number of pulls."""
+    """Make one set of runs for all costs, as `evaluate` does, or for all caps; also return the number of pulls."""
     first = points[0]
-    # A user's own policies may be the same without comparing equal.
-    distinct: dict[str, Policy] = {}
-    evaluations = evaluate_together(
-        [distinct.setdefault(fingerprint(point.policy), point.policy) for point in points],
-        first.bandit,
-        [Risk(Loss.MISIDENTIFICATION, point.cost) for point in points],
-        first.runs,
-        first.seed,
-        threads=1,
-    )
-    results = [Result.from_evaluation(evaluation) for evaluation in evaluations]
-    return results, sum(evaluation.pulls_simulated for evaluation in evaluations)
+    for point in points:
+        choose_risk(point.policy, point.bandit, point.risks[0])
+    policies = {point.policy.max_pulls: point.policy for point in points}
+    sources: Sequence[Runs]
+    if len(policies) > 1 and not all(exact.applies(policy, first.bandit) for policy in policies.values()):
+        sources = share_caps(list(policies.values()), first.bandit, first.runs, first.seed, threads=1)
+    else:
+        sources = [
+            start_runs(policy, first.bandit, first.risks[0], first.runs, first.seed, "auto", threads=1)
+            for policy in policies.values()
+        ]
+        for source in sources:
+            source.extend(first.runs)
+    by_cap = dict(zip(policies, sources, strict=True))
+    evaluations = [[by_cap[point.policy.max_pulls].build(risk) for risk in point.risks] for point in points]
+    pulls = max(each.pulls_simulated for both in evaluations for each in both)
+    return [Result.from_evaluations(*both) for both in evaluations], pulls

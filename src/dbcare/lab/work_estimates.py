@@ -7,13 +7,11 @@ hand, so only their ratios matter much.
 
 from __future__ import annotations
 
-from dbcare.engines.best_sprt import BestSPRT
 from dbcare.lab.points import Pass, Point
 from dbcare.policies.adaptive.adaptive import Adaptive
 from dbcare.policies.adaptive.policy import AdaptivePolicy
 from dbcare.policies.adaptive.track_and_stop import TrackAndStop
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import EpochPolicy, Pace, Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.rewards import Gaussian
@@ -46,7 +44,7 @@ def estimate_seconds(work: Pass) -> float:
     policy = first.policy
     if first.gap_family is not None:
         # An SPRT without a threshold would search for it to tell its largest number of pulls.
-        return OVERHEAD + (SPRT_SEARCH if isinstance(policy, BestSPRT) else EXACT_PULL * policy.max_pulls)
+        return OVERHEAD + (SPRT_SEARCH if policy.knows_gap else EXACT_PULL * policy.max_pulls)
     per_arm, per_pull = next((arm, pull) for kind, arm, pull in NANOSECONDS if isinstance(policy, kind))
     bandits = len({repr(point.bandit) for point in work.points})
     groups = bandits if first.pool is None else max(1.0, bandits / BANDITS_SERVED)
@@ -57,7 +55,7 @@ def estimate_seconds(work: Pass) -> float:
 def _guess_pulls(point: Point) -> float:
     """Guess the pulls of a long run."""
     policy, bandit = point.policy, point.bandit
-    if isinstance(policy, AdaptivePolicy) and policy.aims_at_error:
+    if policy.pace is Pace.PULLS and not policy.pools:  # it aims at an error
         hardness = (bandit.sigma / max(bandit.smallest_gap, SMALLEST_GAP)) ** 2
         return min(policy.max_pulls, ERROR_RUN * policy.arms * hardness)
     return min(policy.max_pulls, LONG_RUN / point.cost)
@@ -69,7 +67,7 @@ def name_kernel(work: Pass) -> str:
     family = "Gaussian" if isinstance(first.bandit.arms[0], Gaussian) else "finite"
     if first.gap_family is not None:
         return f"exact {family}"
-    shared = next((kind for kind in (EliminationPolicy, SchedulePolicy) if isinstance(first.policy, kind)), None)
-    parts = f"{first.policy.sampling} {first.policy.stopping} " if isinstance(first.policy, Adaptive) else ""
-    at_costs = " at several costs" if work.shares_costs else ""
-    return f"{(shared or type(first.policy)).__name__} {parts}{family}{at_costs}"
+    policy = first.policy
+    names = [getattr(policy, part) for part in ("sampling", "stopping") if hasattr(policy, part)]
+    rule = policy.pace.name.lower() if policy.pace.in_epochs else " ".join([type(policy).__name__, *names])
+    return f"{rule} {family}{' at several costs' if work.shares_costs else ''}"

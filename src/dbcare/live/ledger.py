@@ -385,7 +385,7 @@ class Ledger:
             return RefusalReason.PENDING
         return RefusalReason.POLICY if self.decision.next_arm() is None else RefusalReason.BUDGET
 
-    def overdue(self, now: float, jumps: tuple[ClockJump, ...] = ()) -> list[int]:
+    def overdue(self, now: float, jumps: tuple[ClockJump, ...]) -> list[int]:
         """Return the trials whose lease has expired after these jumps of the clock; they are not returned again."""
         if jumps != self._jumps:
             self._jumps = jumps

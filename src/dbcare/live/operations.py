@@ -81,9 +81,10 @@ def _carry_out_together(group: list[StudyOperation[Any]]) -> None:
     try:
         with turns[0].ledger.store.group(sorted({turn.ledger.name for turn in turns})) as sessions:
             is_under_way = True
-            for turn in turns:
-                _carry_out(turn, sessions.get(turn.ledger.name))
+            has_recorded = [_carry_out(turn, sessions.get(turn.ledger.name)) for turn in turns]
             is_under_way = False
+        if any(has_recorded):
+            turns[0].ledger.store.stored = time.monotonic()
     except BaseException as failure:
         if isinstance(failure, StorageError):
             turns[0].ledger.store.failed = time.monotonic()
@@ -126,15 +127,18 @@ def _prepare(turn: Turn) -> bool:
     return True
 
 
-def _carry_out(turn: Turn, session: StoreSession | None) -> None:
-    """Carry out operations through one ledger; those that raise leave nothing, the others stand."""
+def _carry_out(turn: Turn, session: StoreSession | None) -> bool:
+    """Carry out operations through one ledger; those that raise leave nothing, the others stand.
+
+    Return whether anything was recorded.
+    """
     try:
         if session is None:
             raise StudyNotFoundError(f"Study {turn.ledger.name!r} not found.")
         transaction = turn.ledger.begin(session)
     except (StudyNotFoundError, StorageError) as failure:  # deleted or damaged; database errors abort the group
         turn.fail(failure)
-        return
+        return False
     for operation in turn.operations:
         kept = len(transaction.recorded)
         try:
@@ -144,3 +148,4 @@ def _carry_out(turn: Turn, session: StoreSession | None) -> None:
             if len(transaction.recorded) > kept:
                 transaction = turn.ledger.begin_again(transaction, kept)
     turn.ledger.finish(transaction)
+    return bool(transaction.recorded)

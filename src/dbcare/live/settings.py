@@ -27,11 +27,10 @@ from dbcare.live.options import (
 )
 from dbcare.money import DEFAULT_CURRENCY, Money
 from dbcare.options import read_options
-from dbcare.policies.entry import PolicyEntry
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
-from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES
+from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.policies.rule import BlockRule
 from dbcare.posterior.once import ComputedOnce
 from dbcare.risk import Loss, Risk
@@ -137,7 +136,7 @@ class Settings:
         cost, price = (order_by_arm(name, values.pop(name, None), arms) for name in ("cost", "price"))
         risk = make(cost, price=price, value=values.pop("value", None))
         limit = values.pop("max_spend", None)
-        policy = validation.one_of("policy", values.get("policy", cls.policy), POLICIES.live)
+        policy = POLICIES.entry(values.get("policy", cls.policy), live=True).name
         if policy == DEFAULT_POLICY and (values.get("rounds") is True or values.get("blocks") is not None):
             values["policy"] = BLOCK_POLICY
         if isinstance(arms, Sequence) and not isinstance(arms, str) and len(arms) > MAX_ARMS:

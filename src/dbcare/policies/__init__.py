@@ -1,6 +1,6 @@
 """Policies: when to pull which arm, when to stop, what to recommend.
 
-registry             policies by name, the shipped ones and yours; `entry`, what is known of each; `look`, its drawing
+registry             policies by name, the shipped ones and yours; `look`, how figures draw them
 facts                what a policy may be told about a problem; `factory`, how it is built from that
 policy               what every policy offers; `CustomPolicy` for your own functions
 rule                 the form of every rule: four functions over a flat state

@@ -11,6 +11,7 @@ from dbcare.policies import breakeven_losses, breakeven_rule
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
 from dbcare.policies.breakeven_spread import BreakevenTables
 from dbcare.policies.breakeven_state import DEVIATION, state_size
+from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, check_risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
@@ -69,6 +70,11 @@ class Breakeven(BreakevenPolicy):
     >>> round(policy.max_spend, 2), policy.max_pulls
     (0.14, 1354)
     """
+
+    label = "Breakeven"
+    kind = PolicyKind.OURS
+    look = Look((VIOLET,), "o")
+    planned = True
 
     risk: Risk
     arms: int

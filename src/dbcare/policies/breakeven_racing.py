@@ -10,6 +10,7 @@ import numpy.typing as npt
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, normal
@@ -49,6 +50,10 @@ class BreakevenRacing(EliminationPolicy):
     >>> BreakevenRacing(Risk.misidentification(0.01), arms=2).max_pulls
     38
     """
+
+    label = "BreakevenRacing"
+    kind = PolicyKind.OURS
+    look = Look((VIOLET,), "s", hollow=True)
 
     risk: Risk
     arms: int

@@ -13,6 +13,7 @@ from dbcare.policies.breakeven import MAX_NOT_BEFORE
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
 from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL, ROUND, section
 from dbcare.policies.comparisons import Comparisons
+from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rounds_state import (
     DIFFERENCE,
     SHARED,
@@ -89,6 +90,10 @@ class BreakevenRounds(BreakevenPolicy):
     >>> policy.max_pulls
     600
     """
+
+    label = "BreakevenRounds"
+    kind = PolicyKind.OURS
+    look = Look((VIOLET,), "^", hollow=True)
 
     risk: Risk
     arms: int

@@ -10,6 +10,7 @@ import numpy as np
 from dbcare import validation
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
+from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, pulls
@@ -52,6 +53,11 @@ class DBCARE(EliminationPolicy):
     (13, 19)
     """
 
+    label = "DBCARE"
+    kind = PolicyKind.PAPER
+    look = Look((BLUE,))
+    planned = True
+
     risk: Risk
     arms: int
     sigma: float = 1.0
@@ -92,6 +98,11 @@ class DBCARE(EliminationPolicy):
         return float(
             budgets.confidence(self.risk.loss, self.arms, self.cost, self.sigma, self.bound, preset=self.confidence)
         )
+
+    @property
+    def checkpoint(self) -> int:
+        """N0, with more than two arms."""
+        return self.epoch_limit(self.arms) if self.arms > 2 else 0
 
     def epoch_limit(self, survivors: int) -> int:
         """Return the last epoch while `survivors` arms remain: floor(N*) + 1."""

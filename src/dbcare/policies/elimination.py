@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dbcare.errors import InvalidValueError
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, arms_offset, drop, epoch_rule
-from dbcare.policies.policy import EpochPolicy
+from dbcare.policies.policy import EpochPolicy, Pace
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
@@ -99,6 +99,7 @@ class EliminationPolicy(EpochPolicy):
     """A policy that follows this rule, with its explanations."""
 
     rule = RULE
+    pace = Pace.ELIMINATION
 
     @property
     def treats_arms_alike(self) -> bool:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.policies.look import PURPLE, YELLOW, Look, PolicyKind
 from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk, check_risk
 from dbcare.theory import budgets
@@ -29,6 +30,10 @@ class Uniform(SchedulePolicy):
     >>> Uniform(arms=3, pulls=10).max_pulls
     30
     """
+
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((YELLOW,))
+    live = False
 
     arms: int
     pulls: int
@@ -68,6 +73,11 @@ class KnownGapOracle(SchedulePolicy):
     >>> KnownGapOracle(Risk.misidentification(1e-3), gap=0.5).pulls
     56
     """
+
+    label = "known-gap oracle"
+    kind = PolicyKind.YARDSTICK
+    look = Look((PURPLE,))
+    live = False
 
     risk: Risk
     gap: float
@@ -111,6 +121,10 @@ class Guess(SchedulePolicy):
     >>> Guess(arms=4).max_pulls
     0
     """
+
+    kind = PolicyKind.YARDSTICK
+    look = Look((YELLOW,))
+    live = False
 
     arms: int
     risk = None

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
+from dbcare.policies.look import ORANGE, RED, Look, PolicyKind
 from dbcare.policies.schedule import SchedulePolicy
 
 RANKINGS = ("round", "all")
@@ -34,6 +35,11 @@ class SequentialHalving(SchedulePolicy):
     >>> SequentialHalving(arms=5, budget=25).max_pulls
     19
     """
+
+    label = "Sequential Halving"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((ORANGE, RED))
+    live = False
 
     arms: int
     budget: int
@@ -89,6 +95,11 @@ class SuccessiveRejects(SchedulePolicy):
     >>> SuccessiveRejects(arms=4, budget=40).max_pulls
     38
     """
+
+    label = "Successive Rejects"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((RED, ORANGE))
+    live = False
 
     arms: int
     budget: int

@@ -61,3 +61,11 @@ class Keep(Policy):
     @property
     def max_pulls(self) -> int:
         return 0
+
+    @property
+    def pools(self) -> bool:
+        return False
+
+    @property
+    def odds(self) -> list[float]:
+        return [float(arm == self.arm) for arm in range(self.arms)]

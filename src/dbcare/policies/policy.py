@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies import epochs
 from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
+from dbcare.policies.look import PLAIN, Look, PolicyKind
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
@@ -21,6 +23,27 @@ from dbcare.risk import Risk
 from dbcare.validation import show
 
 MAX_STATE_SIZE = 100_000_000  # numbers; more than any policy for the most arms needs
+
+
+class Pace(Enum):
+    """In which steps a rule pulls arms; engines that take several pulls at once need one in epochs.
+
+    Examples
+    --------
+    >>> from dbcare import Breakeven, Uniform
+    >>> Breakeven.pace.in_epochs, Uniform.pace.in_epochs
+    (False, True)
+    """
+
+    PULLS = "one pull at a time"
+    EPOCHS = "all survivors equally often, epoch by epoch"
+    ELIMINATION = "in epochs, dropping arms whose sums differ by more than a boundary"
+    PLANNED = "in rounds planned in advance"
+
+    @property
+    def in_epochs(self) -> bool:
+        """Whether all survivors are pulled equally often."""
+        return self is not Pace.PULLS
 
 
 class Policy(ABC):
@@ -42,10 +65,24 @@ class Policy(ABC):
         Whether the rule stops once the largest expected loss is no more than the spend, or `patience` times that.
     knows_gap : bool
         Whether the rule was made for arms with a known gap, as oracles are.
+    pace : Pace
+        In which steps the rule pulls arms.
+    pools : bool
+        Whether its runs tell enough about other means than their own to be pooled in experiments.
+    shares_caps : bool
+        Whether a run with a smaller `max_pulls` is the beginning of the same run with a larger one.
+    checkpoint : int
+        Pulls of each arm after which the leader nearly always is the choice, as a control variate needs it; else 0.
+    pulls_each : int or None
+        Pulls of each arm, if there is one round of them; None for other rules.
+    odds : sequence of float or None
+        What chances of the arms to be chosen are proportional to, if there are no pulls; None for other rules.
     depends_on_unit : bool
         Whether the rule for simple regret depends on the unit of the rewards, beyond what is stated in that unit.
     stop_rule : str
         When a run stops, in sentences for the report of a study; may be empty.
+    label, kind, look, live, planned
+        What a registered class states about itself (`PolicyEntry`); subclasses do not inherit it.
 
     Examples
     --------
@@ -63,8 +100,15 @@ class Policy(ABC):
     risk: Risk | None
     breaks_even: ClassVar[bool] = False
     knows_gap: ClassVar[bool] = False
+    pace: ClassVar[Pace] = Pace.PULLS
+    shares_caps: ClassVar[bool] = False
     depends_on_unit: ClassVar[bool] = False
     stop_rule: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    kind: ClassVar[PolicyKind] = PolicyKind.OTHER
+    look: ClassVar[Look] = PLAIN
+    live: ClassVar[bool] = True
+    planned: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         # Without an address in it: stored runs and results are found again by it.
@@ -77,6 +121,22 @@ class Policy(ABC):
         Ties must be broken at random, and no arm may cost more or come first in a way that matters.
         """
         return False
+
+    @property
+    def pools(self) -> bool:
+        return True
+
+    @property
+    def checkpoint(self) -> int:
+        return 0
+
+    @property
+    def pulls_each(self) -> int | None:
+        return None
+
+    @property
+    def odds(self) -> Sequence[float] | None:
+        return None
 
     @property
     def reward_range(self) -> tuple[float, float] | None:
@@ -184,10 +244,15 @@ class EpochPolicy(Policy):
     """A policy that pulls all survivors equally often, epoch by epoch."""
 
     rule: EpochRule
+    pace = Pace.EPOCHS
 
     @property
     def state_size(self) -> int:
         return epochs.state_size(self.arms)
+
+    @property
+    def odds(self) -> Sequence[float] | None:
+        return None if self.max_pulls else (1.0,) * self.arms
 
     def upcoming(self, state: State) -> list[int]:
         """Return the rest of the epoch; nobody knows what comes after it."""

@@ -18,6 +18,7 @@ from dbcare.policies.elimination import (
     from_rate,
     hoeffding,
 )
+from dbcare.policies.look import GREEN, SKY, Look, PolicyKind
 
 # 10/c pulls in all at c = 1e-4: the safeguard of the paper's experiments.
 DEFAULT_MAX_PULLS = 100_000
@@ -27,6 +28,7 @@ class ConfidencePolicy(EliminationPolicy):
     """Elimination until one arm remains or `max_pulls` is reached."""
 
     risk = None
+    shares_caps = True
 
     @abstractmethod
     def _boundary(self, epochs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -68,6 +70,10 @@ class Racing(ConfidencePolicy):
     >>> round(Racing(arms=3, delta=0.1).radius(epoch=10, survivors=3), 3)
     1.51
     """
+
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY, GREEN))
+    live = False
 
     arms: int
     delta: float
@@ -133,6 +139,11 @@ class TwoArmConfidence(ConfidencePolicy):
     >>> TwoArmConfidence(delta=0.1).arms
     2
     """
+
+    label = "two-arm confidence"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY, GREEN))
+    live = False
 
     delta: float
     sigma: float = 1.0

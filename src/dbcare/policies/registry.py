@@ -1,4 +1,4 @@
-"""Policies by name: one entry per policy, read by everything that lets people choose one.
+"""Policies by name: where each class is that ships; what it is called and who may use it, the class itself states.
 
 A package of your own adds policies through entry points of the group `dbcare.policies`, whose values are a `Policy`
 class, a function that returns a policy, or a `PolicyEntry`; a program adds them with `register_policy`.
@@ -6,20 +6,20 @@ class, a function that returns a policy, or a `PolicyEntry`; a program adds them
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from dbcare import validation
 from dbcare.bandit import Bandit, check_bandit
 from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
-from dbcare.policies.entry import PolicyEntry
-from dbcare.policies.factory import import_factory, make_policy
+from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
 from dbcare.policies.facts import PolicyFacts
-from dbcare.policies.look import BLUE, GREEN, ORANGE, PLAIN, PURPLE, RED, SKY, VIOLET, YELLOW, Look, PolicyKind
+from dbcare.policies.look import Look, PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk, check_risk
 from dbcare.validation import show
@@ -29,50 +29,153 @@ BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
 GROUP = "dbcare.policies"  # of entry points
 
 
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+# What a class may state about itself.
+STATED = {"label": str, "kind": PolicyKind, "look": Look, "live": bool, "planned": bool}
+# The policies that ship, in the order in which people see them.
+SHIPPED = {
+    "breakeven": "policies.breakeven:Breakeven",
+    "breakeven-racing": "policies.breakeven_racing:BreakevenRacing",
+    "breakeven-rounds": "policies.breakeven_rounds:BreakevenRounds",
+    "dbcare": "policies.dbcare:DBCARE",
+    "racing": "policies.racing:Racing",
+    "two-arm-confidence": "policies.racing:TwoArmConfidence",
+    "two-arm-likelihood": "policies.two_arm_likelihood:TwoArmLikelihood",
+    "sequential-halving": "policies.halving:SequentialHalving",
+    "successive-rejects": "policies.halving:SuccessiveRejects",
+    "uniform": "policies.fixed:Uniform",
+    "lucb": "policies.adaptive.lucb:LUCB",
+    "kl-lucb": "policies.adaptive.kl_lucb:KLLUCB",
+    "lil-ucb": "policies.adaptive.lil_ucb:LilUCB",
+    "ugape": "policies.adaptive.ugape:UGapE",
+    "track-and-stop": "policies.adaptive.track_and_stop:TrackAndStop",
+    "eb-tci": "policies.adaptive.eb_tci:EBTCI",
+    "kn": "policies.adaptive.kn:KN",
+    "ugape-budget": "policies.adaptive.ugape:UGapEBudget",
+    "ocba": "policies.adaptive.ocba:OCBA",
+    "chick-frazier": "policies.adaptive.chick_frazier:ChickFrazier",
+    "two-arm-chick-frazier": "policies.adaptive.two_arm_chick_frazier:TwoArmChickFrazier",
+    "kg-star": "policies.adaptive.kg_star:KGStar",
+    "adaptive": "policies.adaptive.adaptive:Adaptive",
+    "known-gap-oracle": "policies.fixed:KnownGapOracle",
+    "known-gap-sprt": "engines.best_sprt:BestSPRT",
+    "guess": "policies.fixed:Guess",
+}
+
+
+@dataclass(frozen=True)
+class PolicyEntry:
+    """A policy by name: how to build it, and how to show it.
+
+    Parameters
+    ----------
+    name : str
+        Lowercase words joined by hyphens, such as "my-lucb".
+    source : type or callable
+        The policy's class, or a function that returns a policy. Its parameters may be those of `PolicyFacts.known`, and
+        options of its own.
+    label : str
+        What figures and tables call the policy. Default: its name.
+    kind : PolicyKind
+        What it is compared with, which also decides its dashes in figures.
+    look : Look
+        Its color and marker in figures.
+    live : bool
+        Whether live studies may use it: all parameters that a study cannot know must have defaults.
+    planned : bool
+        Whether every plan compares it.
+
+    Examples
+    --------
+    >>> from dbcare.policies.registry import POLICIES
+    >>> POLICIES["racing"].label, POLICIES["racing"].live
+    ('racing', False)
+    """
+
+    name: str
+    source: Callable[..., Policy]
+    label: str = Policy.label
+    kind: PolicyKind = Policy.kind
+    look: Look = Policy.look
+    live: bool = Policy.live
+    planned: bool = Policy.planned
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not NAME.fullmatch(self.name):
+            raise InvalidValueError(
+                f"`name` must be lowercase words joined by hyphens, such as my-lucb, but got {show(self.name)}."
+            )
+        check_factory(self.name, self.source)
+        for what, kind in STATED.items():
+            if not isinstance(value := getattr(self, what), kind):
+                raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
+        if self.planned and not self.live:
+            raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
+        validation.set_fields(self, label=self.label or self.name)
+
+    @classmethod
+    def of(cls, name: str, source: Callable[..., Policy], **given: Any) -> PolicyEntry:
+        """Return the entry of a class by what the class itself states, apart from what is `given` and not None."""
+        stated = getattr(source, "__dict__", {})
+        chosen = {what: stated[what] for what in STATED if what in stated}
+        return cls(name, source, **chosen | {what: value for what, value in given.items() if value is not None})
+
+    @property
+    def options(self) -> list[str]:
+        """The policy's own options, which no problem fixes."""
+        return own_options(self.source)
+
+    def build(self, facts: PolicyFacts, options: Mapping[str, Any] | None = None) -> Policy:
+        """Build the policy for a problem, with options of its own."""
+        return make_policy(self.name, self.source, facts, options or {})
+
+
 class PolicyRegistry(Mapping[str, PolicyEntry]):
     """Entries by name: those that ship first, then those of installed packages, then those added at run time.
 
-    Installed packages are imported when a name is first looked up that does not ship, or when names are listed.
+    What ships is given as paths, `module:class` below this package, and imported when it is needed. Installed packages
+    are imported when a name is first looked up that does not ship, or when names are listed.
     """
 
-    def __init__(self, entries: Iterable[PolicyEntry]) -> None:
-        self._shipped = {entry.name: entry for entry in entries}
+    def __init__(self, shipped: Mapping[str, str]) -> None:
+        self.shipped = shipped
+        self._entries: dict[str, PolicyEntry] = {}  # of those that were needed so far
         self._added: dict[str, PolicyEntry] = {}
         self._lock = threading.RLock()
         self._loaded = False
 
     def __getitem__(self, name: str) -> PolicyEntry:
-        if name in self._shipped:
-            return self._shipped[name]
-        self._load_packages()
-        return self._added[name]
+        if name not in self.shipped:
+            self._load_packages()
+            return self._added[name]
+        if name not in self._entries:
+            self._entries[name] = PolicyEntry.of(name, import_factory(f"dbcare.{self.shipped[name]}"))
+        return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([entry.name for entry in self._entries()])
-
-    def __len__(self) -> int:
-        return len(self._entries())
-
-    def _entries(self) -> list[PolicyEntry]:
         with self._lock:
             self._load_packages()
-            return [*self._shipped.values(), *self._added.values()]
+            return iter([*self.shipped, *self._added])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
     def entry(self, name: object, argument: str = "policy", *, live: bool = False) -> PolicyEntry:
         """Return an entry; a name that is unknown, or not live where that is required, is an error listing names."""
-        if isinstance(name, str) and name in self._shipped and (self._shipped[name].live or not live):
-            return self._shipped[name]
+        if isinstance(name, str) and name in self.shipped and (self[name].live or not live):
+            return self[name]
         return self[validation.one_of(argument, name, self.live if live else self)]
 
     @property
     def live(self) -> list[str]:
         """Names of the policies that live studies may use."""
-        return [entry.name for entry in self._entries() if entry.live]
+        return [name for name, entry in self.items() if entry.live]
 
     @property
     def planned(self) -> list[str]:
         """Names of the policies that every plan compares."""
-        return [entry.name for entry in self._entries() if entry.planned]
+        return [name for name, entry in self.items() if entry.planned]
 
     def kind(self, name: str) -> PolicyKind:
         """Return the kind of a policy; that of a function named `module:function` is OTHER."""
@@ -107,77 +210,24 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         """Add an installed policy; return why that failed, if it did."""
         try:
             loaded = point.load()
-            entry = loaded if isinstance(loaded, PolicyEntry) else PolicyEntry(point.name, loaded)
+            entry = loaded if isinstance(loaded, PolicyEntry) else PolicyEntry.of(point.name, loaded)
             self.add(replace(entry, name=point.name))
         except Exception as failure:  # whatever a stranger's module does, the other policies stay usable
             return f"Policy {point.name!r} ({point.value}) could not be loaded: {failure}"
         return None
 
 
-def _shipped(name: str, source: str, label: str, kind: PolicyKind, look: Look, **uses: bool) -> PolicyEntry:
-    return PolicyEntry(name, f"dbcare.{source}", label, kind, look, **{"live": False} | uses)
-
-
-POLICIES = PolicyRegistry(
-    [
-        _shipped("breakeven", "policies.breakeven:Breakeven", "Breakeven", PolicyKind.OURS,
-                 Look((VIOLET,), "o"), live=True, planned=True),
-        _shipped("breakeven-racing", "policies.breakeven_racing:BreakevenRacing", "BreakevenRacing", PolicyKind.OURS,
-                 Look((VIOLET,), "s", hollow=True), live=True),
-        _shipped("breakeven-rounds", "policies.breakeven_rounds:BreakevenRounds", "BreakevenRounds", PolicyKind.OURS,
-                 Look((VIOLET,), "^", hollow=True), live=True),
-        _shipped("dbcare", "policies.dbcare:DBCARE", "DBCARE", PolicyKind.PAPER,
-                 Look((BLUE,)), live=True, planned=True),
-        _shipped("racing", "policies.racing:Racing", "racing", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
-        _shipped("two-arm-confidence", "policies.racing:TwoArmConfidence", "two-arm confidence",
-                 PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN))),
-        _shipped("two-arm-likelihood", "policies.two_arm_likelihood:TwoArmLikelihood",
-                 "two-arm likelihood ratio", PolicyKind.FIXED_CONFIDENCE, Look((SKY, GREEN), "x")),
-        _shipped("sequential-halving", "policies.halving:SequentialHalving", "Sequential Halving",
-                 PolicyKind.FIXED_BUDGET, Look((ORANGE, RED))),
-        _shipped("successive-rejects", "policies.halving:SuccessiveRejects", "Successive Rejects",
-                 PolicyKind.FIXED_BUDGET, Look((RED, ORANGE))),
-        _shipped("uniform", "policies.fixed:Uniform", "uniform", PolicyKind.FIXED_BUDGET, Look((YELLOW,))),
-        _shipped("lucb", "policies.adaptive.lucb:LUCB", "LUCB", PolicyKind.FIXED_CONFIDENCE,
-                 Look((GREEN,), "v", hollow=True), live=True),
-        _shipped("kl-lucb", "policies.adaptive.kl_lucb:KLLUCB", "KL-LUCB", PolicyKind.FIXED_CONFIDENCE,
-                 Look((GREEN,), "v"), live=True),
-        _shipped("lil-ucb", "policies.adaptive.lil_ucb:LilUCB", "lil'UCB", PolicyKind.FIXED_CONFIDENCE,
-                 Look((RED,), "<", hollow=True), live=True),
-        _shipped("ugape", "policies.adaptive.ugape:UGapE", "UGapE", PolicyKind.FIXED_CONFIDENCE,
-                 Look((SKY,), ">", hollow=True), live=True),
-        _shipped("track-and-stop", "policies.adaptive.track_and_stop:TrackAndStop", "Track-and-Stop",
-                 PolicyKind.FIXED_CONFIDENCE, Look((BLUE,), "P", hollow=True), live=True),
-        _shipped("eb-tci", "policies.adaptive.eb_tci:EBTCI", "EB-TCI", PolicyKind.FIXED_CONFIDENCE,
-                 Look((PURPLE,), "X", hollow=True), live=True),
-        _shipped("kn", "policies.adaptive.kn:KN", "KN", PolicyKind.FIXED_CONFIDENCE, Look((YELLOW,), "d", hollow=True)),
-        _shipped("ugape-budget", "policies.adaptive.ugape:UGapEBudget", "UGapE, fixed budget",
-                 PolicyKind.FIXED_BUDGET, Look((SKY,), ">")),
-        _shipped("ocba", "policies.adaptive.ocba:OCBA", "OCBA", PolicyKind.FIXED_BUDGET, Look((ORANGE,), "h")),
-        _shipped("chick-frazier", "policies.adaptive.chick_frazier:ChickFrazier", "Chick-Frazier",
-                 PolicyKind.COST_AWARE, Look((RED,), "p"), live=True),
-        _shipped("two-arm-chick-frazier", "policies.adaptive.two_arm_chick_frazier:TwoArmChickFrazier",
-                 "Chick-Frazier, two arms in turn", PolicyKind.COST_AWARE, Look((RED,), "p", hollow=True)),
-        _shipped("kg-star", "policies.adaptive.kg_star:KGStar", "KG*", PolicyKind.COST_AWARE,
-                 Look((ORANGE,), "*"), live=True),
-        _shipped("adaptive", "policies.adaptive.adaptive:Adaptive", "two parts", PolicyKind.COST_AWARE, PLAIN),
-        _shipped("known-gap-oracle", "policies.fixed:KnownGapOracle", "known-gap oracle",
-                 PolicyKind.YARDSTICK, Look((PURPLE,))),
-        _shipped("known-gap-sprt", "engines.best_sprt:BestSPRT", "known-gap SPRT",
-                 PolicyKind.YARDSTICK, Look((YELLOW,))),
-        _shipped("guess", "policies.fixed:Guess", "guess", PolicyKind.YARDSTICK, Look((YELLOW,))),
-    ]
-)  # fmt: skip
+POLICIES = PolicyRegistry(SHIPPED)
 
 
 def register_policy(
     name: str,
     source: Callable[..., Policy],
     *,
-    label: str = "",
-    kind: PolicyKind = PolicyKind.OTHER,
-    look: Look = PLAIN,
-    live: bool = True,
+    label: str | None = None,
+    kind: PolicyKind | None = None,
+    look: Look | None = None,
+    live: bool | None = None,
 ) -> None:
     """Register a policy of your own, so that it can be used by name.
 
@@ -191,14 +241,8 @@ def register_policy(
     source : type or callable
         A `Policy` class, or a function that returns a policy. It is called with those of `risk`, `arms`, `sigma`,
         `bound`, `gap`, `family` and `max_pulls` that are among its parameters, and with options of its own.
-    label : str
-        What figures and tables call the policy. Default: its name.
-    kind : PolicyKind
-        What the policy is compared with.
-    look : Look
-        Its color and marker in figures. Default: the next free color.
-    live : bool
-        Whether live studies may use it.
+    label, kind, look, live : optional
+        As in `PolicyEntry`. Default: what the class states.
 
     Raises
     ------
@@ -217,7 +261,7 @@ def register_policy(
     20.0
     >>> unregister_policy("ten-each")
     """
-    POLICIES.add(PolicyEntry(name, source, label, kind, look, live))
+    POLICIES.add(PolicyEntry.of(name, source, label=label, kind=kind, look=look, live=live))
 
 
 def unregister_policy(name: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.policies.epochs import ALIVE, COUNT, EACH, EPOCH, SUMS, drop_worst, epoch_rule
-from dbcare.policies.policy import EpochPolicy
+from dbcare.policies.policy import EpochPolicy, Pace
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
@@ -52,10 +52,20 @@ class SchedulePolicy(EpochPolicy):
     """A policy that follows a schedule, round by round."""
 
     rule = RULE
+    pace = Pace.PLANNED
 
     @property
     def treats_arms_alike(self) -> bool:
         return True
+
+    @property
+    def pools(self) -> bool:
+        """Whether to pool: simulating these runs costs next to nothing."""
+        return False
+
+    @property
+    def pulls_each(self) -> int | None:
+        return self.max_pulls // self.arms if len(self.schedule) <= 1 else None
 
     @property
     def fresh(self) -> bool:

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from dbcare import validation
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.likelihood import decide
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, ends_round
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy, check_cap, check_delta
-from dbcare.policies.adaptive.rates import PROVEN, RATES
+from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
+from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven_state import least_pulled
+from dbcare.policies.look import GREEN, SKY, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 
@@ -29,7 +29,7 @@ def decide_after_pair(state: State, tables: AdaptiveTables) -> None:
         decide(state, tables)
 
 
-SAMPLING = SamplingPart(choose, no_numbers, round_pulls=2)
+SAMPLING = SamplingPart(choose, no_numbers, round_pulls=2, is_bernoulli=True)
 STOPPING = replace(likelihood.STOPPING, decide=decide_after_pair)
 
 
@@ -66,6 +66,11 @@ class TwoArmLikelihood(AdaptivePolicy):
     (0, 8)
     """
 
+    label = "two-arm likelihood ratio"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY, GREEN), "x")
+    live = False
+
     delta: float = DEFAULT_DELTA
     rate: str = PROVEN
     max_pulls: int = DEFAULT_MAX_PULLS
@@ -73,13 +78,3 @@ class TwoArmLikelihood(AdaptivePolicy):
     risk = None
     sampling_part = SAMPLING
     stopping_part = STOPPING
-
-    def __post_init__(self) -> None:
-        validation.one_of("rate", self.rate, RATES)
-        validation.set_fields(
-            self, delta=check_delta(self, self.delta), max_pulls=check_cap(self, self.max_pulls, self.arms)
-        )
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, delta=self.delta, bernoulli=True, rate=self.rate)

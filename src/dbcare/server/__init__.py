@@ -6,7 +6,8 @@ pages          the dashboard: templates, a style sheet, a few scripts; `stream` 
 open_studies   the studies that are open in this process; `shared_lookups`, so that each is looked up once
 connections    limits from the socket on, with `connection_pool`, `addresses` and `open_files`
 limits         size and rate of requests; `service_limits`, all numbers; `headers`, security headers
-metrics        for Prometheus; `request_log`, one line per request; `watched_response`, the status for both
+metrics        for Prometheus, with `study_figures`; `readiness`, whether a write would succeed
+request_log    one line per request; `request_trace`, its id and why it was refused; `watched_response`, its status
 webhook        tells a URL when a study stops, with `stopped_studies`, `deliveries` and `post`
 app            puts it all together; `serve` runs it
 """

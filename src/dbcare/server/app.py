@@ -58,7 +58,7 @@ def make_app(
     records = open_records(store) if records is None else records
     gate = Gate(Keys(records), Sessions(records))
     readiness = Readiness(store)
-    studies, metrics = OpenStudies(store), Metrics(limits, readiness.note_write)
+    studies, metrics = OpenStudies(store), Metrics(limits)
     metrics.add_gauge("dbcare_ready", "Whether a write would succeed", lambda: float(readiness.find_problem() is None))
     figures = StudyFigures(studies, metrics, readiness)
 
@@ -84,10 +84,14 @@ def make_app(
     looks = Turns(limits.waiting_looks, metrics, Refusal.LOOKS_FULL)
     long_work = Turns(limits.waiting_checks, metrics, Refusal.CHECKS_FULL)
     study_routes = StudyRoutes(gate, studies, metrics, looks, long_work).build()
-    app.include_router(study_routes)
-    app.include_router(planning.make_routes(gate, long_work))
     app.state.streams = Streams(limits, metrics)
-    app.include_router(pages.make_routes(gate, studies, app.state.streams, looks))
+    routers = (
+        study_routes,
+        planning.make_routes(gate, long_work),
+        pages.make_routes(gate, studies, app.state.streams, looks),
+    )
+    for router in routers:
+        app.include_router(router)
 
     @app.head(HEALTH_PATH, include_in_schema=False)
     @app.get(HEALTH_PATH, tags=["service"])
@@ -121,7 +125,7 @@ def make_app(
         """Return the metrics of this process in the Prometheus text format."""
         return PlainTextResponse(metrics.text())
 
-    metrics.expect(app.routes, PROBLEM_CODES)
+    metrics.expect([*app.routes, *(route for router in routers for route in router.routes)], PROBLEM_CODES)
     app.state.metrics = metrics
     problems.install(app)
 

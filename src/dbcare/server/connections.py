@@ -181,12 +181,8 @@ class LimitedConnection(HttpToolsProtocol):
         """
         self._is_ending = True
         if self.cycle is None or self.cycle.response_complete:
-            self._leaving = self.loop.call_later(LAST_REQUEST_SECONDS, self._end_idle)
+            self._leaving = self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
         else:
-            super().shutdown()
-
-    def _end_idle(self) -> None:
-        if not self._has_begun():
             super().shutdown()
 
     def _unsupported_upgrade_warning(self) -> None:

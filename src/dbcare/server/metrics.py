@@ -58,11 +58,10 @@ class StudyTally:
 
 
 class Metrics:
-    """The metrics of this process; `note_write` is called when a trial has been stored."""
+    """The metrics of this process."""
 
-    def __init__(self, limits: ServiceLimits, note_write: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, limits: ServiceLimits) -> None:
         self.registry = CollectorRegistry()
-        self._note_write = note_write
         self._lock = threading.Lock()
         self._tallies: dict[str, StudyTally] = {}
         self.text_of_studies = b""  # their series, of which there may be thousands; `study_figures` renders them
@@ -118,7 +117,6 @@ class Metrics:
                 self._find_tally(study).empty[outcome.lack] += 1
         elif outcome.new:
             self.asked.inc(outcome.new)
-            self._note_write()
 
     def count_told(self, study: str, rewards: int = 1) -> None:
         """Count rewards that were told."""

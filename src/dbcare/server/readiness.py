@@ -13,6 +13,7 @@ from dbcare.live.stores.base import Store
 LOG = logging.getLogger("dbcare")
 PROBE_SECONDS = 5.0  # without a write, until one is tried
 MAX_PROBE_SECONDS = 3.0  # that a trial write may take: together less than 10 s
+FAILURE_SECONDS = 15.0  # for which the failure of a real write counts for more than trial writes, which are smaller
 
 
 class Readiness:
@@ -21,7 +22,7 @@ class Readiness:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._ended = threading.Event()
-        self._succeeded = -math.inf  # when a write last succeeded, or failed
+        self._succeeded = -math.inf  # when a trial write last succeeded, or failed
         self._failed = -math.inf
         self._began = math.inf  # when the trial write under way began
 
@@ -33,13 +34,12 @@ class Readiness:
         """Try no further writes."""
         self._ended.set()
 
-    def note_write(self) -> None:
-        """Note that something was stored just now."""
-        self._succeeded = time.monotonic()
-
     def find_problem(self) -> str | None:
         """Return why a write would not succeed, as far as is known; None if it would."""
-        succeeded, began, now = self._succeeded, self._began, time.monotonic()
+        stored, failed = self._store.stored, self._store.failed
+        succeeded, began, now = max(self._succeeded, stored), self._began, time.monotonic()
+        if failed > stored and now - failed < FAILURE_SECONDS:
+            return "A write failed."
         if now - began > MAX_PROBE_SECONDS and succeeded < began:
             return f"A trial write has taken more than {MAX_PROBE_SECONDS:g} seconds."
         if succeeded > self._failed:
@@ -49,7 +49,7 @@ class Readiness:
     def _run(self) -> None:
         wait = 0.0
         while not self._ended.wait(wait):
-            idle = time.monotonic() - self._succeeded
+            idle = time.monotonic() - max(self._succeeded, self._store.stored)
             if idle >= PROBE_SECONDS:
                 self._try_write()
                 idle = 0.0

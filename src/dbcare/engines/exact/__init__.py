@@ -1,7 +1,7 @@
 """The exact engine: error and pulls without Monte Carlo error.
 
 For two arms, both Gaussian or both Bernoulli, it covers elimination policies and policies that pull each arm a fixed
-number of times. For any number of arms, it covers the guess, and keeping an arm.
+number of times. For any number of arms, it covers choosing without pulls.
 
 gaussian         elimination on two Gaussian arms: the tables of `gaussian_kernel`, which has the mathematics
 gaussian_kernel  the density of a walk that stops outside a boundary, compiled
@@ -29,10 +29,7 @@ from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
 from dbcare.errors import EngineError
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.keep import Keep
-from dbcare.policies.policy import Policy
-from dbcare.policies.schedule import SchedulePolicy
+from dbcare.policies.policy import Pace, Policy
 from dbcare.rewards import Bernoulli, Gaussian
 
 FAMILIES = ("gaussian", "bernoulli")
@@ -41,9 +38,9 @@ MAX_EXACT_EPOCHS = 100_000  # the most that `applies` accepts: about a second, w
 
 def applies(policy: Policy, bandit: Bandit) -> bool:
     """Return whether the engine can evaluate `policy` on `bandit`, and fast."""
-    if _obstacle(policy, bandit) is not None:
+    if find_obstacle(policy, bandit) is not None:
         return False
-    return not isinstance(policy, EliminationPolicy) or count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
+    return policy.pace is not Pace.ELIMINATION or count_epochs(policy, bandit) <= MAX_EXACT_EPOCHS
 
 
 def is_covered(policy: Policy) -> bool:
@@ -53,9 +50,8 @@ def is_covered(policy: Policy) -> bool:
 
 def compute_law(policy: Policy, bandit: Bandit) -> TwoArmLaw:
     """Compute the law of `policy` on `bandit`, as arrays of one entry."""
-    if isinstance(policy, Keep):
-        return keep_law(policy, bandit)
-    return two_arm_law(policy, bandit) if len(bandit.arms) == 2 else guess_law(policy, bandit)
+    is_guess = policy.odds is not None or len(bandit.arms) != 2
+    return guess_law(policy, bandit) if is_guess else two_arm_law(policy, bandit)
 
 
 def two_arm_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
@@ -63,16 +59,15 @@ def two_arm_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUA
 
     Gaussian arms may differ in sigma: only the variance of the difference of two rewards matters.
     """
-    _require(_obstacle(policy, bandit))
-    if policy.max_pulls == 0:
+    _require(find_obstacle(policy, bandit))
+    if policy.odds is not None:
         return guess_law(policy, bandit, levels=levels)
     other, best = sorted(bandit.means)
     if all(isinstance(arm, Gaussian) for arm in bandit.arms):
         sigma = math.sqrt(sum(arm.sigma**2 for arm in bandit.arms) / 2.0)
         return two_arm_curve(policy, best - other, sigma=sigma, levels=levels)
-    if isinstance(policy, EliminationPolicy):
+    if (pulls := policy.pulls_each) is None:
         return two_arm_bernoulli_pair(policy.tables, best, other, levels=levels)
-    pulls = _pulls_each(policy)
     error = np.array([bernoulli_error(pulls, best, other)])
     return fixed_law(check_gaps(best - other), pulls, error, check_levels(levels))
 
@@ -92,11 +87,10 @@ def two_arm_curve(
     gaussian = validation.one_of("family", family, FAMILIES) == "gaussian"
     validation.positive("sigma", sigma)
     _require(_policy_obstacle(policy), otherwise="pass a `shape` to `evaluate_grid` to simulate instead")
-    if isinstance(policy, EliminationPolicy):
+    if (pulls := policy.pulls_each) is None:
         if gaussian:
             return two_arm_gaussian(policy.tables, gaps, sigma, levels=levels)
         return two_arm_bernoulli(policy.tables, gaps, levels=levels)
-    pulls = _pulls_each(policy)
     grid = check_gaps(gaps, np.inf if gaussian else 1.0)
     if gaussian:
         error = gaussian_error(pulls, grid, sigma)
@@ -106,28 +100,22 @@ def two_arm_curve(
 
 
 def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
-    """Compute the law of a policy that never pulls, on any number of arms: it recommends each with equal probability.
+    """Compute the law of a policy that never pulls, on any number of arms.
 
-    error = share of arms worse than the best, regret = mean gap; `gaps` holds the smallest gap.
+    error = chance of an arm worse than the best, regret = mean gap; `gaps` holds the smallest gap.
     """
-    _require(_obstacle(policy, bandit))
-    if policy.max_pulls > 0:
+    _require(find_obstacle(policy, bandit))
+    if policy.odds is None:
         raise EngineError(
             f"A guess makes no pulls but got {validation.show(policy)}, which makes up to {policy.max_pulls}."
         )
     gaps = np.array(bandit.gaps)
     law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
-    return replace(law, error=np.array([np.mean(gaps > 0.0)]), regret=np.array([np.mean(gaps)]))
+    error, regret = (np.array([np.average(losses, weights=policy.odds)]) for losses in (gaps > 0.0, gaps))
+    return replace(law, error=error, regret=regret)
 
 
-def keep_law(policy: Keep, bandit: Bandit, *, levels: Iterable[float] = QUANTILES) -> TwoArmLaw:
-    """Compute the law of keeping an arm, on any number of arms: it loses that arm's gap."""
-    gap = np.array([bandit.gaps[policy.arm]])
-    law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
-    return replace(law, error=(gap > 0.0).astype(np.float64), regret=gap)
-
-
-def count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
+def count_epochs(policy: Policy, bandit: Bandit) -> int:
     """Count the epochs that a two-arm run can last: until gap*n exceeds b(n) by 9 sigmas (longer has P < 1e-18)."""
     boundary = two_arm_boundary(policy.tables)
     n = np.arange(1, boundary.size + 1)
@@ -136,34 +124,31 @@ def count_epochs(policy: EliminationPolicy, bandit: Bandit) -> int:
     return int(np.max(n[running], initial=0))
 
 
-def _pulls_each(policy: Policy) -> int:
-    return policy.max_pulls // 2
-
-
 def _require(obstacle: str | None, otherwise: str = "use the direct engine") -> None:
     if obstacle is not None:
         raise EngineError(f"{obstacle}; {otherwise}.")
 
 
-def _obstacle(policy: Policy, bandit: Bandit) -> str | None:
+def find_obstacle(policy: Policy, bandit: Bandit) -> str | None:
     """Explain why the engine does not apply, or return None if it does."""
     if policy.arms != len(bandit.arms):
         return f"`policy` and `bandit` must have the same number of arms but got {policy.arms} and {len(bandit.arms)}"
-    if isinstance(policy, Keep) or (isinstance(policy, SchedulePolicy) and policy.max_pulls == 0):
-        return None
+    obstacle = _bandit_obstacle(bandit) or _policy_obstacle(policy)
+    return None if obstacle is None or policy.odds is not None else obstacle
+
+
+def _bandit_obstacle(bandit: Bandit) -> str | None:
     if isinstance(bandit, BlockBandit):
         return "The exact engine cannot evaluate arms that share blocks"
-    for family in (Gaussian, Bernoulli):
-        if all(isinstance(arm, family) for arm in bandit.arms):
-            return _policy_obstacle(policy)
     kinds = ", ".join(sorted({type(arm).__name__ for arm in bandit.arms}))
+    if kinds in (Gaussian.__name__, Bernoulli.__name__):
+        return None
     return f"The exact engine needs arms that are all Gaussian or all Bernoulli but got {kinds}"
 
 
 def _policy_obstacle(policy: Policy) -> str | None:
     if policy.arms != 2:
         return f"The exact engine needs two arms, except for a guess, but got {policy.arms}"
-    rounds = len(policy.schedule) if isinstance(policy, SchedulePolicy) else 0
-    if rounds <= 1 and isinstance(policy, EliminationPolicy | SchedulePolicy):
+    if policy.pace is Pace.ELIMINATION or policy.pulls_each is not None:
         return None
     return f"The exact engine needs an elimination policy or one round of pulls but got {validation.show(policy)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from dbcare.bandit import Bandit
@@ -17,7 +19,7 @@ from dbcare.engines.pooling.seeds import derive_seed
 from dbcare.engines.pooling.sums import SourceSums, Sums, cut_chunks, sum_chunks
 from dbcare.engines.simulators import direct_simulator
 from dbcare.engines.threads import fill
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import Policy
 from dbcare.risk import Risk
 
 MIN_RUNS = 256  # with fewer, coefficients mean little
@@ -32,7 +34,7 @@ def can_average(policy: Policy, bandit: Bandit, risk: Risk, runs: int) -> bool:
 
     Runs in epochs are left out: they are made so fast that plain ones serve as well.
     """
-    if isinstance(policy, EpochPolicy) or isinstance(bandit, BlockBandit) or not policy.treats_arms_alike:
+    if policy.pace.in_epochs or isinstance(bandit, BlockBandit) or not policy.treats_arms_alike:
         return False
     if len(bandit.arms) > MAX_LABELINGS or risk.costs_differ or bandit.spread == 0.0:
         return False
@@ -44,36 +46,38 @@ class AveragedRuns:
 
     def __init__(self, policy: Policy, bandit: Bandit, seed: int, threads: int) -> None:
         self.simulator = direct_simulator(policy, make_arms(bandit), seed, tallied=True)
-        self.threads = threads
+        self.policy, self.seed, self.threads, self.began = policy, seed, threads, time.perf_counter()
         self.model = build_model([bandit], choose_labels(policy))
         self.label_seed = derive_seed(seed, 0, 1)
         self.batch_runs = max(1024, BATCH_NUMBERS // policy.arms)
         self.outcomes = Outcomes.empty(0)
         self.sums = SourceSums.empty(0, 1)
 
-    def extend(self, runs: int) -> None:
-        """Continue to `runs` runs."""
+    def extend(self, total: int) -> None:
+        """Continue to so many runs in all."""
         blocks = self.simulator.start_blocks(self.threads)
         done = self.outcomes
-        self.outcomes = Outcomes.empty(runs)
+        self.outcomes = Outcomes.empty(total)
         self.outcomes.take(done)
-        for first in range(len(done.pulls), runs, self.batch_runs):
-            batch = self.simulator.allocate(min(self.batch_runs, runs - first))
+        for first in range(len(done.pulls), total, self.batch_runs):
+            batch = self.simulator.allocate(min(self.batch_runs, total - first))
             fill(batch, blocks, first)
             sum_chunks(self.model, ONE, cut_chunks(0, self.label_seed, first, batch), [self.sums], self.threads)
             part = self.outcomes.part(first, first + len(batch.pulls))
             part.take(batch.without_tallies())
 
-    def estimate(self, risk: Risk) -> Estimates:
+    def estimate_all(self, risk: Risk) -> Estimates:
         """Estimate error, regret and pulls from all runs so far, with controls chosen for this risk."""
         runs = np.array([len(self.outcomes.pulls)])
         combination = combine(risk.loss, risk.single_cost)
         return estimate(Sums.combine([self.sums], ONE), runs, self.model, [combination])
 
-    def risk(self, risk: Risk) -> Estimate:
+    def estimate(self, risk: Risk) -> Estimate:
         """Estimate the risk from all runs so far."""
-        return self.estimate(risk).at(0, combine(risk.loss, risk.single_cost))
+        return self.estimate_all(risk).at(0, combine(risk.loss, risk.single_cost))
 
-    def build(self, policy: Policy, risk: Risk, seed: int, began: float) -> Evaluation:
+    def build(self, risk: Risk) -> Evaluation:
         """Return the evaluation of all runs so far."""
-        return build_from_averages(self.outcomes, self.estimate(risk), self.simulator, policy, risk, seed, began)
+        return build_from_averages(
+            self.outcomes, self.estimate_all(risk), self.simulator, self.policy, risk, self.seed, self.began
+        )

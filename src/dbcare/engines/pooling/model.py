@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.bandit import Bandit
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import Policy
 from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 Floats = npt.NDArray[np.float64]
@@ -103,7 +103,7 @@ def choose_labels(policy: Policy) -> Labels:
     """Return which labels to average over; runs in epochs are made too fast for a part of the labels to pay."""
     if not policy.treats_arms_alike:
         return Labels.ONE
-    return Labels.ALL if isinstance(policy, EpochPolicy) else Labels.SOME
+    return Labels.ALL if policy.pace.in_epochs else Labels.SOME
 
 
 def build_model(bandits: Sequence[Bandit], labels: Labels, decoys: Sequence[Bandit] = ()) -> Model:

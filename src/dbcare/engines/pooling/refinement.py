@@ -18,7 +18,7 @@ from dbcare.engines.pooling.model import Model, build_model, choose_labels
 from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
-from dbcare.policies.policy import EpochPolicy, Policy
+from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
@@ -91,7 +91,7 @@ class Refinement:
         self.least = _least_effective_runs(policy, longest_cost, target)
         # Averaged over labels, every run tells how likely it was to go wrong, and to become long.
         averaged = len(self.model.labelings.moves) > 1
-        has_rare_runs = isinstance(policy, EpochPolicy) and longest_cost > MIN_LONGEST_COST and not averaged
+        has_rare_runs = policy.pace.in_epochs and longest_cost > MIN_LONGEST_COST and not averaged
         self.usual_pulls = USUAL_SHARE * policy.max_pulls if has_rare_runs else 0.0
         self.most = min(MAX_RUNS, MAX_TALLIES // policy.arms)
         # Runs on neighbors count, too. With exchanged labels, every one of these must occur several times.
@@ -153,6 +153,6 @@ def _least_effective_runs(policy: Policy, longest_cost: float, target: Target) -
     """Return how many runs the weights of every bandit must amount to."""
     if target.runs is None:
         return MIN_EFFECTIVE_RUNS
-    if isinstance(policy, EpochPolicy):
+    if policy.pace.in_epochs:
         return target.runs * MAX_SHARE
     return target.runs * min(max(1.0, longest_cost) * MIN_SHARE, MAX_SHARE)

@@ -120,8 +120,8 @@ class Store(ABC):
         How many sessions for writing, of different studies, are worth opening at the same time.
     max_wait : float
         Seconds that a change may wait for its turn in this process and still be tried if those before it have failed.
-    failed : float
-        When a change last failed because of the store, by the clock `time.monotonic`.
+    stored, failed : float
+        When a change was last stored here, and when one last failed because of the store, by `time.monotonic`.
     commits : GroupCommit or None
         Groups the changes of all studies in common commits; such a store implements `group`. Default: each study has
         commits of its own.
@@ -138,6 +138,7 @@ class Store(ABC):
 
     max_writers: int = 8
     max_wait: float = math.inf
+    stored: float = -math.inf
     failed: float = -math.inf
     commits: GroupCommit | None = None
 

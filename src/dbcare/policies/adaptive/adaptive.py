@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies.adaptive.catalog import find_parts
 from dbcare.policies.adaptive.parts import AdaptiveProblem, SamplingPart, StoppingPart
@@ -11,15 +10,13 @@ from dbcare.policies.adaptive.policy import (
     DEFAULT_DELTA,
     FAMILIES,
     AdaptivePolicy,
-    check_budget,
-    check_cap,
-    check_delta,
     check_regret,
 )
-from dbcare.policies.adaptive.rates import PROVEN, RATES
+from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.look import PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
-from dbcare.risk import Risk, check_risk
+from dbcare.risk import Risk
 from dbcare.spread import DEFAULT_SIGMA_PULLS
 
 
@@ -76,6 +73,10 @@ class Adaptive(AdaptivePolicy):
     (0, 10)
     """
 
+    label = "two parts"
+    kind = PolicyKind.COST_AWARE
+    live = False
+
     arms: int
     sampling: str
     stopping: str
@@ -91,24 +92,10 @@ class Adaptive(AdaptivePolicy):
     max_pulls: int = DEFAULT_MAX_PULLS
 
     def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        sampler, stopper = find_parts(self.sampling, self.stopping)
-        validation.one_of("family", self.family, FAMILIES)
-        validation.one_of("rate", self.rate, RATES)
-        first = arms * sampler.first_pulls
-        validation.set_fields(
-            self,
-            arms=arms,
-            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
-            delta=check_delta(self, self.delta),
-            budget=None if self.budget is None else check_budget(self, self.budget, first),
-            max_pulls=check_cap(self, self.max_pulls, first),
-        )
-        if self.risk is not None:
-            check_risk(self.risk)
-            self.risk.costs(arms)
-        for name, part in ((self.sampling, sampler), (self.stopping, stopper)):
-            self._check_part(name, part)
+        sampler, stopper = self._parts  # raises if a name is unknown
+        super().__post_init__()
+        self._check_part(self.sampling, sampler)
+        self._check_part(self.stopping, stopper)
         _ = self._weights  # raises for arguments that Breakeven rejects
 
     def _check_part(self, name: str, part: SamplingPart | StoppingPart) -> None:
@@ -146,17 +133,8 @@ class Adaptive(AdaptivePolicy):
 
     @property
     def problem(self) -> AdaptiveProblem:
-        is_bernoulli = self.family == FAMILIES[1]
         losses = None if self._weights is None else self._weights.tables
         if losses is not None and not self.stopping_part.weighs_losses:
             losses = losses._replace(guess=False)
-        return AdaptiveProblem(
-            self.arms,
-            self.risk,
-            0.5 if self.sigma is None and is_bernoulli else self.sigma,
-            self.delta,
-            self.budget,
-            is_bernoulli,
-            self.rate,
-            losses,
-        )
+        sigma = 0.5 if self.sigma is None and self.is_bernoulli else self.sigma
+        return super().problem._replace(sigma=sigma, losses=losses)

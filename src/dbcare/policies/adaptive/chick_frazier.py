@@ -5,7 +5,6 @@ sigma^(2/3) c^(1/3), the boundary is a function b of s = sigma^(2/3)/(c^(2/3) n)
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, StoppingPart, wins_tie
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
@@ -102,7 +101,6 @@ SAMPLING = SamplingPart(choose, numbers, needs=("risk", "sigma"))
 STOPPING = StoppingPart(decide, numbers, describe, needs=("risk", "sigma"))
 
 
-@dataclass(frozen=True)
 class ChickFrazier(ValueRule):
     """ESP_b for K arms: Chick and Frazier (2012), *Sequential Sampling with Economics of Selection Procedures*.
 
@@ -133,9 +131,8 @@ class ChickFrazier(ValueRule):
     (0, 11)
     """
 
-    risk: Risk
-    arms: int
-    sigma: float = 1.0
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "Chick-Frazier"
+    kind = PolicyKind.COST_AWARE
+    look = Look((RED,), "p")
     sampling_part = SAMPLING
     stopping_part = STOPPING

@@ -1,15 +1,13 @@
 """EB-TCI: a top-two rule whose leader has the largest mean, and whose challenger is the cheapest to confuse it with."""
 
 import math
-from dataclasses import dataclass
 
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.likelihood import likelihood_ratio
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, SamplingPart, wins_tie
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, FAMILIES, FamilyRule
-from dbcare.policies.adaptive.rates import PROVEN
+from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import PURPLE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 LED, LED_PULLS = OWN_SECTION, OWN_SECTION + 1  # how often an arm led before a pull, and how often it was pulled then
@@ -48,7 +46,6 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 SAMPLING = SamplingPart(choose, likelihood.family_of, needs=("sigma",), note=note, sections=2)
 
 
-@dataclass(frozen=True)
 class EBTCI(FamilyRule):
     """EB-TCI for K arms: Jourdan, Degenne, Baudry, de Heide and Kaufmann (2022), *Top Two Algorithms Revisited*.
 
@@ -83,11 +80,8 @@ class EBTCI(FamilyRule):
     (0, 44)
     """
 
-    arms: int
-    delta: float = DEFAULT_DELTA
-    sigma: float = 1.0
-    family: str = FAMILIES[0]
-    rate: str = PROVEN
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "EB-TCI"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((PURPLE,), "X", hollow=True)
     sampling_part = SAMPLING
     stopping_part = likelihood.STOPPING

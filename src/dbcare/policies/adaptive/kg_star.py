@@ -7,7 +7,6 @@ z = d sqrt(n)/sigma, u = z/sqrt(r), so that the best r is a function of z alone,
 """
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Samp
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_losses import gaussian_loss, series_of
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
 from dbcare.risk import Risk
@@ -119,7 +118,6 @@ SAMPLING = SamplingPart(choose, numbers, needs=("risk", "sigma"))
 STOPPING = StoppingPart(decide, numbers, describe, needs=("risk", "sigma"))
 
 
-@dataclass(frozen=True)
 class KGStar(ValueRule):
     """KG* for K arms: Frazier and Powell (2010), *Paradoxes in Learning*, with the stop of Chick and Frazier (2012).
 
@@ -149,9 +147,8 @@ class KGStar(ValueRule):
     (0, 8)
     """
 
-    risk: Risk
-    arms: int
-    sigma: float = 1.0
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "KG*"
+    kind = PolicyKind.COST_AWARE
+    look = Look((ORANGE,), "*")
     sampling_part = SAMPLING
     stopping_part = STOPPING

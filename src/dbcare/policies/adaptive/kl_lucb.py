@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dbcare import validation
 from dbcare.policies.adaptive.bernoulli_bounds import divergence, lower_bound, upper_bound
 from dbcare.policies.adaptive.bounds import describe_bounds
 from dbcare.policies.adaptive.pairs import sample_pairs
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, StoppingPart, ends_round, wins_tie
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy, check_cap, check_delta
-from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN, RATES, Rate, current_rate, heuristic_rate, kl_lucb_rate
+from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
+from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN, Rate, current_rate, heuristic_rate, kl_lucb_rate
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
+from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
@@ -116,6 +116,10 @@ class KLLUCB(AdaptivePolicy):
     (0, 14)
     """
 
+    label = "KL-LUCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((GREEN,), "v")
+
     arms: int
     delta: float = DEFAULT_DELTA
     rate: str = PROVEN
@@ -123,14 +127,3 @@ class KLLUCB(AdaptivePolicy):
     risk = None
     sampling_part = SAMPLING
     stopping_part = STOPPING
-
-    def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.one_of("rate", self.rate, RATES)
-        validation.set_fields(
-            self, arms=arms, delta=check_delta(self, self.delta), max_pulls=check_cap(self, self.max_pulls, arms)
-        )
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, delta=self.delta, bernoulli=True, rate=self.rate)

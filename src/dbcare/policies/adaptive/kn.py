@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, check_cap, check_delta
+from dbcare.policies.look import YELLOW, Look, PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import STOP, Rule, State, next_tie
@@ -193,6 +194,11 @@ class KN(Policy):
     >>> run.recommendation(), run.pulls
     (0, 30)
     """
+
+    label = "KN"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((YELLOW,), "d", hollow=True)
+    live = False
 
     arms: int
     indifference: float

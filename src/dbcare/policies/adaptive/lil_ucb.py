@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dbcare import validation
 from dbcare.policies.adaptive.parts import (
     OWN_SECTION,
     AdaptiveProblem,
@@ -14,9 +13,10 @@ from dbcare.policies.adaptive.parts import (
     compose,
     wins_tie,
 )
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy, check_cap, check_delta
-from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN, RATES
+from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
+from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN
 from dbcare.policies.breakeven_state import COUNT, MADE, MEAN, PULLS, STOPPED, is_ahead, section
+from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import Rule, State
 from dbcare.policies.wording import Wording
@@ -152,6 +152,10 @@ class LilUCB(AdaptivePolicy):
     (0, 76)
     """
 
+    label = "lil'UCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((RED,), "<", hollow=True)
+
     arms: int
     delta: float = DEFAULT_DELTA
     sigma: float = 1.0
@@ -160,21 +164,6 @@ class LilUCB(AdaptivePolicy):
     risk = None
     sampling_part = SAMPLING
     stopping_part = STOPPING
-
-    def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.one_of("rate", self.rate, RATES)
-        validation.set_fields(
-            self,
-            arms=arms,
-            delta=check_delta(self, self.delta),
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=check_cap(self, self.max_pulls, arms),
-        )
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, sigma=self.sigma, delta=self.delta, rate=self.rate)
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]  # the parts decide

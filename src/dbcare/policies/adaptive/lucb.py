@@ -1,15 +1,14 @@
 """LUCB: pull the leader and its strongest challenger until their confidence bounds separate."""
 
 import math
-from dataclasses import dataclass
 
 from dbcare.policies.adaptive.bounds import make_numbers, make_stop, square_radius
 from dbcare.policies.adaptive.pairs import sample_pairs
 from dbcare.policies.adaptive.parts import AdaptiveTables, wins_tie
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, ConfidenceRule
+from dbcare.policies.adaptive.policy import ConfidenceRule
 from dbcare.policies.adaptive.rates import lucb_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.rule import State
 
 
@@ -32,7 +31,6 @@ SAMPLING = sample_pairs(challenger, make_numbers(lucb_rate), needs=("sigma", "de
 STOPPING = make_stop(lucb_rate)
 
 
-@dataclass(frozen=True)
 class LUCB(ConfidenceRule):
     """LUCB for K arms: Kalyanakrishnan, Tewari, Auer and Stone (2012), *PAC Subset Selection*, Algorithm LUCB1.
 
@@ -62,9 +60,8 @@ class LUCB(ConfidenceRule):
     (0, 'stopped after 463 pulls: arm 0 has a lower bound of 0.6624, arm 1 an upper bound of 0.662')
     """
 
-    arms: int
-    delta: float = DEFAULT_DELTA
-    sigma: float = 1.0
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "LUCB"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((GREEN,), "v", hollow=True)
     sampling_part = SAMPLING
     stopping_part = STOPPING

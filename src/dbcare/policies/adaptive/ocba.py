@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 from dbcare import validation
-from dbcare.policies.adaptive import budget as fixed_budget
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveProblem, AdaptiveTables, SamplingPart, wins_tie
-from dbcare.policies.adaptive.policy import AdaptivePolicy, check_budget
+from dbcare.policies.adaptive.policy import BudgetRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, SQUARES, section
+from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of the pulls that each arm should get
@@ -63,7 +63,7 @@ SAMPLING = SamplingPart(choose, no_numbers, prepare=prepare, sections=1, first_p
 
 
 @dataclass(frozen=True)
-class OCBA(AdaptivePolicy):
+class OCBA(BudgetRule):
     """Optimal computing budget allocation: Chen, Lin, Yuecesan and Chick (2000), Theorem 1, one pull at a time.
 
     With leader b, the shares of pulls N_k are proportional to (s_k/d_k)^2, where d_k is how far the mean of arm k is
@@ -87,22 +87,14 @@ class OCBA(AdaptivePolicy):
     100
     """
 
-    arms: int
-    budget: int
+    label = "OCBA"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((ORANGE,), "h")
+    live = False
+
     first_pulls: int = DEFAULT_FIRST_PULLS
-    risk = None
     sampling_part = SAMPLING
-    stopping_part = fixed_budget.STOPPING
 
     def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        first = validation.whole("first_pulls` of `OCBA", self.first_pulls, at_least=2)
-        validation.set_fields(self, arms=arms, first_pulls=first, budget=check_budget(self, self.budget, arms * first))
-
-    @property
-    def max_pulls(self) -> int:
-        return self.budget
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, budget=self.budget)
+        validation.set_fields(self, first_pulls=validation.whole("first_pulls` of `OCBA", self.first_pulls, at_least=2))
+        super().__post_init__()

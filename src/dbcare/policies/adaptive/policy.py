@@ -1,14 +1,17 @@
 """What every policy of two parts shares: its tables, its rule, and sentences about a run."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dbcare import validation
 from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_state
+from dbcare.policies.adaptive import budget as fixed_budget
 from dbcare.policies.adaptive.parts import (
     OWN_SECTION,
     AdaptiveProblem,
@@ -32,7 +35,10 @@ DEFAULT_DELTA = 0.05
 
 
 class AdaptivePolicy(Policy):
-    """A policy of a sampling part and a stopping part, which takes rewards in any order."""
+    """A policy of a sampling part and a stopping part, which takes rewards in any order.
+
+    A subclass is a dataclass whose fields are `arms` and those of `CHECKS` that its parts need.
+    """
 
     @property
     @abstractmethod
@@ -44,10 +50,24 @@ class AdaptivePolicy(Policy):
     def stopping_part(self) -> StoppingPart:
         """When to stop."""
 
+    def __post_init__(self) -> None:
+        validation.set_fields(self, arms=validation.arms(self.arms))
+        for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
+            value = getattr(self, field.name)
+            if field.name in CHECKS and not (value is None and field.default is None):
+                validation.set_fields(self, **{field.name: CHECKS[field.name](self, value)})
+
     @property
-    @abstractmethod
+    def is_bernoulli(self) -> bool:
+        """Whether rewards must be from 0 to 1."""
+        return self.sampling_part.is_bernoulli or getattr(self, "family", None) == FAMILIES[1]
+
+    @property
     def problem(self) -> AdaptiveProblem:
-        """What the parts are told."""
+        """What the parts are told: the fields that the policy has."""
+        sigma, delta, budget = (getattr(self, name, None) for name in ("sigma", "delta", "budget"))
+        rate = getattr(self, "rate", "")
+        return AdaptiveProblem(self.arms, self.risk, sigma, delta, budget, self.is_bernoulli, rate)
 
     @property
     def first_pulls(self) -> int:
@@ -60,6 +80,11 @@ class AdaptivePolicy(Policy):
         return "delta" in self.stopping_part.needs
 
     @property
+    def pools(self) -> bool:
+        """Whether to pool: rules that aim at an error make long runs, of which many reach the cap at small gaps."""
+        return not self.aims_at_error
+
+    @property
     def rule(self) -> Rule:  # type: ignore[override]  # the parts decide
         """The rule of the two parts."""
         return compose(self.sampling_part, self.stopping_part)
@@ -70,7 +95,7 @@ class AdaptivePolicy(Policy):
 
     @property
     def reward_range(self) -> tuple[float, float] | None:
-        return UNIT_RANGE if self.problem.bernoulli else None
+        return UNIT_RANGE if self.is_bernoulli else None
 
     @property
     def state_size(self) -> int:
@@ -120,20 +145,6 @@ class ConfidenceRule(AdaptivePolicy):
     max_pulls: int = DEFAULT_MAX_PULLS
     risk = None
 
-    def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.set_fields(
-            self,
-            arms=arms,
-            delta=check_delta(self, self.delta),
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=check_cap(self, self.max_pulls, arms),
-        )
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, sigma=self.sigma, delta=self.delta)
-
 
 @dataclass(frozen=True)
 class FamilyRule(AdaptivePolicy):
@@ -147,27 +158,19 @@ class FamilyRule(AdaptivePolicy):
     max_pulls: int = DEFAULT_MAX_PULLS
     risk = None
 
-    def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.one_of("family", self.family, FAMILIES)
-        validation.one_of("rate", self.rate, RATES)
-        validation.set_fields(
-            self,
-            arms=arms,
-            delta=check_delta(self, self.delta),
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=check_cap(self, self.max_pulls, arms),
-        )
+
+@dataclass(frozen=True)
+class BudgetRule(AdaptivePolicy):
+    """An adaptive policy that makes a given number of pulls; subclasses name how it samples."""
+
+    arms: int
+    budget: int
+    risk = None
+    stopping_part = fixed_budget.STOPPING
 
     @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(
-            self.arms,
-            sigma=self.sigma,
-            delta=self.delta,
-            bernoulli=self.family == FAMILIES[1],
-            rate=self.rate,
-        )
+    def max_pulls(self) -> int:
+        return self.budget
 
 
 @dataclass(frozen=True)
@@ -181,18 +184,7 @@ class ValueRule(AdaptivePolicy):
 
     def __post_init__(self) -> None:
         check_regret(self, self.risk)
-        arms = validation.arms(self.arms)
-        validation.set_fields(
-            self,
-            arms=arms,
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=check_cap(self, self.max_pulls, arms),
-        )
-        self.risk.costs(self.arms)
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, risk=self.risk, sigma=self.sigma)
+        super().__post_init__()
 
 
 def check_delta(policy: Policy, delta: float) -> float:
@@ -205,11 +197,6 @@ def check_cap(policy: Policy, max_pulls: int, at_least: int) -> int:
     return validation.whole(f"max_pulls` of `{type(policy).__name__}", max_pulls, at_least=at_least)
 
 
-def check_budget(policy: Policy, budget: int, at_least: int) -> int:
-    """Return the budget, which must allow the first pulls."""
-    return validation.whole(f"budget` of `{type(policy).__name__}", budget, at_least=at_least)
-
-
 def check_regret(policy: Policy, risk: Risk) -> None:
     """Refuse a risk other than simple regret, in which the rule's gains are."""
     check_risk(risk)
@@ -218,3 +205,25 @@ def check_regret(policy: Policy, risk: Risk) -> None:
             f"{type(policy).__name__} weighs gains in mean reward against costs, so `risk` must be a simple regret "
             f"but got {risk.loss}; Breakeven handles both."
         )
+
+
+def _check_risk(policy: AdaptivePolicy, risk: Risk) -> Risk:
+    check_risk(risk).costs(policy.arms)
+    return risk
+
+
+def _check_budget(policy: AdaptivePolicy, budget: int) -> int:
+    least = policy.arms * policy.first_pulls
+    return validation.whole(f"budget` of `{type(policy).__name__}", budget, at_least=least)
+
+
+# How fields are checked, given the policy and a value, once its arms are known.
+CHECKS: dict[str, Callable[[Any, Any], Any]] = {
+    "risk": _check_risk,
+    "delta": check_delta,
+    "sigma": lambda _, sigma: validation.known_sigma(sigma),
+    "family": lambda _, family: validation.one_of("family", family, FAMILIES),
+    "rate": lambda _, rate: validation.one_of("rate", rate, RATES),
+    "budget": _check_budget,
+    "max_pulls": lambda policy, cap: check_cap(policy, cap, policy.arms * policy.first_pulls),
+}

@@ -1,15 +1,13 @@
 """Track-and-Stop: pull in the optimal proportions for the means so far, stop by the likelihood ratio."""
 
 import math
-from dataclasses import dataclass
 
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, SamplingPart, wins_tie
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, FAMILIES, FamilyRule
+from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.adaptive.proportions import fill_proportions
-from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, least_pulled, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of pulls that each arm should get
@@ -50,7 +48,6 @@ def choose(state: State, tables: AdaptiveTables) -> int:
 SAMPLING = SamplingPart(choose, likelihood.family_of, prepare=prepare, sections=1)
 
 
-@dataclass(frozen=True)
 class TrackAndStop(FamilyRule):
     """Track-and-Stop with D-tracking for K arms: Garivier and Kaufmann (2016), *Optimal Best Arm Identification*.
 
@@ -86,11 +83,8 @@ class TrackAndStop(FamilyRule):
     (0, 42)
     """
 
-    arms: int
-    delta: float = DEFAULT_DELTA
-    sigma: float = 1.0
-    family: str = FAMILIES[0]
-    rate: str = PROVEN
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "Track-and-Stop"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((BLUE,), "P", hollow=True)
     sampling_part = SAMPLING
     stopping_part = likelihood.STOPPING

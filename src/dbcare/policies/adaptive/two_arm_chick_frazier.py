@@ -10,6 +10,7 @@ from dbcare import validation
 from dbcare.policies.adaptive.chick_frazier import boundary
 from dbcare.policies.adaptive.policy import check_regret
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
+from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.risk import Risk
 
 LEAST_VARIANCE = 0.05  # s at which the boundary is 0.003 standard deviations from 0: almost no run gets so far
@@ -38,6 +39,11 @@ class TwoArmChickFrazier(EliminationPolicy):
     >>> evaluate_grid(TwoArmChickFrazier(risk), [0.1, 0.5]).risk(risk).round(4)
     array([0.0368, 0.0063])
     """
+
+    label = "Chick-Frazier, two arms in turn"
+    kind = PolicyKind.COST_AWARE
+    look = Look((RED,), "p", hollow=True)
+    live = False
 
     risk: Risk
     sigma: float = 1.0

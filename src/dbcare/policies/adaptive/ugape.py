@@ -8,14 +8,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dbcare import validation
 from dbcare.policies.adaptive import budget as fixed_budget
 from dbcare.policies.adaptive.bounds import make_numbers, make_stop, square_radius
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, wins_tie
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy, ConfidenceRule, check_budget
+from dbcare.policies.adaptive.policy import BudgetRule, ConfidenceRule
 from dbcare.policies.adaptive.rates import ugape_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.look import SKY, Look, PolicyKind
 from dbcare.policies.rule import State
 
 
@@ -54,7 +53,6 @@ SAMPLING = SamplingPart(choose, make_numbers(ugape_rate), needs=("sigma", "delta
 STOPPING = make_stop(ugape_rate)
 
 
-@dataclass(frozen=True)
 class UGapE(ConfidenceRule):
     """UGapEc for K arms and a given error: Gabillon, Ghavamzadeh and Lazaric (2012), *Best Arm Identification*.
 
@@ -84,10 +82,9 @@ class UGapE(ConfidenceRule):
     (0, 418)
     """
 
-    arms: int
-    delta: float = DEFAULT_DELTA
-    sigma: float = 1.0
-    max_pulls: int = DEFAULT_MAX_PULLS
+    label = "UGapE"
+    kind = PolicyKind.FIXED_CONFIDENCE
+    look = Look((SKY,), ">", hollow=True)
     sampling_part = SAMPLING
     stopping_part = STOPPING
 
@@ -131,7 +128,7 @@ BUDGETED_SAMPLING = SamplingPart(
 
 
 @dataclass(frozen=True)
-class UGapEBudget(AdaptivePolicy):
+class UGapEBudget(BudgetRule):
     """UGapEb for K arms and a given budget: Gabillon, Ghavamzadeh and Lazaric (2012), *Best Arm Identification*.
 
     Bounds have a radius of sqrt((n - K)/(16 H t_k)) after t_k of n pulls, with H = sum of 1/gap_k^2, where the best arm
@@ -156,26 +153,10 @@ class UGapEBudget(AdaptivePolicy):
     100
     """
 
-    arms: int
-    budget: int
+    label = "UGapE, fixed budget"
+    kind = PolicyKind.FIXED_BUDGET
+    look = Look((SKY,), ">")
+    live = False
+
     sigma: float = 1.0
-    risk = None
     sampling_part = BUDGETED_SAMPLING
-    stopping_part = fixed_budget.STOPPING
-
-    def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.set_fields(
-            self,
-            arms=arms,
-            budget=check_budget(self, self.budget, arms),
-            sigma=validation.known_sigma(self.sigma),
-        )
-
-    @property
-    def max_pulls(self) -> int:
-        return self.budget
-
-    @property
-    def problem(self) -> AdaptiveProblem:
-        return AdaptiveProblem(self.arms, sigma=self.sigma, budget=self.budget)

@@ -110,8 +110,14 @@ def create(connection: sa.Connection, shown: str) -> bool:
 
 
 def change_nothing(connection: sa.Connection) -> None:
-    """Write something that is there already, with the locks that a change of a study takes."""
-    if connection.dialect.name == "postgresql":
+    """Write something that is there already, with the locks and about the pages that a change of a study takes."""
+    connection.execute(sa.update(about).values(version=about.c.version))
+    if connection.dialect.name == "postgresql":  # where the rows of a study may be locked for a while
         names = ", ".join(table.name for table in (studies, events, standings, summaries))
         connection.execute(sa.text(f"LOCK TABLE {names} IN ROW EXCLUSIVE MODE"))
-    connection.execute(sa.update(about).values(version=about.c.version))
+        return
+    first = sa.select(sa.func.min(studies.c.id)).scalar_subquery()
+    connection.execute(sa.update(studies).where(studies.c.id == first).values(created=studies.c.created))
+    connection.execute(sa.update(standings).where(standings.c.study == first).values(state=standings.c.state))
+    one = (events.c.study == first) & (events.c.position == 1)
+    connection.execute(sa.update(events).where(one).values(at=events.c.at))

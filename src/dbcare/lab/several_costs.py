@@ -16,10 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from dbcare.bandit import Bandit
 from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.compile import kernel as compile_kernel
-from dbcare.engines.draws import Arms, PullDrawing, make_pull_drawing, name_arms, scratch_size
+from dbcare.engines.draws import Arms, PullDrawing, make_arms, make_pull_drawing, name_arms, scratch_size
 from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.pooling.pooled_runs import PooledRuns, round_to_folds
+from dbcare.engines.pooling.refinement import Pooled, Refinement, Target
+from dbcare.engines.pooling.seeds import derive_seed
 from dbcare.engines.rng import begun
 from dbcare.policies import breakeven_rule
 from dbcare.policies.breakeven import Breakeven
@@ -36,6 +40,27 @@ def without_cost(policy: Policy) -> Breakeven | None:
     if type(policy) is not Breakeven or policy.risk.costs_differ or policy.guesses or policy.not_before > 0:
         return None
     return replace(policy, risk=Risk(policy.risk.loss, 1.0))
+
+
+def evaluate_costs(
+    policies: Sequence[Breakeven], bandit: Bandit, target: Target, seed: int
+) -> tuple[list[Pooled], int]:
+    """Evaluate policies that differ only in their cost, the largest first, on one bandit; also return the pulls made.
+
+    Each policy's estimates are those of `evaluate_pooled`, but all share their runs.
+    """
+    runs = CostRuns(policies, make_arms(bandit), derive_seed(seed, 0))
+    sources = [PooledRuns(policy, [bandit], seed, threads=1) for policy in policies]
+    refinements = [
+        Refinement(policy, [bandit], [(policy.risk.loss, policy.risk.single_cost)], target) for policy in policies
+    ]
+    found: list[Pooled | None] = [None] * len(policies)
+    while unfinished := [place for place, pooled in enumerate(found) if pooled is None]:
+        runs.extend({place: int(round_to_folds(refinements[place].wanted)[0]) for place in unfinished})
+        for place in unfinished:
+            sources[place].outcomes = [runs.outcomes[place]]
+            found[place] = refinements[place].look(sources[place])
+    return [pooled for pooled in found if pooled is not None], runs.pulls_simulated
 
 
 class CostRuns:

@@ -19,19 +19,17 @@ from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
 from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
 from dbcare.engines.evaluate import check_rewards, evaluate
-from dbcare.engines.evaluate_together import evaluate_together
-from dbcare.engines.pooling.evaluate_pooled import evaluate_costs, evaluate_pooled
+from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.refinement import Target
-from dbcare.engines.several_costs import without_cost
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.threads import available_threads
 from dbcare.engines.worker_processes import start_processes
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.policy import Policy
-from dbcare.policies.racing import ConfidencePolicy
+from dbcare.lab.several_caps import share_caps
+from dbcare.lab.several_costs import evaluate_costs, without_cost
+from dbcare.policies.policy import Pace, Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
 from dbcare.policies.rule import BlockRule
-from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
 
 RISK = Risk.misidentification(1e-3)
@@ -74,7 +72,7 @@ def _charge_by_arm(policy: Policy, bandit: Bandit) -> None:
 
 def _pool(policy: Policy, bandit: Bandit) -> None:
     """Make tallied runs by both simulators, of which pooling chooses one, and pool some."""
-    if isinstance(bandit, BlockBandit) or isinstance(policy, SchedulePolicy):
+    if isinstance(bandit, BlockBandit) or policy.pace is Pace.PLANNED:
         return
     arms = make_arms(bandit)
     for build in (direct_simulator, skip_simulator):
@@ -85,12 +83,13 @@ def _pool(policy: Policy, bandit: Bandit) -> None:
 
 
 def _share_runs(policy: Policy, bandit: Bandit) -> None:
-    if isinstance(policy, ConfidencePolicy):
+    if isinstance(bandit, BlockBandit):
+        return
+    if policy.shares_caps:
         capped: Any = policy  # a dataclass, which its type does not tell
-        policies = [policy, replace(capped, max_pulls=policy.max_pulls // 2)]
-        for engine in ("auto", "direct"):
-            evaluate_together(policies, bandit, [RISK, RISK], runs=1, engine=engine, threads=1)
-    elif (shared := without_cost(policy)) is not None and not isinstance(bandit, BlockBandit):
+        for direct in (False, True):
+            share_caps([policy, replace(capped, max_pulls=policy.max_pulls // 2)], bandit, 1, 0, 1, direct=direct)
+    elif (shared := without_cost(policy)) is not None:
         at_costs = [replace(shared, risk=Risk(shared.risk.loss, cost)) for cost in (2e-3, 1e-3)]
         evaluate_costs(at_costs, bandit, Target(runs=1), seed=0)
 
@@ -151,7 +150,7 @@ def _build(name: str, bandit: Bandit) -> Policy | None:
 
 def list_shipped() -> list[str]:
     """List the policies that ship with dbcare."""
-    return [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")]
+    return list(POLICIES.shipped)
 
 
 def plan_tasks(names: Iterable[str]) -> list[Task]:
