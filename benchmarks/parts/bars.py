@@ -43,7 +43,8 @@ class Bars:
         verdict = ""
         if bar is not None:
             met = value >= bar if at_least else value <= bar
-            verdict = f"   {'>=' if at_least else '<='} {bar:<6g} {'met' if met else 'missed, quickly' if self.quick else 'MISSED'}"
+            missed = "missed, but measured quickly" if self.quick else "MISSED"
+            verdict = f"   {'>=' if at_least else '<='} {bar:<6g} {'met' if met else missed}"
         shown = f"{value:.3g}" if abs(value) < 1_000 else f"{value:,.0f}"
         print(f"{name:<72} {shown:>9}{verdict}", flush=True)
 
