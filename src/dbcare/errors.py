@@ -6,7 +6,8 @@ DbcareError
 ├── ProtocolError                      a run used out of turn
 │   ├── NotAskedError                  told an arm other than the one asked for
 │   ├── StoppedError                   told after the policy had stopped
-│   └── AlreadyToldError               a trial told again, with a different outcome
+│   ├── AlreadyToldError               a trial told again, with a different outcome
+│   └── StaleTrialError                a trial asked before the study was restored or copied
 ├── EngineError                        an engine cannot answer the question
 ├── ComparisonError                    an arm of a comparison does not work
 ├── TrialsFailedError                  an arm of a study that is run does not work
@@ -66,6 +67,10 @@ class StoppedError(ProtocolError):
 
 class AlreadyToldError(ProtocolError):
     """The trial was told or failed before with a different outcome; the first outcome stands."""
+
+
+class StaleTrialError(ProtocolError):
+    """The study was restored from a backup, or copied, since this trial was asked; nothing was recorded."""
 
 
 class StudyError(DbcareError):

@@ -18,7 +18,7 @@ ROUTES: dict[tuple[str, str], Role | None] = {
     },
     **{
         ("post", f"/v1/studies/{{name}}/{path}"): Role.WORKER
-        for path in ("ask", "tell", "assign", "tell-unit", "give-back", "tell-many", "fail", "add")
+        for path in ("ask", "tell", "assign", "tell-unit", "give-back", "tell-many", "fail", "give-up", "add")
     },
     **{
         ("post", f"/v1/studies/{{name}}/{path}"): Role.ADMIN

@@ -15,8 +15,12 @@ import typer
 import yaml  # type: ignore[import-untyped]
 from helpers.announce import announce
 from helpers.dbcare_command import run_dbcare
+from helpers.postgres import Server
 
+import dbcare
 from dbcare.cli import app
+from dbcare.errors import StorageError
+from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.records import open_records
 from dbcare.server.deliveries import open_deliveries
@@ -25,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY, DOCS = ROOT / "deploy", ROOT / "docs"
 UNIT = (DEPLOY / "dbcare.service").read_text()
 RUNBOOK = (DOCS / "runbook.md").read_text()
+POSTGRESQL = (DOCS / "guides" / "postgresql.md").read_text()
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(dbcare [^`]+)`")
 
@@ -147,8 +152,7 @@ def test_the_compose_file_is_valid(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_tables_are_those_that_the_page_names(tmp_path: Path) -> None:
     """Also what creates them: each of the three commands, but none that only looks."""
-    page = (DOCS / "guides" / "postgresql.md").read_text()
-    (line,) = re.findall(r"^- \*\*Tables\*\* (.*)$", page, re.MULTILINE)
+    (line,) = re.findall(r"^- \*\*Tables\*\* (.*)$", POSTGRESQL, re.MULTILINE)
     named = set(re.findall(r"`(\w+)`", line.partition("Since")[0]))
     store = SqlStore(f"sqlite:///{tmp_path / 'all.db'}")
     open_records(store)
@@ -164,6 +168,24 @@ def test_the_tables_are_those_that_the_page_names(tmp_path: Path) -> None:
         assert run_dbcare("studies", "--storage", address).returncode != 0
         assert run_dbcare(*command, "--storage", address).returncode == 0
         assert run_dbcare("studies", "--storage", address).returncode == 0
+
+
+def test_the_tables_can_be_in_a_schema_of_their_own(postgres: Server) -> None:
+    """As the page says: by the search path of the role; the database has tables of the same names already."""
+    assert "a schema of its own: `ALTER ROLE dbcare SET search_path = dbcare`" in POSTGRESQL
+    address = postgres.create_database()
+    engine = sa.create_engine(address.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for command in ("CREATE TABLE events (id int)", "CREATE SCHEMA dbcare"):
+            connection.exec_driver_sql(command)
+    engine.dispose()
+    with pytest.raises(StorageError, match="already has tables named events"):
+        SqlStore(address)
+    storage = f"{address}&options=-csearch_path%3Ddbcare"
+    study = dbcare.create_study("ads", ["A", "B"], cost=1e-3, sigma=1.0, storage=storage)
+    study.add([("A", 1.0)])
+    assert study.check() == 2
+    open_store(storage).close()
 
 
 def test_installations_for_operation_have_the_tested_versions() -> None:

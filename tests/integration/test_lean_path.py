@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 from helpers.api_client import ApiServer
 
+from dbcare.live import ask
 from dbcare.live.stores.group_commit import GroupCommit
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.keys import Keys
@@ -87,6 +88,10 @@ REQUESTS: list[tuple[str | None, str, Any, dict[str, Any]]] = [
     ("worker", "tell-unit", {"unit": "nobody", "reward": 0.5}, {}),
     ("worker", "tell-unit", {"unit": "v", "reward": None, "reason": "left"}, {}),
     ("worker", "tell-unit", {"unit": "v", "reward": 1e300}, {}),
+    ("worker", "tell", {"trial": 3, "tag": "8c5f1be3", "reward": 0.5}, {}),
+    ("worker", "tell", {"trial": 3, "tag": "another", "reward": 0.5}, {}),
+    ("worker", "tell", {"trial": 3, "tag": "", "reward": 0.5}, {}),
+    ("worker", "fail", {"trial": 4, "tag": "another"}, {}),
     ("viewer", "assign", {"unit": "v"}, {}),
     ("admin", "ask", {}, {}),
     ("viewer", "ask", {}, {}),
@@ -123,10 +128,11 @@ def counted_submissions() -> Iterator[list[object]]:
 
 @contextmanager
 def stopped_clock() -> Iterator[None]:
-    """Stop the clock, so that both paths give trials the same times to expire."""
+    """Stop the clock, so that both paths give trials the same times to expire, and give all the same tag."""
     now = time.time()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: now)
+        patch.setattr(ask, "make_tag", lambda: "8c5f1be3")
         yield
 
 

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -195,6 +195,42 @@ def test_another_layout_in_postgresql(postgres: Server) -> None:
         connection.exec_driver_sql("UPDATE dbcare SET version = 99")
     with pytest.raises(StorageError, match="has layout 99 of the tables"):
         SqlStore(address)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_running_process_stops_writing_to_another_layout(
+    database: str, path: Path, request: pytest.FixtureRequest
+) -> None:
+    """As after an upgrade by another server: nothing is written, and the study goes on once the layout is right."""
+    postgres = None if database == "sqlite" else request.getfixturevalue("postgres")
+    address = f"sqlite:///{path}" if postgres is None else postgres.create_database()
+    store = open_store(address, create=True)
+    assert isinstance(store, SqlStore)
+    study = dbcare.create_study("before", ["A", "B"], cost=1e-9, sigma=1.0, storage=address)
+    told, waiting = study.ask(2)
+    study.tell(told, 0.5)
+
+    def set_layout(number: int) -> None:
+        with store.engines.begin(write=True) as connection:
+            connection.exec_driver_sql(f"UPDATE dbcare SET version = {number}")
+
+    set_layout(99)
+    attempts: list[Callable[[], object]] = [
+        study.ask,
+        lambda: study.tell(waiting, 0.5),
+        study.pause,
+        study.status,
+        lambda: dbcare.create_study("new", ["A", "B"], cost=1e-9, sigma=1.0, storage=store),
+        lambda: store.delete("before"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(StorageError, match=f"has layout 99 of the tables, but this dbcare reads layout {LAYOUT}"):
+            attempt()
+    set_layout(LAYOUT)
+    assert (study.status().asked, study.status().waiting) == (2, 1)
+    study.tell(waiting, 0.5)
+    assert dbcare.list_studies(address) == ["before"]
+    store.close()
 
 
 def test_a_database_of_another_application(path: Path) -> None:

@@ -210,6 +210,14 @@ def test_buttons_work(server: Server) -> None:
     assert "Which ad sells &lt;b&gt;best&lt;/b&gt;?" in browser.get("/studies/buttons").text
     press("describe", description="")
     assert study.status().description is None
+    study.ask(2, worker="dead")
+    press("give-up", older_than="10m")
+    assert "Give these trials up" in browser.get("/studies/buttons").text
+    assert study.status().waiting == 2
+    press("give-up", older_than=" ")
+    assert "Give these trials up" not in browser.get("/studies/buttons").text
+    assert study.status().waiting == 0
+    assert "`older_than` must be a duration" in press("give-up", older_than="soon").text
     press("retire", arm="A", reason="out of stock")
     assert study.explain() == ["A was retired: out of stock", "only B is left"]
     refused = press("retire", arm="B", reason="too")
@@ -228,7 +236,10 @@ def test_a_lesser_role_sees_no_buttons_and_cannot_use_them(server: Server, role:
     assert "Pause" not in page
     assert "/new" not in browser.get("/").text
     assert browser.get("/new").status_code == 403
-    for path in ("/new", *(f"/studies/ads/{button}" for button in ("pause", "resume", "stop", "retire", "describe"))):
+    for path in (
+        "/new",
+        *(f"/studies/ads/{button}" for button in ("pause", "resume", "stop", "retire", "describe", "give-up")),
+    ):
         response = browser.post(path, data={"csrf": find_token(browser)})
         assert response.status_code == 403
         assert f"This requires the role admin; a {role} has the role {role}." in response.text

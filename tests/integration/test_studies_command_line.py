@@ -147,6 +147,31 @@ def test_a_reward_of_0_for_expired_trials_is_kept(tmp_path: Path) -> None:
     assert "`--sigma` must be positive but got 0.0." in run(tmp_path, "create", "b", *arms, "--sigma", "0", code=2)
 
 
+def test_pending_trials_are_listed_and_given_up(tmp_path: Path) -> None:
+    run(tmp_path, "create", "ads", "--arms", "A,B", "--price", "1", "--value", "1000", "--sigma", "1")
+    run(tmp_path, "ask", "ads", "-n", "2", "--worker", "dead")
+    run(tmp_path, "tell", "ads", "2", "0.5")
+    first, second = (line.split("\t") for line in run(tmp_path, "pending", "ads").splitlines())
+    assert first[:4] == ["1", "A", "-", "dead"]
+    assert first[5].startswith("ends in ")
+    assert (second[0], second[5]) == ("2", "told")
+    listed = json.loads(run(tmp_path, "pending", "ads", "--format", "json"))
+    assert [(trial["trial"], trial["worker"], trial["told"]) for trial in listed] == [
+        (1, "dead", False),
+        (2, "dead", True),
+    ]
+    assert "Pass numbers of trials, `--worker`, `--older-than`, or `--all`." in run(tmp_path, "give-up", "ads", code=2)
+    run(tmp_path, "give-up", "ads", "--older-than", "1h")
+    assert len(json.loads(run(tmp_path, "pending", "ads", "--format", "json"))) == 2
+    state = json.loads(run(tmp_path, "give-up", "ads", "1", "2", "--format", "json"))
+    assert (state["rewards"], state["spent"]) == (1, 1.0)
+    run(tmp_path, "give-up", "ads", "--all")
+    assert run(tmp_path, "pending", "ads") == ""
+    rows = json.loads(run(tmp_path, "export", "ads", "--format", "json"))
+    assert [row["status"] for row in rows] == ["failed", "told"]
+    assert rows[0]["tag"] != rows[1]["tag"]
+
+
 def test_output_for_programs(tmp_path: Path) -> None:
     """Every command prints one JSON document, or CSV; what is unknown is null or empty."""
     printed = {}
@@ -186,7 +211,7 @@ def test_output_for_programs(tmp_path: Path) -> None:
     ):
         row = next(csv.DictReader(io.StringIO(run(tmp_path, *arguments, "--format", "csv"))))
         assert row.items() >= first.items()
-    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told,block\n"
+    assert run(tmp_path, "ask", "ads", "--format", "csv", code=4) == "id,arm,expires,unit,told,block,tag\n"
     assert run(tmp_path, "ask", "ads", "--format", "json", code=4) == "[]\n"
 
 

@@ -19,7 +19,7 @@ COMMAND = Path(sys.executable).with_name("dbcare")
 
 def test_every_shipped_policy_is_compiled_for_both_kinds_of_arms() -> None:
     names = warm_up.list_shipped()
-    assert names == [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")]
+    assert set(names) == {name for name, entry in POLICIES.items() if entry.source.__module__.startswith("dbcare.")}
     tasks = warm_up.plan_tasks(names)
     assert len(set(tasks)) == len(tasks)
     for use in warm_up.USES:

@@ -495,7 +495,7 @@ def test_how_a_function_is_compiled_follows_from_its_rule(monkeypatch: pytest.Mo
     assert digest(loop) != digest(loop, {choose: Calls.EACH_PULL}) != digest(loop, {choose: Calls.SELDOM})
 
 
-@pytest.mark.parametrize("name", [name for name, entry in POLICIES.items() if str(entry.source).startswith("dbcare.")])
+@pytest.mark.parametrize("name", POLICIES.shipped)
 def test_shipped_rules_say_what_they_call_seldom(name: str) -> None:
     """A function that decides, which is long, is named where its rule is put together."""
     policies = [policy for bandits in BANDITS.values() for bandit in bandits if (policy := _build(name, bandit))]

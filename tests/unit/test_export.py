@@ -67,6 +67,7 @@ def replay_rows(study: StoredStudy) -> list[dict[str, Any]]:
                 "block": None,
                 "price": None,
                 "reason": None,
+                "tag": event.tag,
             }
         elif event.kind in OUTCOMES:
             answered = datetime.fromtimestamp(event.at, UTC).isoformat()
@@ -192,7 +193,7 @@ def test_every_format_has_every_row(count: int) -> None:
         {name: str(value) for name, value in row.items()} for row in plain
     ]
     assert "".join(pieces["csv"]).startswith(
-        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit,block,price,reason\n"
+        "trial,arm,status,reward,late,counted,worker,asked,expires,answered,unit,block,price,reason,tag\n"
     )
     assert len(pieces["jsonl"]) == -(-count // ROWS_PER_PIECE)
 
@@ -213,8 +214,8 @@ def test_formulas_are_defused_in_csv_only(tmp_path: Path) -> None:
     assert list(study.to_dataframe()["arm"]) == arms
     polars = import_module("polars")
     assert list(polars.read_parquet(study.export(tmp_path / "t.parquet"))["arm"]) == arms
-    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2", block="=3", reason="@4")], "csv"))[1:]
-    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2,'=3,,'@4\n"
+    (line,) = list(format_trials([make_row(1, worker="\t=1", unit="+2", block="=3", reason="@4", tag="-5")], "csv"))[1:]
+    assert line == "1,A,asked,,,False,'\t=1,now,,,'+2,'=3,,'@4,'-5\n"
 
 
 @given(st.text(st.sampled_from("'=+-@\t\rA "), max_size=5))

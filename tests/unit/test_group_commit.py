@@ -245,7 +245,8 @@ def test_the_same_unit_twice_in_one_group(store: SqlStore) -> None:
     study, same = make_study(store), StoredStudy(store, "s")
     group = [opened.ask_later(AskRequest(1, None, unit="u")) for opened in (study, study, same)]
     StudyOperation.carry_out(group)
-    assert [operation.outcome().trials for operation in group] == [[Trial(1, "A", None, "u")]] * 3
+    (stored,) = list_events(store)
+    assert [operation.outcome().trials for operation in group] == [[Trial(1, "A", None, "u", tag=stored.tag)]] * 3
     assert [operation.outcome().new for operation in group] == [1, 0, 0]
 
 

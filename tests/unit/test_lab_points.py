@@ -184,6 +184,19 @@ def test_a_point_of_its_own_gives_the_estimate_of_evaluate(policy: Policy, bandi
         assert other.engine == "exact" or result.risk(loss)[0] != other.risk
 
 
+def test_averaging_over_labels_is_said() -> None:
+    """In a field and in print; every pull counted as it is says the opposite."""
+    averaged, counted = (
+        evaluate(LUCB(3, max_pulls=300), Bandit.one_sparse(3, 0.8), Risk.misidentification(1e-3), 500, engine=engine)
+        for engine in ("auto", "direct")
+    )
+    assert averaged.averages_labels
+    assert "losses averaged over labels" in str(averaged)
+    assert not counted.averages_labels
+    assert "averaged" not in str(counted)
+    assert averaged.to_dict()["averages_labels"] is True
+
+
 def make_custom(pulls: int) -> CustomPolicy:
     tables = SequentialHalving(2, 2 * pulls).tables
     rule = Rule(RULE.init, RULE.ask, RULE.tell, RULE.recommend)

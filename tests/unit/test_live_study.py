@@ -16,7 +16,7 @@ import pytest
 from helpers.memory_studies import create_memory_study
 from suites.studies.checks import NAMES, draw_rewards
 
-from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StudyNotFoundError
+from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StaleTrialError, StudyNotFoundError
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import TrialRow
@@ -30,6 +30,7 @@ from dbcare.live.stores.open import open_store
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.live.studies import create_study
 from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
+from dbcare.live.trial import Trial
 
 
 def test_a_summary_equals_the_replay() -> None:
@@ -246,10 +247,9 @@ def test_a_trial_of_another_study_is_refused() -> None:
     trial = one.ask()
     assert trial is not None
     other.ask()
-    with pytest.raises(
-        InvalidValueError, match="`trial` must belong to this study, where trial 1 is of left, but got one of red"
-    ):
+    with pytest.raises(StaleTrialError, match=rf"Trial 1 with the tag '{trial.tag}' is not in this study"):
         other.tell(trial, 1.0)
+    other.tell(Trial(1, "red", None), 1.0)  # negative control: without a tag, only the number is known
 
 
 def test_binary_rewards_are_0_or_1() -> None:

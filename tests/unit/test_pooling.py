@@ -534,7 +534,7 @@ def test_a_grid_prints_as_a_table() -> None:
     assert pooled[2].split() == ["gap", "error", "regret", "pulls", "runs"]
     assert len({len(line) for line in pooled[2:5]}) == 1
     assert pooled[3].count("\N{PLUS-MINUS SIGN}") == 3
-    assert pooled[-1].startswith("pooled: runs at all gaps serve each gap")
+    assert pooled[-1].startswith("pooled: runs at all gaps serve each gap, losses averaged over labels")
     assert exact[2].split() == ["gap", "error", "regret", "pulls"]
     assert "\N{PLUS-MINUS SIGN}" not in exact[3]
     assert exact[-1].startswith("exact: no Monte Carlo")

@@ -1,6 +1,8 @@
 """Policies by name: what ships, what is added, and what is refused."""
 
 import inspect
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, bui
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
 from dbcare.policies.facts import PolicyFacts
-from dbcare.policies.look import PolicyKind
+from dbcare.policies.look import PLAIN, Look, PolicyKind
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State
 from dbcare.spread import Spread
@@ -238,6 +240,50 @@ def test_only_live_policies_are_planned() -> None:
     plan = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, runs=10)
     assert plan.left_out == {NAME: "out of order"}
     assert NAME not in plan.policies
+
+
+def test_a_class_states_what_it_is_and_who_may_use_it() -> None:
+    """What is given when it is registered counts more, and a subclass states nothing by inheritance."""
+
+    class Stated(Complete):
+        label = "Two each"
+        kind = PolicyKind.FIXED_BUDGET
+        look = Look(("#009E73",), "^")
+        live = False
+
+    class Heir(Stated):
+        pass
+
+    dbcare.register_policy(NAME, Stated)
+    entry = POLICIES[NAME]
+    assert (entry.label, entry.kind, entry.look, entry.live) == (Stated.label, Stated.kind, Stated.look, False)
+    assert NAME not in POLICIES.live
+    dbcare.unregister_policy(NAME)
+    dbcare.register_policy(NAME, Stated, label="2 each", live=True)
+    assert (POLICIES[NAME].label, POLICIES[NAME].live) == ("2 each", True)
+    dbcare.unregister_policy(NAME)
+    dbcare.register_policy(NAME, Heir)
+    entry = POLICIES[NAME]
+    assert (entry.label, entry.kind, entry.look, entry.live) == (NAME, PolicyKind.OTHER, PLAIN, True)
+
+
+def test_a_class_that_states_nonsense_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match="`kind` must be of type PolicyKind but got 'fast'"):
+        dbcare.register_policy(NAME, type("Wrong", (Complete,), {"kind": "fast"}))
+
+
+def test_what_ships_is_imported_when_it_is_needed() -> None:
+    """Names are known without their classes, and none of these loads numba or scipy."""
+    code = """
+import sys
+from dbcare.policies.registry import POLICIES
+names = list(POLICIES)
+assert "dbcare.policies.adaptive.kg_star" not in sys.modules
+POLICIES.live, POLICIES.planned
+assert "dbcare.policies.adaptive.kg_star" in sys.modules
+assert not {"numba", "scipy"} & sys.modules.keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_policy_without_a_description_of_its_own_has_a_stable_one() -> None:

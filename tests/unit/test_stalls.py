@@ -1,10 +1,13 @@
 """A study that hands out nothing says so, with the number of refused asks and the remedy."""
 
+import time
+
 import pytest
 from helpers.memory_studies import create_memory_study
 
 import dbcare
 from dbcare.live.events import EventKind
+from dbcare.live.stalls import STALL_SECONDS
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.study import Study
@@ -91,3 +94,97 @@ def test_workers_that_poll_are_no_stall() -> None:
             study.tell(pending.trial, 0.1 * (number % 3))
     study.ask(3)
     assert not any("asks got no trial" in note for note in study.status().notes)
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_800_000_000.0
+        monkeypatch.setattr(time, "time", lambda: self.now)
+
+
+def list_stall_notes(study: Study) -> list[str]:
+    return [note for note in study.status().notes if "no trial has been handed out" in note]
+
+
+def test_one_lost_worker_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker dies with one trial; the other gets a few more, and then nothing until the lease ends."""
+    clock, store = Clock(monkeypatch), MemoryStore()
+    study = dbcare.create_study("lost", NAMES, cost=1e-9, sigma=1.0, storage=store)
+    lost = study.ask(worker="dead")
+    assert lost is not None
+    while (trial := study.ask(worker="alive")) is not None:
+        study.tell(trial, 0.5)
+    clock.now += STALL_SECONDS - 1.0
+    assert study.ask(worker="alive") is None
+    assert list_stall_notes(study) == []
+    clock.now += 61.0
+    assert study.ask(worker="alive") is None
+    (note,) = list_stall_notes(study)
+    assert note == (
+        "no trial has been handed out for 6 min, although somebody asked: 1 trial has no answer, the oldest, trial 1 "
+        "of worker dead, for 6 min; its lease ends in 24 min. If nobody will answer, give such trials up, at no "
+        "charge: on the study's page, by `dbcare give-up`, or by `give_up`"
+    )
+    assert StoredStudy(store, "lost").status().notes == study.status().notes  # other processes see it, too
+    events = study.check()
+    for _ in range(8):
+        assert study.ask(worker="alive") is None
+    assert study.check() == events  # refusals are not recorded one by one
+
+    assert study.give_up(worker="dead") == 1
+    assert list_stall_notes(study) == []
+    assert study.ask(worker="alive") is not None
+
+
+def test_a_stall_is_noted_however_many_asks_were_refused_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refusals are recorded when they double; the first of a new stall is recorded nevertheless."""
+    clock = Clock(monkeypatch)
+    study = create_memory_study(cost=1e-9, max_ahead=1)
+    study.ask()
+    refuse(study, 1_000)
+    study.tell(1, 0.5)
+    assert study.ask(lease=None) is not None
+    clock.now += STALL_SECONDS
+    assert list_stall_notes(study) == []  # negative control: nobody has asked since
+    refuse(study, 1)
+    (note,) = list_stall_notes(study)
+    assert "its lease never ends" in note
+
+
+def test_added_observations_do_not_end_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    study = create_memory_study(cost=1e-9, max_ahead=1)
+    study.ask()
+    clock.now += STALL_SECONDS
+    study.add([("A", 0.5)])
+    refuse(study, 1)
+    assert len(list_stall_notes(study)) == 1
+
+
+def test_trials_that_have_expired_count_as_agreed_when_others_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    study = create_memory_study(cost=1e-9, max_ahead=10, timeout_reward=0.0)
+    study.ask(2, lease="1m")
+    clock.now += 61.0
+    study.ask(lease="1m")
+    assert study.give_up() == 1
+    assert [(row.status, row.reward, row.reason) for row in study.trials()] == [
+        ("expired", 0.0, None),
+        ("expired", 0.0, None),
+        ("failed", None, "given up"),
+    ]
+
+
+def test_trials_are_given_up_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    study = create_memory_study(cost=1e-9, max_ahead=10)
+    study.ask(3, worker="w1")
+    clock.now += 600.0
+    study.ask(2, worker="w2")
+    assert study.give_up(older_than="11m") == 0
+    assert study.give_up([1, 4], older_than="10m") == 1
+    assert study.give_up(worker="w2", older_than="10m") == 0
+    assert study.give_up(older_than=600) == 2
+    assert [trial.trial for trial in study.pending() if not trial.told] == [4, 5]

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dbcare.live.export import TrialRow
+    from dbcare.live.status import Pending
     from dbcare.live.study import Study
 
 TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
 MAX_TABLE_ROWS = 1_000
 TIME_LENGTH = len("2026-01-31T12:30:59")
+PENDING_COLUMNS = ("trial", "arm", "worker", "age", "left", "told", "block")
 STUDY_COLUMNS = ("study", "state", "asked", "rewards", "spent", "recommended", "verdict", "created", "created_by")
 
 
@@ -51,6 +53,39 @@ def print_status(study: "Study", shape: Format) -> None:
         lines=study_view.plain_lines(study.settings, now, choice),
         show=show,
     )
+
+
+def pending(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
+    """List the trials that have not been counted, oldest first: who has them, since when, and when leases end."""
+    import dbcare
+    from dbcare.durations import format_duration
+
+    with friendly_errors():
+        trials = dbcare.load_study(name, storage).pending()
+
+    def describe_lease(trial: "Pending") -> str:
+        if trial.told:
+            return "told"
+        if trial.left is None:
+            return "no expiry"
+        return f"ends in {format_duration(trial.left)}" if trial.left > 0.0 else "ended"
+
+    def make_cells(trial: "Pending") -> list[str]:
+        whose = trial.arm, trial.block or "-", trial.worker or "-"
+        return [str(trial.trial), *whose, format_duration(trial.age), describe_lease(trial)]
+
+    cells = list(map(make_cells, trials))
+
+    def show(console: "Console") -> None:
+        if not trials:
+            console.print("No trials are pending.")
+            return
+        print_grid(["trial", "arm", "block", "worker", "age", "lease"], cells, right=("trial", "age"))
+        console.print(f"To give some up: dbcare give-up {name} --older-than 10m", markup=False)
+
+    rows = [asdict(trial) for trial in trials]
+    lines = ["\t".join(line) for line in cells]
+    print_output(shape, rows, rows, columns=PENDING_COLUMNS, lines=lines, show=show)
 
 
 def explain(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:

@@ -1,21 +1,49 @@
 """Commands for the place where studies are kept."""
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from dbcare.cli.command_class import OptionNamingCommand
-from dbcare.cli.output import print_grid, print_output
+from dbcare.cli.output import at_terminal, print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, friendly_errors
 
-commands = typer.Typer(no_args_is_help=True, help="Check stored studies.")
+commands = typer.Typer(no_args_is_help=True, help="Check, back up, and restore stored studies.")
 
 COLUMNS = ("study", "events", "agrees", "problem")
 
 
-@commands.callback()
-def group() -> None:
-    """Keep `check` a command of its own, although it is the only one."""
+@commands.command(cls=OptionNamingCommand)
+def backup(
+    to: Annotated[Path, typer.Argument(help="The backup, a new file.")],
+    storage: Storage,
+) -> None:
+    """Write a backup of an SQLite database, which may be in use meanwhile."""
+    from dbcare.live.stores.sql.backup import back_up
+
+    with friendly_errors():
+        written = back_up(storage, to)
+    typer.echo(f"Written to {written}" if at_terminal() else written)
+
+
+@commands.command(cls=OptionNamingCommand)
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="FROM", help="The backup.")],
+    storage: Storage,
+) -> None:
+    """Put a backup in the place of an SQLite database, which no program may have open.
+
+    The database that was there before is kept, and its path is printed.
+    """
+    from dbcare.live.stores.sql.backup import restore
+
+    with friendly_errors():
+        kept = restore(storage, source)
+    if at_terminal():
+        typer.echo(f"Restored {source}. Next: dbcare storage check")
+    if kept is not None:
+        typer.echo(f"The database from before is in {kept}" if at_terminal() else kept)
 
 
 @commands.command(cls=OptionNamingCommand)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dbcare.live.trial import Trial
 
 EXIT_WAIT, EXIT_STOPPED = 3, 4
-TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block")
+TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block", "tag")
 
 
 def print_done(study: "Study", shape: Format, sentence: str) -> None:
@@ -176,6 +176,31 @@ def max_ahead(
         study.set_max_ahead(trials)
     limit = "The default limit applies again" if trials is None else f"Up to {trials:,} trials may be pending"
     print_done(study, shape, f"{limit} in {name}.")
+
+
+def give_up(
+    name: Name,
+    storage: Storage,
+    trials: Annotated[
+        list[int] | None, typer.Argument(help="Numbers of trials, as `dbcare pending` lists them.")
+    ] = None,
+    worker: Annotated[str | None, typer.Option(help="Only trials of this worker.")] = None,
+    older_than: Annotated[str | None, typer.Option(help="Only trials asked longer ago than 90s, 30m, 2h, 1d.")] = None,
+    all_trials: Annotated[bool, typer.Option("--all", help="All pending trials.")] = False,
+    shape: Shape = Format.TABLE,
+) -> None:
+    """Give up pending trials that nobody will answer: they fail at no charge, and the study goes on."""
+    import dbcare
+    from dbcare.errors import InvalidValueError
+
+    with friendly_errors():
+        if not (trials or worker or older_than or all_trials):
+            raise InvalidValueError("Pass numbers of trials, `--worker`, `--older-than`, or `--all`.")
+        if all_trials and trials:
+            raise InvalidValueError(f"Pass numbers of trials or `--all`, not both, but got {trials}.")
+        study = dbcare.load_study(name, storage)
+        count = study.give_up(trials or None, worker=worker, older_than=older_than)
+    print_done(study, shape, f"Gave up {'1 trial' if count == 1 else f'{count:,} trials'} of {name}.")
 
 
 def pause(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:

@@ -24,7 +24,7 @@ from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
 from dbcare.live.study import Study
-from dbcare.live.trial import AskRequest, Observation, Trial, get_trial_number
+from dbcare.live.trial import AskRequest, Observation, TaggedNumber, Trial, TrialReference, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -57,12 +57,17 @@ class RemoteStudy(Study):
         return [build(Trial, plain) for plain in require_part(response, "trials")]
 
     def _tell(
-        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+        self,
+        trial: TrialReference,
+        reward: float | None,
+        charged: bool,
+        price: float | None,
+        reason: str | None,
     ) -> None:
         cost = self._price(trial, price)
         if reward is None:
             why = {} if reason is None else {"reason": reason}
-            self._post("fail", {"trial": get_trial_number(trial), "charged": charged, **cost, **why})
+            self._post("fail", {**_identify(trial), "charged": charged, **cost, **why})
         else:
             self._post("tell", {**self._outcome(trial, reward), **cost})
 
@@ -96,12 +101,12 @@ class RemoteStudy(Study):
     def _give_back(self, unit: str, tag: str) -> bool:
         return bool(require_part(self._post("give-back", {"unit": unit, "tag": tag}, patience=0.0), "recorded"))
 
-    def _price(self, trial: Trial | int, price: float | None) -> dict[str, float]:
+    def _price(self, trial: TrialReference, price: float | None) -> dict[str, float]:
         if price is None:
             return {}
         return {"price": self._check(trial, InvalidValueError, self.settings.check_price, price)}
 
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+    def _tell_many(self, outcomes: list[tuple[TrialReference, float, float | None]]) -> None:
         answers = [{**self._outcome(trial, reward), **self._price(trial, price)} for trial, reward, price in outcomes]
         self._post("tell-many", {"answers": answers})
 
@@ -143,6 +148,11 @@ class RemoteStudy(Study):
     def resume(self) -> None:
         self._post("resume")
 
+    def _give_up(self, trials: list[int] | None, worker: str | None, older_than: float | None) -> int:
+        body = {"trials": trials, "worker": worker, "older_than": older_than}
+        # Repeated, it would give up what was asked since, unless it names the trials.
+        return int(require_part(self._post("give-up", body, once=trials is None), "given_up"))
+
     def _stop(self, reason: str) -> None:
         self._post("stop", {"reason": reason})
 
@@ -161,12 +171,12 @@ class RemoteStudy(Study):
     def __repr__(self) -> str:
         return f"RemoteStudy({self.name!r}, arms={list(self.settings.arms)}, address={self._transport.address!r})"
 
-    def _outcome(self, trial: Trial | int, reward: Any) -> dict[str, Any]:
+    def _outcome(self, trial: TrialReference, reward: Any) -> dict[str, Any]:
         check = partial(self.settings.check_reward, "reward")
-        return {"trial": get_trial_number(trial), "reward": self._check(trial, InvalidRewardError, check, reward)}
+        return {**_identify(trial), "reward": self._check(trial, InvalidRewardError, check, reward)}
 
     def _check(
-        self, trial: Trial | int, error: type[InvalidValueError], check: Callable[[Any], float], value: Any
+        self, trial: TrialReference, error: type[InvalidValueError], check: Callable[[Any], float], value: Any
     ) -> float:
         """Return a number, if `check` accepts it; an error names the trial."""
         number = get_trial_number(trial)
@@ -186,6 +196,12 @@ class RemoteStudy(Study):
 def make_study_path(name: str) -> str:
     """Return where a study is on its server."""
     return f"/v1/studies/{quote(name, safe='')}"
+
+
+def _identify(trial: TrialReference) -> dict[str, Any]:
+    """Return a trial's number, and its tag if it has one."""
+    tag = trial.tag if isinstance(trial, Trial | TaggedNumber) else None
+    return {"trial": get_trial_number(trial), **({} if tag is None else {"tag": tag})}
 
 
 def _make_key(request: AskRequest) -> str | None:

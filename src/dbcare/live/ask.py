@@ -8,7 +8,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.leases import list_clock_jumps
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import AskRequest, Trial, read_unit
+from dbcare.live.trial import AskRequest, Trial, make_tag, read_unit
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,8 @@ class AskOutcome:
 
 def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOutcome:
     """Hand out the trials of a request, after recording what has expired by now."""
+    expire(transaction, now)
     ledger = transaction.ledger
-    for number in ledger.overdue(now, list_clock_jumps()):
-        trial = ledger.open[number]
-        transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
     asked = ledger.asked
     earlier = _find_earlier(transaction, request)
     if request.unit is not None:
@@ -44,6 +42,13 @@ def hand_out(transaction: Transaction, request: AskRequest, now: float) -> AskOu
     if reason is not None:
         transaction.refuse(reason, now)
     return AskOutcome([], 0, str(reason or ledger.state))
+
+
+def expire(transaction: Transaction, now: float) -> None:
+    """Record which leases have ended by now."""
+    for number in transaction.ledger.overdue(now, list_clock_jumps()):
+        trial = transaction.ledger.open[number]
+        transaction.record(Event(EventKind.EXPIRED, now, number, trial.arm, trial.timeout_reward))
 
 
 def _find_earlier(transaction: Transaction, request: AskRequest) -> list[Event]:
@@ -75,7 +80,7 @@ def _hand_out_new(transaction: Transaction, request: AskRequest, now: float) -> 
             request.worker,
             request.note,
             block,
-            tag=request.tag,
+            tag=request.tag or make_tag(),
         )
         transaction.record(event)
         trials.append(_make_trial(settings, event))
@@ -102,4 +107,5 @@ def _make_trial(settings: Settings, event: Event, *, told: bool = False) -> Tria
         read_unit(event.note),
         told,
         settings.name_block(event.block),
+        event.tag,
     )

@@ -49,7 +49,8 @@ class Event:
     block : int or None
         The policy's number of the block that a trial was asked for, from 0; None where trials have no blocks.
     tag : str or None
-        A random text by which whoever asked for a trial can tell it from others; None if there is none.
+        A random text that tells a trial from another one of the same number, as in `Trial`; None for events other than
+        ASKED, and for observations made elsewhere.
     price : float or None
         What the trial cost, in units of the loss, as reported with its outcome; None for its arm's stated price.
 

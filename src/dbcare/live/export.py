@@ -30,7 +30,7 @@ TextFormat = Literal["csv", "json", "jsonl"]
 FILE_TYPES = (".csv", ".jsonl", ".parquet")
 ROWS_PER_PIECE = 1_000  # of a text
 ROWS_PER_GROUP = 5_000  # of a Parquet file
-FREE_TEXTS = ("arm", "worker", "unit", "block", "reason")  # which people choose
+FREE_TEXTS = ("arm", "worker", "unit", "block", "reason", "tag")  # which people choose
 TIMES = ("asked", "expires", "answered")
 
 
@@ -64,6 +64,8 @@ class TrialRow:
         What it cost as reported, in money, or in units of the loss without a value; None for its arm's price.
     reason : str or None
         Why it failed, if that was told.
+    tag : str or None
+        The random text by which `Study.tell` recognizes it; None for an observation made elsewhere.
 
     Examples
     --------
@@ -89,6 +91,7 @@ class TrialRow:
     block: str | None = None
     price: float | None = None
     reason: str | None = None
+    tag: str | None = None
 
 
 COLUMNS = tuple(TrialRow.__dataclass_fields__)
@@ -116,6 +119,7 @@ def make_rows(settings: Settings, events: Iterable[Event], counted: int) -> Iter
                 answered=None,
                 unit=read_unit(event.note),
                 block=settings.name_block(event.block),
+                tag=event.tag,
             )
         elif row is not None:
             row.answered = format_time(event.at)

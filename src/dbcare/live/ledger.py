@@ -55,6 +55,7 @@ class OpenTrial:
     block: int | None = None
     price: float | None = None  # as reported, in units of the loss
     ended: float = 0.0  # when it was resolved
+    tag: str | None = None
 
     @property
     def has_expired(self) -> bool:
@@ -94,6 +95,8 @@ class Ledger:
         self.withdrawn: dict[int, str] = {}  # retired arms and why
         self.max_ahead = settings.max_ahead  # people may change it
         self.refused: dict[str, int] = {}  # asks that got no trial, by `RefusalReason`, as far as that was recorded
+        self.handed_out = 0.0  # when the last trial was handed out
+        self.turned_away = 0.0  # when an ask got no trial, as far as that was recorded
         self._leases: list[tuple[float, int]] = []  # a heap: when trials expire, also of some that are not open anymore
         self._jumps: tuple[ClockJump, ...] = ()  # of this machine's clock, which extended the leases
         self._now = 0.0  # when the last event happened
@@ -131,6 +134,7 @@ class Ledger:
             self.max_ahead = event.number
         elif event.kind is EventKind.REFUSED:
             reason = event.note or ""
+            self.turned_away = event.at
             self.refused[reason] = self.refused.get(reason, 0) + (event.number or 0)
         elif event.kind is EventKind.RETIRED:
             self.withdrawn[event.arm] = event.note or ""
@@ -151,9 +155,11 @@ class Ledger:
 
     def _ask(self, event: Event) -> None:
         self.asked = event.trial
+        if event.tag is not None:  # rather than observed elsewhere
+            self.handed_out = event.at
         self.began = event.at if self.began is None else self.began
         self.open[event.trial] = OpenTrial(
-            event.arm, event.at, event.expires, event.worker, event.reward, block=event.block
+            event.arm, event.at, event.expires, event.worker, event.reward, block=event.block, tag=event.tag
         )
         self.waiting[event.arm] += 1
         self.decision.send(event.arm, event.block)
@@ -402,6 +408,10 @@ class Ledger:
         """Restore the trials that have not been counted yet."""
         self.open = trials
         self._collect_leases()
+
+    def lease_end(self, trial: OpenTrial) -> float | None:
+        """Return when a trial's lease ends, after the jumps of the clock that this process has seen."""
+        return None if trial.expires is None else extend_lease(trial.asked, trial.expires, self._jumps)
 
     def _collect_leases(self) -> None:
         """Collect the leases of open trials; a busy study would otherwise remember one per trial until it expires."""

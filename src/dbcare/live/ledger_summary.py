@@ -17,7 +17,7 @@ from dbcare.live.variety import Variety
 
 AS_THEY_ARE = (
     "asked", "counted", "waiting", "spent", "workers", "interrupted", "expired_at", "began", "last_counted",
-    "description", "paused", "ended", "max_ahead", "refused",
+    "description", "paused", "ended", "max_ahead", "refused", "handed_out", "turned_away",
 )  # fmt: skip
 TRIAL_FIELDS = [field.name for field in fields(OpenTrial)]
 read_trial = attrgetter(*TRIAL_FIELDS)  # as `dataclasses.astuple`, which takes ten times as long

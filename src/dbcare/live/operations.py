@@ -39,8 +39,8 @@ class StudyOperation(Operation[Result]):
 
     def is_in_time(self) -> bool:
         """Return whether the operation is worth trying; it fails if it has waited long for others that failed."""
-        store, waited = self.ledger.store, time.monotonic() - self.began
-        if waited <= store.max_wait or store.failed < self.began:
+        store = self.ledger.store
+        if store.failed < self.began or (waited := time.monotonic() - self.began) <= store.max_wait:
             return True
         self.fail(StorageError(f"Study {self.ledger.name!r} had no turn within {waited:.0f} seconds; retry."))
         return False

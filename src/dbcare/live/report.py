@@ -102,7 +102,7 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
         spent=ledger.spent * (ledger.settings.value or 1.0),
         expected_loss=in_money(ledger, ledger.expected_loss),
         reason=explain_state(ledger),
-        notes=_list_notes(ledger),
+        notes=_list_notes(ledger, now),
         policy_loss=in_money(ledger, ledger.policy_loss),
         description=ledger.description,
         created=record.created,
@@ -122,15 +122,15 @@ def make_status(record: StudyRecord, ledger: Ledger, now: float) -> Status:
     )
 
 
-def _list_notes(ledger: Ledger) -> tuple[str, ...]:
-    return (*list_stalls(ledger), *list_unit_assumptions(ledger), *list_contradictions(ledger))
+def _list_notes(ledger: Ledger, now: float) -> tuple[str, ...]:
+    return (*list_stalls(ledger, now), *list_unit_assumptions(ledger), *list_contradictions(ledger))
 
 
-def measure_vital_signs(ledger: Ledger) -> VitalSigns:
+def measure_vital_signs(ledger: Ledger, now: float) -> VitalSigns:
     """Return what shows whether the study goes on."""
     is_over = ledger.stopped is not None
     asked = [] if is_over else [trial.asked for trial in ledger.open.values() if trial.status is EventKind.ASKED]
-    return VitalSigns(len(asked), min(asked, default=None), len(_list_notes(ledger)))
+    return VitalSigns(len(asked), min(asked, default=None), len(_list_notes(ledger, now)))
 
 
 def _price(ledger: Ledger, trials: list[int], excess: float) -> float:
@@ -147,7 +147,7 @@ def list_pending(ledger: Ledger, now: float) -> list[Pending]:
             ledger.settings.arms[trial.arm],
             trial.worker,
             now - trial.asked,
-            None if trial.expires is None else trial.expires - now,
+            None if (end := ledger.lease_end(trial)) is None else end - now,
             trial.status is not EventKind.ASKED,
             ledger.settings.name_block(trial.block),
         )

@@ -28,12 +28,12 @@ from dbcare.live.report import (
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status, VitalSigns
 from dbcare.live.stores.base import Store
-from dbcare.live.stores.group_commit import GroupCommit
+from dbcare.live.stores.group_commit import MAX_WEIGHT, GroupCommit
 from dbcare.live.study import Study
 from dbcare.live.synced_ledger import SyncedLedger
-from dbcare.live.tell import give_back, record_outcome, record_outcome_of_unit
+from dbcare.live.tell import give_back, give_up, record_outcome, record_outcome_of_unit
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import AskRequest, Observation, Trial
+from dbcare.live.trial import AskRequest, Observation, Trial, TrialReference
 from dbcare.policies.registry import POLICIES
 
 TRIALS_PER_PAGE = 2_000  # read in one transaction
@@ -102,7 +102,7 @@ class StoredStudy(Study):
 
     def tell_later(
         self,
-        trial: Trial | int,
+        trial: TrialReference,
         reward: float | None,
         charged: bool = True,
         price: float | None = None,
@@ -115,7 +115,12 @@ class StoredStudy(Study):
         )
 
     def _tell(
-        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+        self,
+        trial: TrialReference,
+        reward: float | None,
+        charged: bool,
+        price: float | None,
+        reason: str | None,
     ) -> None:
         self.carry_out(self.tell_later(trial, reward, charged, price, reason))
 
@@ -170,7 +175,7 @@ class StoredStudy(Study):
 
         return self._write(exchange, len(outcomes) + sum(request.wanted for request in requests))
 
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+    def _tell_many(self, outcomes: list[tuple[TrialReference, float, float | None]]) -> None:
         def tell(transaction: Transaction) -> None:
             now = time.time()
             for trial, reward, price in outcomes:
@@ -228,7 +233,7 @@ class StoredStudy(Study):
     def vital_signs(self) -> VitalSigns:
         """Return what shows whether the study goes on, which takes less time than its status."""
         with self._ledger.read() as transaction:
-            return measure_vital_signs(transaction.ledger)
+            return measure_vital_signs(transaction.ledger, time.time())
 
     def pending(self) -> list[Pending]:
         with self._ledger.read() as transaction:
@@ -268,6 +273,12 @@ class StoredStudy(Study):
 
     def resume(self) -> None:
         self._record(EventKind.RESUMED)
+
+    def _give_up(self, trials: list[int] | None, worker: str | None, older_than: float | None) -> int:
+        reason = "given up" if self._person is None else f"given up by {self._person}"
+        return self._write(
+            lambda transaction: give_up(transaction, trials, worker, older_than, time.time(), reason), MAX_WEIGHT
+        )
 
     def _stop(self, reason: str) -> None:
         self._record(EventKind.STOPPED, reason)

@@ -17,7 +17,15 @@ from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.study_management import StudyManagement
 from dbcare.live.study_reports import StudyReports
-from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH, AskRequest, Observation, Trial, get_trial_number
+from dbcare.live.trial import (
+    MAX_REASON_LENGTH,
+    MAX_TAG_LENGTH,
+    AskRequest,
+    Observation,
+    Trial,
+    TrialReference,
+    get_trial_number,
+)
 from dbcare.live.trial_runner import TrialRunner
 from dbcare.validation import show
 
@@ -226,7 +234,7 @@ class Study(StudyReports, StudyManagement):
     @overload
     def tell(
         self,
-        trial: Trial | int,
+        trial: TrialReference,
         reward: float | None = None,
         *,
         failed: bool = False,
@@ -247,7 +255,7 @@ class Study(StudyReports, StudyManagement):
     ) -> bool: ...
     def tell(
         self,
-        trial: Trial | int | None = None,
+        trial: TrialReference | None = None,
         reward: float | None = None,
         *,
         unit: str | None = None,
@@ -261,7 +269,7 @@ class Study(StudyReports, StudyManagement):
         Parameters
         ----------
         trial : Trial or int, optional
-            The trial, or its number.
+            The trial, or its number. A bare number does not tell whether the study was restored from a backup since.
         reward : float, optional
             The trial's reward.
         unit : str, optional
@@ -290,6 +298,8 @@ class Study(StudyReports, StudyManagement):
             If another argument is invalid, such as a negative price; the trial still waits for its outcome.
         StudyNotFoundError
             If no such trial was asked.
+        StaleTrialError
+            If the study was restored from a backup, or copied, and has another trial of this number now.
         """
         if (trial is None) is (unit is None):
             raise InvalidValueError(f"Pass either `trial` or `unit` but got {show(trial)} and {show(unit)}.")
@@ -314,12 +324,18 @@ class Study(StudyReports, StudyManagement):
 
     @abstractmethod
     def _tell(
-        self, trial: Trial | int, reward: float | None, charged: bool, price: float | None, reason: str | None
+        self,
+        trial: TrialReference,
+        reward: float | None,
+        charged: bool,
+        price: float | None,
+        reason: str | None,
     ) -> None:
         """Record a reward, or a failure where it is None; what the trial cost, and why it failed, if that is known."""
 
     def tell_many(
-        self, outcomes: Iterable[tuple[Trial | int, float] | tuple[Trial | int, float, float | None]] | IntoFrame
+        self,
+        outcomes: Iterable[tuple[TrialReference, float] | tuple[TrialReference, float, float | None]] | IntoFrame,
     ) -> None:
         """Record many rewards at once, all or none; each outcome is a trial and its reward, and maybe its price.
 
@@ -336,7 +352,7 @@ class Study(StudyReports, StudyManagement):
         self._tell_many(listed)
 
     @abstractmethod
-    def _tell_many(self, outcomes: list[tuple[Trial | int, float, float | None]]) -> None:
+    def _tell_many(self, outcomes: list[tuple[TrialReference, float, float | None]]) -> None:
         """Record rewards, each with its price if that is reported, all or none."""
 
     def add(self, observations: Iterable[tuple[str, float] | tuple[str, float, str]] | IntoFrame) -> None:

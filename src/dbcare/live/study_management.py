@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 
 from dbcare import validation
+from dbcare.live.leases import Lease, parse_lease
 from dbcare.live.settings import Settings, check_description, check_max_ahead
 from dbcare.live.trial import MAX_REASON_LENGTH
 
@@ -21,6 +23,46 @@ class StudyManagement(ABC):
     @abstractmethod
     def resume(self) -> None:
         """Resume after `pause`."""
+
+    def give_up(
+        self, trials: Iterable[int] | None = None, *, worker: str | None = None, older_than: Lease = None
+    ) -> int:
+        """Give up pending trials that nobody will answer, such as those of a worker that crashed.
+
+        They count as failed, at no charge, and the study goes on without them before their leases end. Either all of
+        them are given up, or none. Trials that have an outcome are left alone, so that repeating this is harmless.
+        Whoever tells one of these trials later gets an AlreadyToldError.
+
+        Parameters
+        ----------
+        trials : iterable of int, optional
+            Numbers of the trials, as `pending` lists them. Default: all pending trials.
+        worker : str, optional
+            Only trials of this worker.
+        older_than : str, float or timedelta, optional
+            Only trials that were asked longer ago than this, such as "10m".
+
+        Returns
+        -------
+        int
+            How many trials were given up.
+
+        Raises
+        ------
+        InvalidValueError
+            If an argument is invalid.
+        StudyNotFoundError
+            If one of the trials was never asked.
+        """
+        if trials is not None:
+            trials = [validation.whole("trials", number, at_least=1) for number in trials]
+        if worker is not None:
+            validation.text("worker", worker)
+        return self._give_up(trials, worker, parse_lease(older_than, "older_than"))
+
+    @abstractmethod
+    def _give_up(self, trials: list[int] | None, worker: str | None, older_than: float | None) -> int:
+        """Give up trials; the arguments have been checked, and `older_than` is in seconds."""
 
     def stop(self, reason: str = "stopped by hand") -> None:
         """Stop the study for good."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, TrialNotFoundError
+from dbcare.errors import (
+    AlreadyToldError,
+    InvalidRewardError,
+    InvalidValueError,
+    StaleTrialError,
+    TrialNotFoundError,
+)
+from dbcare.live.ask import expire
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import OpenTrial
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
-from dbcare.live.trial import REASON_NOTE, UNIT_NOTE, Trial, get_trial_number, read_unit
+from dbcare.live.trial import REASON_NOTE, UNIT_NOTE, TaggedNumber, Trial, TrialReference, get_trial_number, read_unit
 
 
 def record_outcome(
     transaction: Transaction,
-    trial: Trial | int,
+    trial: TrialReference,
     reward: Any,
     charged: bool,
     now: float,
@@ -23,15 +31,11 @@ def record_outcome(
 ) -> None:
     """Record the reward of a trial, or its failure where `reward` is None; the rest is as in `Study.tell`."""
     ledger, number = transaction.ledger, get_trial_number(trial)
+    pending = ledger.open.get(number)
+    if isinstance(trial, Trial | TaggedNumber) and trial.tag is not None:
+        _check_tag(transaction, number, trial.tag, pending)
     if number > ledger.asked:
         raise TrialNotFoundError(f"There is no trial {number}; trials asked so far: {ledger.asked}.")
-    pending = ledger.open.get(number)
-    if isinstance(trial, Trial):
-        arm = ledger.settings.arms[transaction.events_of_trial(number)[0].arm if pending is None else pending.arm]
-        if arm != trial.arm:
-            raise InvalidValueError(
-                f"`trial` must belong to this study, where trial {number} is of {arm}, but got one of {trial.arm}."
-            )
     if pending is not None and pending.status is EventKind.ASKED:
         value = _check_reward(ledger.settings, number, pending.arm, reward)
         cost = _check_price(ledger.settings, number, pending.arm, price)
@@ -40,6 +44,16 @@ def record_outcome(
         transaction.record(Event(kind, now, number, pending.arm, value, charged, note=note, price=cost))
     else:
         _record_again(transaction, number, pending, reward, charged, now, price)
+
+
+def _check_tag(transaction: Transaction, number: int, tag: str, pending: OpenTrial | None) -> None:
+    """Check that a trial is the one that is stored under its number."""
+    stored = pending or next(iter(transaction.events_of_trial(number)), None)
+    if stored is None or stored.tag != tag:
+        raise StaleTrialError(
+            f"Trial {number} with the tag {tag!r} is not in this study: the study was restored from a backup, or "
+            "copied, since that trial was asked, or it is another study. Nothing was recorded; ask for a new trial."
+        )
 
 
 def record_outcome_of_unit(
@@ -65,6 +79,34 @@ def give_back(transaction: Transaction, unit: str, tag: str, now: float) -> bool
     note = f"{REASON_NOTE}granted too late to be shown"
     transaction.record(Event(EventKind.FAILED, now, asked[-1].trial, trial.arm, charged=False, note=note))
     return True
+
+
+def give_up(
+    transaction: Transaction,
+    trials: Iterable[int] | None,
+    worker: str | None,
+    older_than: float | None,
+    now: float,
+    reason: str,
+) -> int:
+    """Record that pending trials failed, at no charge, as in `Study.give_up`; return how many."""
+    expire(transaction, now)  # what the trial counts as then has been agreed
+    ledger = transaction.ledger
+    numbers = sorted(ledger.open if trials is None else set(trials))
+    if numbers and numbers[-1] > ledger.asked:
+        raise TrialNotFoundError(f"There is no trial {numbers[-1]}; trials asked so far: {ledger.asked}.")
+    chosen = [
+        (number, trial)
+        for number in numbers
+        if (trial := ledger.open.get(number)) is not None
+        and trial.status is EventKind.ASKED
+        and worker in (None, trial.worker)
+        and now - trial.asked >= (older_than or 0.0)
+    ]
+    for number, trial in chosen:
+        note = f"{REASON_NOTE}{reason}"
+        transaction.record(Event(EventKind.FAILED, now, number, trial.arm, charged=False, note=note))
+    return len(chosen)
 
 
 def _record_again(

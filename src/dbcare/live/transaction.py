@@ -8,6 +8,7 @@ from itertools import chain
 
 from dbcare.live.events import Event, EventKind
 from dbcare.live.ledger import Ledger, RefusalReason
+from dbcare.live.stalls import is_stalled
 from dbcare.live.stores.base import PlacedEvent, StoreSession
 
 FIRST_REFUSALS = 10  # that are recorded together
@@ -39,7 +40,9 @@ class Transaction:
 
     def refuse(self, reason: RefusalReason, now: float) -> None:
         """Count an ask that gets no trial."""
-        if number := self._refusals.count(reason, self.ledger.refused.get(reason, 0)):
+        is_new_stall = is_stalled(self.ledger, now) and self.ledger.turned_away <= self.ledger.handed_out
+        enough = 1 if is_new_stall else max(FIRST_REFUSALS, self.ledger.refused.get(reason, 0))
+        if number := self._refusals.count(reason, enough):
             self.record(Event(EventKind.REFUSED, now, note=str(reason), number=number))
 
     def _replay_without(self, arm: int, prepared: PreparedLedger | None) -> None:
@@ -69,16 +72,17 @@ class Transaction:
 class RefusalCounter:
     """Asks that got no trial from this process, and are not recorded yet.
 
-    They are recorded when they double what is known, so that a million of them take about twenty events.
+    They are recorded when they double what is known, so that a million of them take about twenty events, and when a
+    study begins to stall.
     """
 
     def __init__(self) -> None:
         self._unrecorded: Counter[RefusalReason] = Counter()
 
-    def count(self, reason: RefusalReason, recorded: int) -> int:
-        """Count one; return how many to record now, if any, where so many are recorded."""
+    def count(self, reason: RefusalReason, enough: int) -> int:
+        """Count one; return how many to record now, which is none until there are enough."""
         self._unrecorded[reason] += 1
-        if self._unrecorded[reason] < max(FIRST_REFUSALS, recorded):
+        if self._unrecorded[reason] < enough:
             return 0
         return self._unrecorded.pop(reason)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 
 from dbcare import validation
 
@@ -10,6 +11,7 @@ from dbcare import validation
 UNIT_NOTE, REASON_NOTE = "unit: ", "reason: "
 MAX_REASON_LENGTH = 1000
 MAX_TAG_LENGTH = 32
+TAG_BYTES = 4  # a stale trial has the tag of another one with a chance of 2^-32
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class Trial:
         Whether the unit came back after the trial's outcome had been recorded: show it the arm, and tell nothing.
     block : str or None
         The block that the trial belongs to, such as a question that all arms answer; None in a study without blocks.
+    tag : str or None
+        A random text that is stored with the trial. `Study.tell` compares both, since a study that is restored from a
+        backup hands out the same numbers again. None in a trial that was made by hand, which is not compared.
 
     Examples
     --------
@@ -47,6 +52,18 @@ class Trial:
     unit: str | None = None
     told: bool = False
     block: str | None = None
+    tag: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class TaggedNumber:
+    """A trial's number and its tag, for those who have nothing else of the trial: HTTP requests and scripts."""
+
+    id: int
+    tag: str | None
+
+
+TrialReference = Trial | TaggedNumber | int  # how a trial is named by those who tell its outcome
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class AskRequest:
     timeout_reward: float | None = None
     key: str | None = None
     unit: str | None = None
-    tag: str | None = None  # of the trial, if a new one is handed out
+    tag: str | None = None  # of the trial, if a new one is handed out; None for a random one
 
     @property
     def note(self) -> str | None:
@@ -97,6 +114,11 @@ def _read_note(note: str | None, beginning: str) -> str | None:
     return None if note is None or not note.startswith(beginning) else note[len(beginning) :]
 
 
-def get_trial_number(trial: Trial | int) -> int:
+def make_tag() -> str:
+    """Return a random tag for a new trial."""
+    return secrets.token_hex(TAG_BYTES)
+
+
+def get_trial_number(trial: TrialReference) -> int:
     """Return the number of a trial, which users pass as a `Trial` or as its number."""
-    return validation.whole("trial", trial.id if isinstance(trial, Trial) else trial, at_least=1)
+    return validation.whole("trial", trial.id if isinstance(trial, Trial | TaggedNumber) else trial, at_least=1)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 
-from suites.studies.checks import COST, Checks, ask_one, is_close
+from dbcare.errors import AlreadyToldError, InvalidValueError, StudyNotFoundError
+from suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
 
 
 class Leases(Checks):
@@ -44,6 +45,32 @@ class Leases(Checks):
             study.tell(second, 4.0)
             study.tell(first, 0.0)
             assert [arm.trials for arm in study.status().arms] == [1, 0 if replaced else 1, 0]
+
+    def test_trials_are_given_up_together(self) -> None:
+        """They fail at no charge, all or none; what has an outcome stays, and repeating it is harmless."""
+        study = self.make_study(max_ahead=6)
+        lost, told = ask_one(study, worker="dead"), ask_one(study, worker="alive")
+        study.tell(told, 0.5)
+        study.ask(2, worker="dead")
+        message = catch_error(StudyNotFoundError, lambda: study.give_up([1, 7]))
+        assert message == "There is no trial 7; trials asked so far: 4."
+        assert study.status().waiting == 3
+        assert [study.give_up([2, 3]), study.give_up([2, 3])] == [1, 0]
+        assert study.give_up(worker="alive") == study.give_up(older_than="1h") == 0
+        assert [study.give_up(worker="dead"), study.give_up()] == [2, 0]
+        status = study.status()
+        assert (status.waiting, status.held, status.counted, status.rewards) == (0, 0, 4, 1)
+        assert is_close(status.spent, COST)
+        for row in study.trials():
+            assert row.status == ("told" if row.trial == told.id else "failed")
+            assert (row.reason or "").startswith("given up") == (row.trial != told.id)
+        assert catch_error(AlreadyToldError, lambda: study.tell(lost, 0.5)).endswith("failed and free but got 0.5.")
+        for attempt, beginning in (
+            (lambda: study.give_up([0]), "`trials` must be at least 1 but got 0"),
+            (lambda: study.give_up(worker=""), "`worker` must be a string"),
+            (lambda: study.give_up(older_than="soon"), "`older_than` must be a duration"),
+        ):
+            assert catch_error(InvalidValueError, attempt).startswith(beginning)
 
     def test_an_expired_trial_may_count_as_a_reward(self) -> None:
         """A visitor who never buys counts as 0."""

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbcare.data_frames import open_frame
-from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError
+from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, StaleTrialError
 from suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
 
 
@@ -33,6 +33,25 @@ class Telling(Checks):
         assert message == "Trial 1 is already recorded as 0.25 but got 0.5."
         assert catch_error(AlreadyToldError, lambda: study.tell(trial, failed=True)).endswith("but got failed.")
         assert is_close(study.status().spent, COST)
+
+    def test_a_trial_of_another_copy_is_refused(self) -> None:
+        """A trial has a random tag; one with another tag, or that is not stored, is neither told nor failed."""
+        study = self.make_study()
+        first, second = study.ask(2)
+        stale = [replace(first, tag="00000000"), replace(second, id=3)]
+        for trial in stale:
+            message = catch_error(StaleTrialError, partial(study.tell, trial, 0.5))
+            assert message.startswith(f"Trial {trial.id} with the tag {trial.tag!r} is not in this study")
+            assert "restored from a backup" in message
+            catch_error(StaleTrialError, partial(study.tell, trial, failed=True))
+            catch_error(StaleTrialError, partial(study.tell_many, [(second, 0.5), (trial, 0.5)]))
+        assert study.status().waiting == 2
+        study.tell(first, 0.25)
+        catch_error(StaleTrialError, lambda: study.tell(replace(first, tag="00000000"), 0.25))
+        study.tell(first, 0.25)
+        study.tell(2, 0.5)  # a bare number is not compared
+        assert [row.tag for row in study.trials()] == [first.tag, second.tag]
+        assert first.tag != second.tag
 
     def test_a_failed_trial_may_be_free(self) -> None:
         """A trial that failed stays failed."""

@@ -111,7 +111,7 @@ class Units(Checks):
             thread.start()
         for thread in threads:
             thread.join()
-        assert received == [Trial(1, "A", None, "user-7")] * THREADS
+        assert received == [Trial(1, "A", None, "user-7", tag=next(study.trials()).tag)] * THREADS
         assert study.status().asked == 1
 
     def test_a_unit_asks_for_one_trial_without_a_key(self) -> None:

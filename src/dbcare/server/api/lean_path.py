@@ -157,7 +157,7 @@ class LeanPath:
             answer = schemas.Answer.model_validate_json(body)
             trace_trial(answer.trial)
             finish_tell = partial(self._finish_tell, study.name)
-            return study.tell_later(answer.trial, answer.reward, price=answer.price), finish_tell
+            return study.tell_later(answer.identify(), answer.reward, price=answer.price), finish_tell
         if action == "tell-unit":
             outcome = schemas.UnitOutcome.model_validate_json(body)
             if outcome.reward is None or not outcome.charged or outcome.reason is not None:

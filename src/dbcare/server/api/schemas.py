@@ -13,7 +13,7 @@ from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH, MAX_PEN
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.stores.base import StudyRecord
-from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH
+from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH, TaggedNumber
 
 MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
@@ -115,7 +115,10 @@ class Asked(BaseModel):
 
 
 class TrialOut(BaseModel):
-    """A trial to run: of `arm`, to be told by `expires` (seconds since 1970), unless it is `told` already."""
+    """A trial to run: of `arm`, to be told by `expires` (seconds since 1970), unless it is `told` already.
+
+    Send the `tag` with the outcome: it is refused if the study was restored from a backup since.
+    """
 
     id: int
     arm: str
@@ -123,14 +126,25 @@ class TrialOut(BaseModel):
     unit: str | None
     told: bool
     block: str | None
+    tag: str | None
 
 
-class Answer(BaseModel):
-    """A trial's reward, and what the trial cost, if that is not its arm's price."""
-
-    model_config = strict(trial=1, reward=0.7)
+class Answered(BaseModel):
+    """The trial that an outcome is of, by its number, and by its tag if that is to be compared."""
 
     trial: TrialNumber
+    tag: Tag | None = None
+
+    def identify(self) -> TaggedNumber:
+        """Return which trial it is."""
+        return TaggedNumber(self.trial, self.tag)
+
+
+class Answer(Answered):
+    """A trial's reward, and what the trial cost, if that is not its arm's price; with the trial's tag, if known."""
+
+    model_config = strict(trial=1, tag="8c5f1be3", reward=0.7)
+
     reward: Number
     price: Number | None = None
 
@@ -201,18 +215,33 @@ class Answers(BaseModel):
     answers: Annotated[list[Answer], Field(max_length=MAX_OUTCOMES_PER_REQUEST)]
 
 
-class Failure(BaseModel):
-    """A trial that gave no reward, and maybe why.
+class Failure(Answered):
+    """A trial that gave no reward, and maybe why; with the trial's tag, if known.
 
     `charged` says whether it cost anything: `price`, or else its arm's price.
     """
 
-    model_config = strict(trial=1, charged=False)
+    model_config = strict(trial=1, tag="8c5f1be3", charged=False)
 
-    trial: TrialNumber
     charged: bool = True
     price: Number | None = None
     reason: Reason | None = None
+
+
+class GiveUp(BaseModel):
+    """Pending trials to give up, as in `Study.give_up`: these, or all, of one worker or older than "10m" if stated."""
+
+    model_config = strict(worker="shop-3", older_than="10m")
+
+    trials: Annotated[list[TrialNumber], Field(max_length=MAX_OUTCOMES_PER_REQUEST)] | None = None
+    worker: Name | None = None
+    older_than: str | Number | None = None
+
+
+class GivenUp(BaseModel):
+    """How many trials were given up."""
+
+    given_up: int
 
 
 class Observed(BaseModel):

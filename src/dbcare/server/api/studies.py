@@ -113,7 +113,7 @@ class StudyRoutes:
         def tell(study: Worked, answer: schemas.Answer) -> None:
             """Report a trial's reward; repeating it changes nothing."""
             trace_trial(answer.trial)
-            study.tell(answer.trial, answer.reward, price=answer.price)
+            study.tell(answer.identify(), answer.reward, price=answer.price)
             metrics.count_told(study.name)
 
         @self.router.post("/{name}/assign")
@@ -142,15 +142,23 @@ class StudyRoutes:
         @self._post("tell-many")
         def tell_many(study: Worked, many: schemas.Answers) -> None:
             """Report many rewards at once, all of them or none."""
-            study.tell_many((answer.trial, answer.reward, answer.price) for answer in many.answers)
+            study.tell_many((answer.identify(), answer.reward, answer.price) for answer in many.answers)
             metrics.count_told(study.name, len(many.answers))
 
         @self._post("fail")
         def fail(study: Worked, failure: schemas.Failure) -> None:
             """Mark a trial as failed; another one takes its place, or its block does without the arm."""
             trace_trial(failure.trial)
-            study.tell(failure.trial, failed=True, charged=failure.charged, price=failure.price, reason=failure.reason)
+            trial, charged = failure.identify(), failure.charged
+            study.tell(trial, failed=True, charged=charged, price=failure.price, reason=failure.reason)
             metrics.failed.inc()
+
+        @self.router.post("/{name}/give-up")
+        def give_up(study: Worked, which: schemas.GiveUp) -> schemas.GivenUp:
+            """Mark pending trials as failed, at no charge: those listed, or all, so that the study goes on."""
+            count = study.give_up(**dict(which))
+            metrics.failed.inc(count)
+            return schemas.GivenUp(given_up=count)
 
         @self._post("add")
         def add(study: Worked, many: schemas.Observations) -> None:

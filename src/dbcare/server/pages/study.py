@@ -65,7 +65,7 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
         look = _watch(lambda: pages.gate.identify(request, None), lambda: views.watch(name))
         return streams.stream(request, visitor.name, look)
 
-    def act(name: str, visitor: Visitor, action: Callable[[Study], None]) -> Response:
+    def act(name: str, visitor: Visitor, action: Callable[[Study], object]) -> Response:
         action(studies.get(name).on_behalf_of(visitor.name))
         return RedirectResponse(study_url(name), HTTPStatus.SEE_OTHER)
 
@@ -84,6 +84,10 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
     @router.post("/studies/{name}/describe")
     def describe(name: str, visitor: Admin, description: Text = "") -> Response:
         return act(name, visitor, lambda study: study.describe(" ".join(description.split()) or None))
+
+    @router.post("/studies/{name}/give-up")
+    def give_up(name: str, visitor: Admin, older_than: Text = "") -> Response:
+        return act(name, visitor, lambda study: study.give_up(older_than=older_than.strip() or None))
 
     @router.post("/studies/{name}/max-ahead")
     def set_max_ahead(name: str, visitor: Admin, max_ahead: Text = "") -> Response:

@@ -13,7 +13,7 @@ from dbcare.live.events import Event, EventKind
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import PlacedEvent, StoreSession
 from dbcare.live.stores.sql.errors import corruption_error
-from dbcare.live.stores.sql.tables import events, standings, studies, summaries
+from dbcare.live.stores.sql.tables import about, events, standings, studies, summaries
 
 EVENT_FIELDS = [field.name for field in fields(Event)]
 STANDING_FIELDS = [field.name for field in fields(Standing)]
@@ -31,10 +31,12 @@ class Statements:
     def __init__(self, dialect: sa.Dialect) -> None:
         self.dialect = dialect
         own: sa.BindParameter[int] = sa.bindparam("own")
-        study = sa.select(studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
+        # The layout comes with the study: another statement would take longer, and the number may change at any time.
+        layout = sa.select(about.c.version).scalar_subquery()
+        study = sa.select(layout, studies.c.id, studies.c.identity).where(studies.c.name == sa.bindparam("name"))
         self.find = self._text(study)
         # In SQLite a transaction for writing is alone anyway; elsewhere the study's row is the lock.
-        self.lock = self._text(study.with_for_update())
+        self.lock = self._text(study.with_for_update(of=studies))
         columns = [events.c.position, *(events.columns[name] for name in EVENT_FIELDS)]
         found = sa.select(*columns).where(events.c.study == own)
         placed = found.where(events.c.position > sa.bindparam("after")).order_by(events.c.position)

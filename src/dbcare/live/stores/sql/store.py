@@ -67,7 +67,7 @@ class SqlStore(Store):
         with self._translate_errors():
             is_new_file = self.engines.create_file()
         if not self._has_tables():
-            with self.transaction(write=True) as connection:
+            with self._translate_errors(), self.engines.begin(write=True) as connection:
                 self.is_new = tables.create(connection, self.address) or is_new_file
 
     def _require_tables(self) -> None:
@@ -153,7 +153,12 @@ class SqlStore(Store):
 
     def _begin(self, connection: Any, name: str, statement: str) -> SqlSession | None:
         row = connection.execute(statement, (name,)).fetchone()
-        return None if row is None else SqlSession(self.statements, self.url, connection, *row)
+        if row is None:
+            return None
+        layout, *study = row
+        if layout != tables.LAYOUT:  # it was right when this process opened the database
+            raise tables.layout_error(layout, self.address)
+        return SqlSession(self.statements, self.url, connection, *study)
 
     def try_write(self) -> None:
         with self._translate_errors(), self.engines.begin(write=True, probe=True) as connection:
@@ -166,6 +171,8 @@ class SqlStore(Store):
     def transaction(self, *, write: bool) -> Iterator[sa.Connection]:
         """Begin a transaction on the database as a whole, for what is kept next to the studies."""
         with self._translate_errors(), self.engines.begin(write=write) as connection:
+            if write:
+                tables.check_layout(connection, self.address)
             yield connection
 
     @contextmanager

@@ -81,13 +81,23 @@ def exist(connection: sa.Connection, shown: str) -> bool:
                 "use another database."
             )
         return False
+    check_layout(connection, shown)
+    return True
+
+
+def check_layout(connection: sa.Connection, shown: str) -> None:
+    """Raise if the tables have another layout."""
     found = connection.execute(sa.select(about.c.version)).scalar()
     if found != LAYOUT:
-        raise StorageError(
-            f"{shown} has layout {found} of the tables, but this dbcare reads layout {LAYOUT} only; "
-            "open it with the dbcare that created it, or use another database."
-        )
-    return True
+        raise layout_error(found, shown)
+
+
+def layout_error(found: int | None, shown: str) -> StorageError:
+    """Return the error to raise if the tables have another layout."""
+    return StorageError(
+        f"{shown} has layout {found} of the tables, but this dbcare reads layout {LAYOUT} only; "
+        "open it with the dbcare that created it, or use another database."
+    )
 
 
 def lock_creation(connection: sa.Connection) -> None:
