@@ -11,7 +11,7 @@ from benchmarks.parts.stops import BlockCell, Family, StopCell
 from dbcare.numbers_in_words import MOST_STATED
 
 Floats = npt.NDArray[np.float64]
-MIN_JUDGED = 300  # stops that pass the gate
+MIN_JUDGED = 0.3  # share of the studies of a cell that stop and pass the gate
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Judged:
     """What studies of a cell said at their stop, and what was true; one entry for each that passed the gate."""
 
     cell: StopCell | BlockCell
+    studies: int  # all of the cell
     stated_loss: Floats
     loss: Floats
     chance: Floats  # not a number where none is stated
@@ -33,7 +34,12 @@ class Judged:
     @property
     def is_enough(self) -> bool:
         """Whether enough studies passed the gate."""
-        return len(self.loss) >= MIN_JUDGED
+        return len(self.loss) >= MIN_JUDGED * self.studies
+
+    @property
+    def has_enough_chances(self) -> bool:
+        """Whether enough studies stated a chance."""
+        return int(np.sum(~np.isnan(self.chance))) >= MIN_JUDGED * self.studies
 
 
 class Figures:
@@ -162,7 +168,7 @@ def report_chances(figures: Figures, found: list[Judged], prefix: str = "") -> N
         stated = ~np.isnan(each.chance)
         return mean_of(each.chance[stated] - each.is_best[stated])
 
-    enough = [each for each in found if np.sum(~np.isnan(each.chance)) >= MIN_JUDGED]
+    enough = [each for each in found if each.has_enough_chances]
     for sign, end in ((-1.0, "smallest"), (1.0, "largest")):
         value, slack = extreme(enough, difference, sign)
         figures.add(f"{prefix}probability best minus share that was, {end} of {len(enough)}", value, -0.25, 0.25, slack)

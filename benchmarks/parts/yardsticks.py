@@ -1,4 +1,4 @@
-"""Rivals at their best, for `benchmarks/best_rivals.py`: fixed sizes that minimize the loss, and stops for two arms.
+"""Rivals at their best, for the benchmark `best_rivals`: fixed sizes that minimize the loss, and stops for two arms.
 
 All are for Gaussian rewards with a known standard deviation, simple regret, and the same price for all arms. Two arms
 are tried in pairs, and a rule is a limit on the difference of the sums after each pair, so that the exact engine knows

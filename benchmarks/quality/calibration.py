@@ -105,7 +105,7 @@ def judge(cell: StopCell | BlockCell, studies: int, seed: int) -> Judged:
         stops, settings = run_to_stops(cell, studies, seed), make_settings(cell)
         rows = [row for study in range(studies) if (row := judge_stop(settings, stops, study)) is not None]
     columns = np.array(rows, dtype=np.float64).reshape(len(rows), 10).T
-    return Judged(cell, *columns)
+    return Judged(cell, studies, *columns)
 
 
 def make_settings(cell: StopCell) -> Settings:

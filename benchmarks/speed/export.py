@@ -1,7 +1,7 @@
 """Measure how much memory it takes to export a study of a million trials to CSV, locally and from a server.
 
-`make bench`, or `python benchmarks/export.py [--out DIR]`. Each export runs in a process of its own, which has read the
-first trials before; extra memory is the most that it, or the server, then has beyond what it had. Linux only.
+Each export runs in a process of its own, which has read the first trials before; extra memory is the most that it, or
+the server, then has beyond what it had. Linux only.
 """
 
 import json
