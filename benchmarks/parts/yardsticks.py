@@ -17,11 +17,11 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from dbcare.engines.exact.equal_size import OneBest
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.theory import normal
 
 Floats = npt.NDArray[np.float64]
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 # O'Brien and Fleming (1979), five looks, two-sided 5%: stop at look k if |z| >= 2.040 sqrt(5/k); and by how much the
 # largest sample exceeds that of a fixed size with 80% power (Jennison and Turnbull 2000, tables 2.3 and 2.4).
 LOOKS, OBRIEN_FLEMING, INFLATION = 5, 2.040, 1.028
@@ -47,23 +47,13 @@ class PairLimits(EliminationPolicy):
 
 
 def equal_size_risk(size: int, arms: int, gap: float, cost: float) -> float:
-    """Return the risk of so many pulls of each arm, of which one is better by the gap; sigma is 1.
-
-    The best one wins with a chance of E[Phi(T + gap sqrt(n))^(K - 1)], T standard normal.
-    """
-    right = 1.0 / arms
-    if size:
-        right = float(WEIGHTS @ ndtr(NODES + gap * math.sqrt(size)) ** (arms - 1) / WEIGHTS.sum())
-    return arms * size * cost + gap * (1.0 - right)
+    """Return the risk of so many pulls of each arm, of which one is better by the gap; sigma is 1."""
+    return arms * size * cost + gap * OneBest(arms, gap, 0.0, 1.0).chance_wrong(size)
 
 
 def best_equal_size(arms: int, gap: float, cost: float) -> int:
-    """Return the size with the smallest risk at a gap, the largest loss of which says where to look."""
-    largest = max(1, math.ceil(gap / (arms * cost)))
-    sizes = np.unique(np.concatenate(([0], np.geomspace(1, largest, 400).astype(int))))
-    near = int(np.argmin([equal_size_risk(int(size), arms, gap, cost) for size in sizes]))
-    low, high = int(sizes[max(0, near - 1)]), int(sizes[min(len(sizes) - 1, near + 1)])
-    return min(range(low, high + 1), key=lambda size: equal_size_risk(size, arms, gap, cost))
+    """Return the size with the smallest risk at a gap."""
+    return OneBest(arms, gap, 0.0, 1.0).best_size(gap, cost)
 
 
 def test_and_roll_size(population: float, deviation: float, spread: float) -> float:

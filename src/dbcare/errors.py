@@ -113,6 +113,10 @@ class EngineError(DbcareError):
     """The engine cannot answer this question; the message says which one can."""
 
 
+class WorkCancelledError(DbcareError):
+    """The work was cancelled, since nobody waits for its result any more."""
+
+
 class ComparisonError(DbcareError):
     """A function that `compare` calls fails on every question; its last exception is the cause."""
 

@@ -98,8 +98,8 @@ def test_studies_by_name(client: Client) -> None:
 
 
 def test_a_plan(client: Client) -> None:
-    plan = client.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2), runs=100)
-    assert plan == dbcare.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2), runs=100).to_dict()
+    plan = client.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2))
+    assert plan == dbcare.plan(2, price=0.4, value=2000, sigma=0.5, gaps=(0.1, 0.2)).to_dict()
     with pytest.raises(InvalidValueError, match="A request must consist of finite numbers and strings"):
         client.plan(2, price=0.4, value=2000, sigma=float("nan"))
 

@@ -172,7 +172,7 @@ def test_plan_accepts_one_cost_per_arm() -> None:
         (
             ["--cost", "1e-3", "--policies", "breakeven,ucb"],
             "breakeven, breakeven-racing, breakeven-rounds, dbcare, lucb, kl-lucb, lil-ucb, ugape, track-and-stop, "
-            "eb-tci, chick-frazier, kg-star, fixed-size-test, decide-now",
+            "eb-tci, chick-frazier, kg-star, fixed-size-test, best-fixed-size, decide-now",
         ),
         (["--cost", "1e-3", "--gaps", "0.5", "--plot", "plan.doc"], ".png, .svg, .pdf"),
     ],

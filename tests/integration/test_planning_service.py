@@ -18,17 +18,15 @@ from helpers.service_process import run_service
 from playwright.sync_api import Browser, expect
 
 import dbcare
-from dbcare.server.api.planning import MAX_WORK
 from dbcare.server.service_limits import DEFAULT_LIMITS
 
 if not Path("/proc/net/tcp").exists():
     pytest.skip("The CPU time of a server is read from /proc, which this system lacks.", allow_module_level=True)
 
-# 200 runs of Breakeven at the smallest gaps would take minutes.
+# Enough runs of Breakeven at the smallest gap would take minutes.
 HEAVY = {"arms": 32, "price": 1, "value": 1e7, "sigma": 1.0, "risk": "misidentification"}
-# Takes most of the budget: about 31,000 pulls in each of 220 runs, and a pull is 25 units of work.
-LONG = {"arms": 32, "cost": 1e-7, "sigma": 1.0, "gaps": [0.05], "runs": 220}
-QUICK = {"arms": 2, "cost": 1e-2, "sigma": 1.0, "gaps": [0.5, 1.0], "runs": 100}
+LONG: dict[str, object] = {"arms": 32, "cost": 1e-7, "sigma": 1.0}  # takes all of the work that a plan may take
+QUICK: dict[str, Any] = {"arms": 2, "cost": 1e-2, "sigma": 1.0, "gaps": [0.5, 1.0]}
 TIMEOUT_SECONDS = 240.0  # for a busy machine; the work itself is counted
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -44,7 +42,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             url = running.enter_context(run_service(storage))
         finally:
             os.sched_setaffinity(0, all_cpus)
-        httpx.post(f"{url}/v1/plan", json=LONG | {"runs": 2}, timeout=TIMEOUT_SECONDS)  # compile or load the kernels
+        httpx.post(f"{url}/v1/plan", json=LONG, timeout=TIMEOUT_SECONDS)  # compile or load the kernels
         yield url
 
 
@@ -138,23 +136,20 @@ def heavy_plan(address: str) -> dict[str, Any]:
 
 def test_a_plan_says_what_it_leaves_out(heavy_plan: dict[str, Any]) -> None:
     answer = heavy_plan
-    assert [(omission["policy"], omission["gap"]) for omission in answer["omissions"]] == [
-        ("breakeven", 0.01), ("breakeven", 0.02), ("breakeven", 0.05)
-    ]  # fmt: skip
-    assert "Breakeven is left out at gaps from 0.01 to 0.05: at a gap of 0.05, 16 runs make " in answer["advice"][-2]
+    assert {omission["policy"] for omission in answer["omissions"]} == {"breakeven"}
+    left_out = [omission["gap"] for omission in answer["omissions"]]
+    assert left_out[0] == 0.01
+    assert any("Breakeven is left out at " in sentence for sentence in answer["advice"])
     gaps: dict[str, list[float]] = {}
     for row in answer["rows"]:
         gaps.setdefault(row["policy"], []).append(row["gap"])
-    assert gaps["breakeven"] == [0.1, 0.2, 0.5, 1.0, 2.0]
-    assert gaps["dbcare"] == gaps["fixed-size-test"] == gaps["decide-now"] == [0.01, 0.02, 0.05, *gaps["breakeven"]]
-    # A pull of Breakeven among 32 arms is 25 units of work.
-    work = sum(25 * row["runs"] * row["observations"] for row in answer["rows"] if row["policy"] == "breakeven")
-    assert 0.1 * MAX_WORK < work < MAX_WORK
+    assert [*left_out, *gaps["breakeven"]] == gaps["best-fixed-size"] == gaps["decide-now"]
+    assert gaps["best-fixed-size"] == [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0]
 
 
-def test_a_plan_within_the_budget_is_that_of_the_library(address: str) -> None:
+def test_a_plan_is_that_of_the_library(address: str) -> None:
     answer = post_plan(address, QUICK).json()
-    assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))  # type: ignore[arg-type]  # by name
+    assert answer == json.loads(json.dumps(dbcare.plan(**QUICK).to_dict()))
     assert answer["omissions"] == []
     certain = post_plan(address, QUICK | {"bounds": [-2, 3], "sigma_pulls": "inf"}).json()
     options: dict[str, Any] = {**QUICK, "bounds": (-2, 3), "sigma_pulls": math.inf}
@@ -180,15 +175,17 @@ def test_any_cost_is_answered(address: str, extreme: dict[str, object]) -> None:
 
 
 def test_a_plan_ends_with_its_client(address: str) -> None:
+    """Of many plans whose clients leave early, hardly anything is computed: each would take over a CPU-second."""
     pid = find_pid(address)
     wait_until(lambda: is_idle(pid))
     before = read_cpu_seconds(pid)
-    with send_plan(address, LONG) as connection:
-        wait_until(lambda: read_cpu_seconds(pid) - before > 1.0)  # it is at work
-        assert not is_answered(connection)
-    closed = read_cpu_seconds(pid)
+    for _ in range(20):
+        with send_plan(address, LONG) as connection:
+            at_work = read_cpu_seconds(pid)
+            wait_until(lambda reached=at_work: read_cpu_seconds(pid) > reached + 0.05)  # type: ignore[misc]  # bound now
+            assert not is_answered(connection)
     wait_until(lambda: is_idle(pid))
-    assert read_cpu_seconds(pid) - closed < 2.0  # the rest of the plan takes over four seconds
+    assert read_cpu_seconds(pid) - before < 14.0  # whole plans would take more than 20
     assert post_plan(address, QUICK).status_code == 200
 
 
@@ -228,7 +225,7 @@ def test_the_dashboard_shows_what_a_plan_leaves_out(address: str, browser: Brows
         figures = [shown[name] for name in ("observations", "spend", "wrong", "runs")]
         assert details.nth(3).locator("td").all_inner_texts() == figures
         assert losses.nth(3).locator("td").first.inner_text() == shown["total_loss"]
-        expect(page.locator("#plan .advice")).to_contain_text("Breakeven is left out at gaps from 0.01 to 0.05")
+        expect(page.locator("#plan .advice")).to_contain_text("Breakeven is left out at ")
         expect(page.locator("#plan-error")).to_be_hidden()
         assert "Days" not in page.locator("#plan-result thead").last.inner_text()
         page.get_by_label("Price of a trial").fill("100000")  # so that the next plan is quick

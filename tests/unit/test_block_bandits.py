@@ -32,11 +32,9 @@ from dbcare import (
     evaluate,
 )
 from dbcare.engines.draws import Arms, make_arms, make_pull_drawing, scratch_size
-from dbcare.engines.evaluate_within import evaluate_within
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.rng import begun
 from dbcare.engines.simulators import trace
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.results import compute
@@ -282,7 +280,5 @@ def test_all_ways_to_evaluate_agree() -> None:
         alone = evaluate(policy, bandit, RISK, runs=300, seed=SEED)
         (result,) = compute(Pass((Point(policy, bandit, RISK.single_cost, 300, SEED),))).results
         assert result.risk(RISK.loss) == (alone.risk, alone.standard_error)
-        within = evaluate_within(WorkBudget(1e9), policy, bandit, RISK, 300, SEED)
-        assert figures(alone) == figures(within)
         assert alone.engine == "direct"
     assert evaluate(Guess(3), TABLE, RISK).risk == pytest.approx(np.mean(TABLE.gaps), rel=1e-12)

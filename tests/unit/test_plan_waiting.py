@@ -51,7 +51,7 @@ def test_waiting_is_planned_and_priced() -> None:
     risk = Risk.simple_regret(price=0.4, value=20_000)
     for gap, outlook in zip((0.02, 0.2), waiting.of("breakeven"), strict=True):
         assert outlook.policy == Breakeven(risk, 3, 0.5, not_before=600)
-        expected = evaluate(outlook.policy, Bandit.one_sparse(3, gap, 0.5), runs=400, seed=2, engine="direct")
+        expected = evaluate(outlook.policy, Bandit.one_sparse(3, gap, 0.5), runs=400, seed=2)
         assert outlook.total_loss == 20_000 * expected.risk
         assert outlook.observations >= 600
     assert [outlook.record() for outlook in waiting.without_waiting] == [
@@ -105,7 +105,11 @@ def test_a_control_is_kept() -> None:
     assert " keep new " in text
     assert "decide now" not in text
     assert "than keeping new" in planned.advice[0]
-    assert "if new is the best itself, keeping it loses nothing, and an experiment loses what it spends and" in text
+    assert planned.advice[1].startswith(
+        "If new is the best itself, keeping it loses nothing, and Breakeven loses up to "
+    )
+    assert "If new is the best itself by the gap, an experiment spends as much, and chooses wrongly as often" in text
+    assert planned.if_control_best == ()
     assert {row["label"] for row in planned.to_dict()["rows"] if row["policy"] == "decide-now"} == {"keep new"}
     assert "--control new" in str(planned.create_command)
     assert "control='new'" in str(planned.create_call)

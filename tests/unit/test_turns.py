@@ -9,7 +9,7 @@ import pytest
 from fastapi import Request
 
 import dbcare
-from dbcare.engines.work_budget import WorkCancelledError
+from dbcare.engines.halt import Halt
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.gate import VISITOR, Visitor
 from dbcare.server.access.keys import Key
@@ -154,11 +154,11 @@ def test_work_ends_with_its_client() -> None:
         turns, client, steps = make_turns(), Client(), []
         loop = asyncio.get_running_loop()
 
-        def work(has_left: Callable[[], bool]) -> None:
+        def work(halt: Halt) -> None:
             loop.call_soon_threadsafe(client.left.set)
-            while not has_left():
+            while not halt.is_set():
                 steps.append("going on")
-            raise WorkCancelledError("The work was cancelled.")
+            halt.check()
 
         with pytest.raises(RefusalError) as refused:
             await turns.run_for(client.request, work)

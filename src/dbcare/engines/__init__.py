@@ -1,8 +1,8 @@
 """Engines: evaluate a policy on a bandit, by simulation or exactly.
 
 evaluate            one policy on one bandit, by the cheapest engine that applies
-evaluate_within     the same under a budget of work (`work_budget`), which can be cancelled
 runs                the runs that answer a question best, which all who evaluate use, and their one interface
+halt                a switch that ends simulations nobody waits for
 evaluate_grid       a policy over a grid of gaps, exactly (two arms) or by pooled runs; `grid_evaluation`, the result
 best_sprt           the known-gap SPRT with the best threshold
 evaluation          `Evaluation`, the result; `build_evaluation` builds it, `estimates` has the statistics

@@ -44,21 +44,28 @@ def build_from_runs(
 
 
 def build_from_averages(
-    outcomes: Outcomes, estimates: Estimates, simulator: Simulator, policy: Policy, risk: Risk, seed: int, began: float
+    outcomes: Outcomes,
+    estimates: Estimates,
+    simulator: Simulator,
+    policy: Policy,
+    risk: Risk,
+    seed: int,
+    began: float,
+    place: int = 0,
 ) -> Evaluation:
-    """Build the evaluation of runs whose losses were averaged over labels; `estimates` are those of one bandit."""
+    """Build the evaluation of runs whose losses were averaged over labels; the bandit is at `place` in `estimates`."""
     levels = np.quantile(outcomes.pulls, QUANTILES, method="inverted_cdf")
-    cost, pulls = risk.single_cost, estimates.at(0, (0.0, 0.0, 1.0))
+    cost, pulls = risk.single_cost, estimates.at(place, (0.0, 0.0, 1.0))
     return Evaluation(
-        risks={loss: estimates.at(0, combine(loss, cost)) for loss in Loss},
-        losses={loss: estimates.at(0, combine(loss, 0.0)) for loss in Loss},
+        risks={loss: estimates.at(place, combine(loss, cost)) for loss in Loss},
+        losses={loss: estimates.at(place, combine(loss, 0.0)) for loss in Loss},
         error_interval=None,
         pulls=Pulls(pulls.value, pulls.standard_error, dict(zip(QUANTILES, levels.tolist(), strict=True))),
         spend=Estimate(cost * pulls.value, cost * pulls.standard_error),
         capped=float(np.mean(outcomes.undecided)),
         averages_labels=True,
         runs=len(outcomes.pulls),
-        plain_runs=float(estimates.plain_runs(combine(risk.loss, cost))[0]),
+        plain_runs=float(estimates.plain_runs(combine(risk.loss, cost))[place]),
         engine=simulator.engine,
         guarantee=f"{simulator.guarantee}, losses averaged over labels",
         control=None,

@@ -55,7 +55,7 @@ def any_loop(rule: Rule, drawing: PullDrawing, block_of: Callable[..., int]) -> 
     start, draw = drawing
 
     def simulate_any(
-        first, seed, arms, costs, tables, state, work, max_pulls,
+        first, seed, arms, costs, tables, state, work, max_pulls, halt,
         recommended, pulls, undecided, spent, tallies, pulled, blocks, rewards,
     ):  # fmt: skip
         count = len(costs)
@@ -63,13 +63,15 @@ def any_loop(rule: Rule, drawing: PullDrawing, block_of: Callable[..., int]) -> 
         recorded = len(pulled) > 0
         tallied = len(tallies.pulls) > 0
         for place in range(len(pulls)):
+            if halt[0] != 0:  # set by another thread: nobody waits for these runs any more
+                break
             tie, s0, s1, s2, s3 = begun(seed, first + place)
             s0, s1, s2, s3 = start(arms, work, s0, s1, s2, s3)
             init(state, tables, tie)
             made = 0
             total = 0.0
             arm = ask(state, tables)
-            while made < max_pulls and 0 <= arm < count:
+            while made < max_pulls and 0 <= arm < count and halt[0] == 0:
                 block = block_of(state, tables, arm, made)
                 if block < 0:
                     arm = ILLEGAL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +17,7 @@ from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import charging_simulator, direct_simulator, make_control, skip_simulator
-from dbcare.engines.threads import do_not_check, fill
+from dbcare.engines.threads import fill
 from dbcare.errors import NotCompiledWarning
 from dbcare.policies.policy import Policy
 from dbcare.risk import Risk
@@ -85,12 +84,10 @@ def warn_if_interpreted(simulator: Simulator) -> None:
         )
 
 
-def extend_runs(
-    done: Outcomes, simulator: Simulator, runs: int, threads: int, check: Callable[[], None] = do_not_check
-) -> Outcomes:
-    """Continue `done` to `runs` runs; `check` may raise to end this early."""
+def extend_runs(done: Outcomes, simulator: Simulator, runs: int, threads: int) -> Outcomes:
+    """Continue `done` to `runs` runs."""
     known = len(done.pulls)
     outcomes = simulator.allocate(runs, done.caps)
     outcomes.take(done)
-    fill(outcomes.part(known, runs), simulator.start_blocks(threads, done.caps), known, check=check)
+    fill(outcomes.part(known, runs), simulator.start_blocks(threads, done.caps), known)
     return outcomes

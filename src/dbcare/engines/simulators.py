@@ -26,6 +26,7 @@ from dbcare.engines.draws import (
     scratch_size,
 )
 from dbcare.engines.estimates import Control
+from dbcare.engines.halt import current_halt
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.rng import begun
 from dbcare.engines.simulator import KernelBlock, Simulator
@@ -190,11 +191,13 @@ class PullRecord(NamedTuple):
 def _bind_any_kernel(
     kernel: Any, policy: Policy, arms: Arms, seed: int, costs: Floats, record: PullRecord
 ) -> Callable[..., None]:
-    """Bind the kernel for any policy."""
+    """Bind the kernel for any policy, and the switch that ends its runs."""
+    halt = current_halt()
 
     def run(first: int, state: Floats, work: Floats, out: Outcomes) -> None:
         results = (out.recommended, out.pulls, out.undecided, out.spent, out.tallies, *record)
-        kernel(first, seed, arms, costs, policy.tables, state, work, policy.max_pulls, *results)
+        kernel(first, seed, arms, costs, policy.tables, state, work, policy.max_pulls, halt.flag, *results)
+        halt.check()
         if np.any(out.recommended == direct.ILLEGAL):
             raise _illegal_arm_error(policy)
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from dbcare.engines.halt import current_halt
 from dbcare.engines.outcomes import Outcomes
 
 BLOCK_SECONDS = 0.05
@@ -21,22 +22,13 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def do_not_check() -> None:
-    """Let the work go on."""
-
-
-def fill(
-    outcomes: Outcomes,
-    blocks: list[Block],
-    first: int,
-    max_block_runs: int = 65_536,
-    check: Callable[[], None] = do_not_check,
-) -> None:
+def fill(outcomes: Outcomes, blocks: list[Block], first: int, max_block_runs: int = 65_536) -> None:
     """Simulate runs `first`, `first` + 1, ... into `outcomes`, one thread per block; each block owns its memory.
 
-    Each thread calls `check` before it simulates a block; what that raises ends the work.
+    Once the switch that applies is set (`engines.halt`), no thread begins another block, and this raises.
     """
     runs = len(outcomes.pulls)
+    halt = current_halt()
     lock = threading.Lock()
     stop = threading.Event()
     # Wait for this rather than joining threads: a join interrupted by Ctrl-C may take a running thread for stopped.
@@ -54,7 +46,7 @@ def fill(
                     end = next_run
                 if start == end:
                     return
-                check()
+                halt.check()
                 began = time.perf_counter()
                 block(outcomes.part(start, end), first + start)
                 pace = BLOCK_SECONDS / max(time.perf_counter() - began, 1e-9)

@@ -5,8 +5,8 @@ options        the options of a plan, defined once
 arguments      checks of what a plan is given
 setting        what is planned: arms, costs, and how rewards vary
 cells          which gaps, and which ways to decide
-precision      how well a figure is known, and how many runs it needs
-allocation     how many runs each cell takes
+runs           the runs of all cells: pooled, and spent on what gets known soonest
+precision      how well a figure is known
 strategies     the ways to decide that a plan compares
 outlook        what to expect of one of them at one gap
 study_recipe   the study that a plan leads to, as a command and as a line of Python

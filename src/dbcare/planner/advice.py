@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from dbcare.durations import SECONDS_PER_DAY, spell_duration
-from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_label
+from dbcare.planner.strategies import BEST_SIZE, DECIDE_NOW, find_label
+from dbcare.planner.table import format_chance, format_percent
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ def give_advice(plan: Plan) -> tuple[str, ...]:
     sentences = []
     if guesses := _pair_up(plan, DECIDE_NOW.name):
         sentences.append(judge_worth(plan, guesses))
-    if plan.max_spend != 0.0 and (tests := _pair_up(plan, FIXED_SIZE_TEST.name)):
-        sentences.append(compare_with_test(plan, tests))
+    if plan.setting.control is not None and plan.max_spend != 0.0:
+        sentences.append(judge_best_control(plan, plan.setting.control.name))
+    if plan.max_spend != 0.0 and (sized := _pair_up(plan, BEST_SIZE.name)):
+        sentences.append(compare_with_best_size(plan, sized))
     ours = plan.of(DEFAULT_POLICY)
     sentences.append(describe_spending(plan, ours))
     if plan.without_waiting:
@@ -70,21 +73,49 @@ def judge_worth(plan: Plan, pairs: Pairs) -> str:
     return " ".join(groups)
 
 
-def compare_with_test(plan: Plan, pairs: Pairs) -> str:
-    """Compare the total losses of the default policy and of the test."""
-    better = [one.gap for one, other in pairs if _clearly_less(one, other)]
-    worse = [one.gap for one, other in pairs if _clearly_less(other, one)]
+def judge_best_control(plan: Plan, control: str) -> str:
+    """Say what an experiment loses if the control is the best arm by such a gap; keeping it loses nothing then."""
+    flipped = [outlook for outlook in plan.if_control_best if outlook.name == DEFAULT_POLICY]
+    outlooks = flipped or plan.of(
+        DEFAULT_POLICY
+    )  # the same for other rewards: which arm is the best makes no difference
+    worst = max(outlooks, key=lambda outlook: outlook.largest_loss)
+    most = str(plan.setting.money(worst.largest_loss))
+    where = f"at a gap of {worst.gap:g}, where " if len(outlooks) > 1 else ""
+    chance = worst.measured_chance
+    wrong = format_percent(chance.value) if chance.is_known else format_chance(chance)
+    return (
+        f"If {control} is the best itself, keeping it loses nothing, and {_label()} loses up to {most}: {where}it "
+        f"spends {plan.setting.money(worst.spend)} and wrongly switches in {wrong} of runs."
+    )
+
+
+def compare_with_best_size(plan: Plan, pairs: Pairs) -> str:
+    """Compare the total losses of the default policy and of the equal size that loses least, told the gap."""
+    better = [pair for pair in pairs if _clearly_less(*pair)]
+    worse = [(one, other) for one, other in pairs if _clearly_less(other, one)]
     if not better and not worse:
-        return f"{_label()} and the fixed-size test lose about the same."
+        return f"{_label()} and the best fixed size, which is told the gap, lose about the same."
     sentences = []
     if better:
         sentences.append(
-            f"{_label()} loses up to {_most_saved(plan, pairs)} less than the fixed-size test {_where(plan, better)}; "
-            "that test is sized for power, and a size chosen to lose least loses far less."
+            f"{_label()} loses {_range_of_savings(better)} less than the best fixed size, which is told the gap, "
+            f"{_where(plan, [one.gap for one, _ in better])}."
         )
     if worse:
-        sentences.append(f"The test is better {_where(plan, worse)}, by up to {_most_saved(plan, _swap(pairs))}.")
+        told = "" if better else ", which is told the gap,"
+        sentences.append(
+            f"The best fixed size{told} loses {_range_of_savings(_swap(worse))} less "
+            f"{_where(plan, [one.gap for one, _ in worse])}."
+        )
     return " ".join(sentences)
+
+
+def _range_of_savings(pairs: Pairs) -> str:
+    """Return by how many percent, from least to most, the first of a pair surely loses less than the second."""
+    shares = sorted(100.0 * (1.0 - one.largest_loss / other.least_loss) for one, other in pairs)
+    least, most = f"{shares[0]:.0f}%", f"{shares[-1]:.0f}%"
+    return least if least == most else f"{least} to {most}"
 
 
 def describe_spending(plan: Plan, ours: Sequence[Outlook]) -> str:
@@ -139,7 +170,9 @@ def describe_omissions(plan: Plan) -> tuple[str, ...]:
     """Say what did not fit into the budget of work, how much it is, and what to do about it."""
     sentences = []
     for name in dict.fromkeys(omission.name for omission in plan.omissions):
-        omissions = [omission for omission in plan.omissions if omission.name == name]
+        omissions = [omission for omission in plan.omissions if omission.name == name and not omission.control_is_best]
+        if not omissions:
+            continue
         # The largest gap takes the least work.
         there = "" if len(omissions) == 1 else f"at a gap of {omissions[-1].gap:g}, "
         sentences.append(
@@ -148,10 +181,8 @@ def describe_omissions(plan: Plan) -> tuple[str, ...]:
         )
     if sentences:
         sentences.append(
-            "That is more work than a plan takes by default: choose larger gaps, or state the number of `runs`."
-            if plan.runs is None
-            else "That is more work than one plan may take here: choose larger gaps or fewer runs, or run "
-            "`dbcare plan` on your own machine, which has no limit."
+            "That is more work than a plan takes by default: choose larger gaps, or state the number of `runs` "
+            "to `dbcare plan` or `dbcare.plan`, which then have no limit."
         )
     return tuple(sentences)
 

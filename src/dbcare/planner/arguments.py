@@ -9,7 +9,6 @@ from typing import Any
 
 from dbcare import validation
 from dbcare.durations import SECONDS_PER_DAY, parse_duration
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.errors import InvalidValueError
 from dbcare.planner.setting import MAX_TRIALS, ControlArm, PlanSetting
 from dbcare.planner.study_recipe import name_arms
@@ -58,10 +57,3 @@ def find_control(control: Any, arms: Any, count: int) -> ControlArm | None:
     if names is None:
         raise InvalidValueError(f"`control` requires the names of the arms but got `arms` {count}, which are too many.")
     return ControlArm(names.index(validation.one_of("control", control, names)), control)
-
-
-def check_budget(budget: Any) -> WorkBudget:
-    """Return the budget, if it is one."""
-    if not isinstance(budget, WorkBudget):
-        raise InvalidValueError(f"`budget` must be a WorkBudget but got {validation.show(budget)}.")
-    return budget

@@ -2,33 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dbcare import validation
+from dbcare.bandit import Bandit
+from dbcare.engines import exact
+from dbcare.engines.build_evaluation import build_from_law
+from dbcare.engines.estimates import QUANTILES
+from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.exact.law import fixed_law
+from dbcare.engines.pooling.model import find_family
 from dbcare.errors import InvalidValueError
-from dbcare.planner.outlook import Outlook
+from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
+from dbcare.policies.elimination import EliminationPolicy, count_max_epochs
+from dbcare.policies.fixed import Uniform
 from dbcare.policies.policy import Policy
-from dbcare.policies.schedule import SchedulePolicy
 from dbcare.risk import Risk
+
+MAX_EXACT_EPOCHS = 8_000  # about a tenth of a second, which cannot be interrupted
+MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy: 80 MB, and several times that to build
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """A way to decide at one gap, and the risk to evaluate it by."""
+    """A way to decide at one gap of a setting, and the risk to evaluate it by."""
 
     name: str
+    setting: PlanSetting
     gap: float
     policy: Policy
     risk: Risk
 
-    def make_outlook(self, setting: PlanSetting, evaluation: Evaluation) -> Outlook:
-        """Return what an evaluation of this cell says."""
-        return Outlook(self.name, self.gap, self.policy, evaluation, setting.loss_value, setting.per_day)
+    @cached_property
+    def bandit(self) -> Bandit:
+        """The arms."""
+        return self.setting.bandit(self.gap)
+
+    @property
+    def can_pool(self) -> bool:
+        """Whether runs at other gaps say something about this one."""
+        return self.policy.treats_arms_alike and not self.risk.costs_differ and find_family([self.bandit]) is not None
+
+    def at(self, gap: float) -> Cell:
+        """Return the same policy at another gap."""
+        return Cell(self.name, self.setting, gap, self.policy, self.risk)
+
+    def find_obstacle(self) -> str | None:
+        """Return why the cell takes too much work, whatever the number of runs, if it does."""
+        policy = self.policy
+        if isinstance(policy, EliminationPolicy):
+            epochs = count_max_epochs(policy.arms, policy.max_pulls)
+            if epochs > MAX_TABLE_EPOCHS:
+                return f"its tables have up to {epochs:,} epochs"
+        return None
+
+    def compute(self, seed: int) -> Evaluation | None:
+        """Evaluate the cell exactly, if that is possible and fast; refuse rewards that the policy is not made for."""
+        choose_risk(self.policy, self.bandit, self.risk)
+        began, policy, bandit = time.perf_counter(), self.policy, self.bandit
+        if isinstance(policy, Uniform) and policy.pulls > 0:
+            wrong = np.array([self.setting.one_best(self.gap).chance_wrong(policy.pulls)])
+            law = fixed_law(np.array([self.gap]), policy.arms * policy.pulls / 2.0, wrong, np.array(QUANTILES))
+        elif self.risk.costs_differ or not exact.applies(policy, bandit) or _takes_long(policy, bandit):
+            return None
+        else:
+            law = exact.compute_law(policy, bandit)
+        return build_from_law(law, policy, self.risk, seed, began)
+
+    def make_outlook(self, evaluation: Evaluation, effective_runs: float = math.inf) -> Outlook:
+        """Return what an evaluation of this cell says, and on how many runs, by their weights, it rests."""
+        setting = self.setting
+        return Outlook(
+            self.name, self.gap, self.policy, evaluation, setting.loss_value, setting.per_day, effective_runs,
+            setting.control_is_best,
+        )  # fmt: skip
+
+    def omit(self, why: str) -> Omission:
+        """Return that this cell is left out, and why."""
+        return Omission(self.name, self.gap, why, self.setting.control_is_best)
+
+
+def _takes_long(policy: Policy, bandit: Bandit) -> bool:
+    """Return whether the exact engine takes long, though it applies."""
+    return isinstance(policy, EliminationPolicy) and exact.count_epochs(policy, bandit) > MAX_EXACT_EPOCHS
 
 
 def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:
@@ -44,13 +110,8 @@ def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float
             policy, risk = find_strategy(name).build(setting, gap)
             policy = next((other for other in built if other == policy), policy)
             built.append(policy)
-            cells.append(Cell(name, gap, policy, risk))
+            cells.append(Cell(name, setting, gap, policy, risk))
     return cells
-
-
-def sort_by_work(cells: Iterable[Cell]) -> list[Cell]:
-    """Sort cells so that those that hardly take work come first, then large gaps, which take less."""
-    return sorted(cells, key=lambda cell: (not isinstance(cell.policy, SchedulePolicy), -cell.gap))
 
 
 def choose_strategies(

@@ -10,7 +10,6 @@ from dbcare.risk import Loss
 
 MAX_CURRENCY_LENGTH = 200
 MAX_GAPS_PER_REQUEST = 12
-MAX_RUNS_PER_REQUEST = 1_000
 
 
 class PlanOptions(TypedDict, total=False):
@@ -72,15 +71,6 @@ class PlanOptions(TypedDict, total=False):
             longest=MAX_GAPS_PER_REQUEST,
         ),
     ]
-    runs: Annotated[
-        int | None,
-        Option(
-            OptionKind.WHOLE,
-            "Runs of each simulation. Default: as many as the figures need, in about three seconds.",
-            minimum=2,
-            maximum=MAX_RUNS_PER_REQUEST,
-        ),
-    ]
     per_day: Annotated[float | None, Option(OptionKind.NUMBER, "Observations per day, to see how long a run takes.")]
     not_before: Annotated[
         int | str | None,
@@ -107,3 +97,11 @@ class LocalPlanOptions(PlanOptions, total=False):
         Option(OptionKind.NAMES, "Compare only these policies, such as breakeven,dbcare."),
     ]
     threads: Annotated[int | None, Option(OptionKind.WHOLE, "Number of threads. Default: all CPUs.", minimum=1)]
+    runs: Annotated[
+        int | None,
+        Option(
+            OptionKind.WHOLE,
+            "Plain runs of each simulation. Default: as many as the figures need, in about a second.",
+            minimum=2,
+        ),
+    ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from dbcare.engines.estimates import Estimate
 from dbcare.engines.evaluation import Evaluation
-from dbcare.planner.precision import count_needed_runs, measure_chance, measure_total
+from dbcare.planner.precision import Measured, MeasuredChance, measure, measure_chance, measure_total
 from dbcare.policies.policy import Policy
 from dbcare.risk import Loss
 
@@ -28,6 +30,10 @@ class Outlook:
         What one unit of loss is worth.
     per_day : float, optional
         Pulls per day, if that is known.
+    effective_runs : float
+        On how many plain runs it rests, by their weights; infinite where the figures are exact.
+    control_is_best : bool
+        Whether the best arm is the one in use today.
 
     Examples
     --------
@@ -43,6 +49,8 @@ class Outlook:
     evaluation: Evaluation
     loss_value: float
     per_day: float | None = None
+    effective_runs: float = math.inf
+    control_is_best: bool = False
 
     @property
     def observations(self) -> float:
@@ -80,31 +88,47 @@ class Outlook:
         return self.loss_value * self.evaluation.standard_error
 
     @property
+    def measured_pulls(self) -> Measured:
+        """The expected number of pulls, with its interval."""
+        pulls = self.evaluation.pulls
+        return measure(Estimate(pulls.mean, pulls.standard_error), self.effective_runs)
+
+    @property
+    def measured_spend(self) -> Measured:
+        """The expected cost of all pulls in units of the loss, with its interval."""
+        return measure(self.evaluation.spend, self.effective_runs)
+
+    @property
+    def measured_chance(self) -> MeasuredChance:
+        """The probability of a wrong choice, with its interval."""
+        return measure_chance(self.evaluation, self.effective_runs)
+
+    @property
+    def measured_total(self) -> Measured:
+        """The expected total loss in units of the loss, with its interval."""
+        return measure_total(self.evaluation, self.effective_runs)
+
+    @property
     def largest_loss(self) -> float:
         """The total loss, or the upper end of its interval if it is not known well."""
-        total = measure_total(self.evaluation)
-        return self.loss_value * (total.value if total.is_known() else total.high)
+        total = self.measured_total
+        return self.loss_value * (total.value if total.is_known else total.high)
 
     @property
     def least_loss(self) -> float:
         """The total loss, or the lower end of its interval if it is not known well."""
-        total = measure_total(self.evaluation)
-        return self.loss_value * (total.value if total.is_known() else total.low)
+        total = self.measured_total
+        return self.loss_value * (total.value if total.is_known else total.low)
 
     @property
     def runs(self) -> int:
         """Number of simulated runs; 0 where the figures are exact."""
         return self.evaluation.runs
 
-    @property
-    def runs_needed(self) -> int | None:
-        """About how many runs know every figure to a fifth of it; None if these do."""
-        return count_needed_runs(self.evaluation) or None
-
     def record(self) -> dict[str, float | str | None]:
         """Return the figures by name, as one row of a table; durations only if they are known."""
         evaluation = self.evaluation
-        chance = measure_chance(evaluation)
+        chance = self.measured_chance
         return {
             "gap": self.gap,
             "policy": self.name,
@@ -118,9 +142,11 @@ class Outlook:
             "chance_wrong_high": chance.high,
             "total_loss": self.total_loss,
             "total_loss_standard_error": self.standard_error,
+            "control_is_best": self.control_is_best,
+            "is_known": self.measured_total.is_known,
             "engine": evaluation.engine,
             "runs": self.runs,
-            "runs_needed": self.runs_needed,
+            "effective_runs": self.effective_runs if math.isfinite(self.effective_runs) else None,
             **({} if self.per_day is None else {"days": self.days, "days_95": self.days_95}),
         }
 
@@ -132,7 +158,8 @@ class Omission:
     name: str
     gap: float
     why: str
+    control_is_best: bool = False
 
     def record(self) -> dict[str, float | str]:
         """Return the fields by name."""
-        return {"gap": self.gap, "policy": self.name, "why": self.why}
+        return {"gap": self.gap, "policy": self.name, "control_is_best": self.control_is_best, "why": self.why}

@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import dbcare
 from dbcare import validation
 from dbcare.data_frames import make_frame
-from dbcare.engines.work_budget import WorkBudget
 from dbcare.planner.advice import give_advice
-from dbcare.planner.allocation import evaluate_as_needed, evaluate_with_runs
-from dbcare.planner.arguments import check_budget, check_count, check_gaps, count_trials, find_control
-from dbcare.planner.cells import build_cells, choose_strategies
+from dbcare.planner.arguments import check_count, check_gaps, count_trials, find_control
+from dbcare.planner.cells import Cell, build_cells, choose_strategies
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.presentation import format_plan
+from dbcare.planner.runs import Found, evaluate_cells
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
@@ -29,7 +29,9 @@ from dbcare.whole_files import check_figure_path
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TYPES = {"policy": str, "engine": str, "runs": int}  # of columns of `records`; all others are numbers with decimals
+Result = TypeVar("Result", Outlook, Omission)
+# Of columns of `records`; all others are numbers with decimals.
+TYPES = {"policy": str, "control_is_best": bool, "is_known": bool, "engine": str, "runs": int}
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,16 @@ class Plan:
         The study that runs what was planned: with Breakeven, or else with the first policy that can run live.
     without_waiting : tuple of Outlook
         With `not_before`, what the default policy would do without it, by gap.
+    if_control_best : tuple of Outlook
+        With a control, one entry per gap and policy for the case that the control is better than all others by the
+        gap; empty where an experiment then costs the same as if another arm is the best.
 
     Examples
     --------
     >>> import dbcare
     >>> plan = dbcare.plan(arms=2, cost=0.01, sigma=1.0, gaps=0.5, runs=200)
     >>> plan.policies
-    ('breakeven', 'dbcare', 'fixed-size-test', 'decide-now')
+    ('breakeven', 'dbcare', 'fixed-size-test', 'best-fixed-size', 'decide-now')
     """
 
     setting: PlanSetting
@@ -76,6 +81,7 @@ class Plan:
     omissions: tuple[Omission, ...] = ()
     study: StudyRecipe | None = None
     without_waiting: tuple[Outlook, ...] = ()
+    if_control_best: tuple[Outlook, ...] = ()
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -115,7 +121,7 @@ class Plan:
 
     def records(self) -> list[dict[str, float | str | None]]:
         """Return the table as rows, ready for a data frame: every figure with its error and the number of runs."""
-        return [outlook.record() for outlook in self.outlooks]
+        return [outlook.record() for outlook in (*self.outlooks, *self.if_control_best)]
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return the rows of `records` as a data frame of pandas, polars or pyarrow. Default: the first installed."""
@@ -131,7 +137,7 @@ class Plan:
         """
         setting, spread = self.setting, self.setting.spread
         costs = setting.risk.costs(setting.arms)
-        lowest = {gap: find_lowest(self, gap) for gap in self.gaps}
+        lowest = {(gap, flipped): find_lowest(self, gap, flipped) for gap in self.gaps for flipped in (False, True)}
         is_limited = self.max_spend is not None and math.isfinite(self.max_spend)
         return {
             "arms": setting.arms,
@@ -146,6 +152,7 @@ class Plan:
             "sigma_pulls": spread.sigma_pulls if math.isfinite(spread.sigma_pulls) else "inf",
             "runs": self.runs,
             "seed": self.seed,
+            "version": dbcare.__version__,
             "per_day": setting.per_day,
             "not_before": setting.not_before or None,
             "control": None if setting.control is None else setting.control.name,
@@ -157,9 +164,9 @@ class Plan:
                     **outlook.record(),
                     "label": find_label(outlook.name, setting),
                     "shown": format_figures(setting, outlook),
-                    "is_lowest": outlook.name == lowest[outlook.gap],
+                    "is_lowest": outlook.name == lowest[outlook.gap, outlook.control_is_best],
                 }
-                for outlook in self.outlooks
+                for outlook in (*self.outlooks, *self.if_control_best)
             ],
             "omissions": [omission.record() for omission in self.omissions],
             "create_command": self.create_command,
@@ -214,7 +221,6 @@ def plan(
     runs: int | None = None,
     seed: int = 0,
     threads: int | None = None,
-    budget: WorkBudget | None = None,
 ) -> Plan:
     """Plan an experiment: what it would cost and bring before any data, for each gap and policy.
 
@@ -269,10 +275,6 @@ def plan(
         Random seed of the runs.
     threads : int, optional
         Number of threads. Default: all CPUs.
-    budget : WorkBudget, optional
-        How much work to do in all, and a way to cancel it. What does not fit is left out, and listed in `omissions`;
-        with `runs`, the other figures are the same as without a budget. Default: no limit with `runs`, else that of
-        three seconds.
 
     Returns
     -------
@@ -284,7 +286,7 @@ def plan(
     InvalidValueError
         If an argument is invalid.
     WorkCancelledError
-        If the budget was cancelled.
+        If a switch that applies (`dbcare.engines.halt`) was set.
 
     Examples
     --------
@@ -303,24 +305,29 @@ def plan(
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
-    budget = WorkBudget() if budget is None else check_budget(budget)
+    threads = None if threads is None else validation.whole("threads", threads, at_least=1)
+    runs = None if runs is None else validation.whole("runs", runs, at_least=2)  # one has no standard error
+    seed = validation.whole("seed", seed, at_least=0)
     cells = build_cells(setting, names, checked)
+    flipped = setting.flipped
+    if_best = [] if flipped is None else build_cells(flipped, names, flipped.list_possible(checked))
     is_waiting = trials > 0 and DEFAULT_POLICY in names
     free = build_cells(replace(setting, not_before=0), [DEFAULT_POLICY], checked) if is_waiting else []
-    if runs is None:
-        found = evaluate_as_needed(setting, [*cells, *free], seed, threads, budget)
-    else:
-        runs = validation.whole("runs", runs, at_least=2)  # one has no standard error
-        found = evaluate_with_runs(setting, [*cells, *free], runs, seed, threads, budget)
-    in_order = [found[cell] for cell in cells]
+    found = evaluate_cells([*cells, *if_best, *free], runs, seed, threads)
     return Plan(
         setting,
         checked,
-        tuple(each for each in in_order if isinstance(each, Outlook)),
+        _choose(Outlook, found, cells),
         left_out,
         runs,
-        int(seed),
-        tuple(each for each in in_order if isinstance(each, Omission)),
+        seed,
+        _choose(Omission, found, [*cells, *if_best]),
         study,
-        tuple(each for each in (found[cell] for cell in free) if isinstance(each, Outlook)),
+        _choose(Outlook, found, free),
+        _choose(Outlook, found, if_best),
     )
+
+
+def _choose(kind: type[Result], found: Found, cells: Iterable[Cell]) -> tuple[Result, ...]:
+    """Return what was found of cells, as far as it is of that kind."""
+    return tuple(each for each in map(found.__getitem__, cells) if isinstance(each, kind))

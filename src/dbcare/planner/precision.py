@@ -1,13 +1,14 @@
-"""How well the figures of a plan are known, and how many runs they need.
+"""How well the figures of a plan are known.
 
-A figure is known if its error, two standard errors or half of a chance's 95% interval, is at most a fifth of it. A
-chance below 0.1% is known to be that once its whole interval is below.
+A figure is known if its error, two standard errors or half of a chance's 95% interval, is at most a fifth of it, and
+if it rests on enough runs. A chance below 0.1% is known to be that once its whole interval is below.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dbcare.engines.estimates import Estimate
 from dbcare.engines.evaluation import Evaluation
@@ -15,16 +16,17 @@ from dbcare.risk import Loss
 
 MAX_ERROR = 0.2  # relative to the figure
 SMALL_CHANCE = 0.001
-RUNS_WITHOUT_ERROR = 3_700  # show that a chance is below SMALL_CHANCE: 1 - 0.025^(1/n) < 0.001
+LEAST_RUNS = 100.0  # with fewer, by their weights, standard errors mean little
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A figure, and the interval that it lies in."""
+    """A figure, and the interval that it lies in, if it rests on enough runs."""
 
     value: float
     low: float
     high: float
+    is_founded: bool = True
 
     @property
     def error(self) -> float:
@@ -32,9 +34,10 @@ class Measured:
         width = self.high - self.low
         return 0.0 if width <= 0.0 else width / 2.0 / self.value if self.value > 0.0 else math.inf
 
-    def is_known(self, to: float = MAX_ERROR) -> bool:
-        """Return whether the error is at most so large, relative to the figure."""
-        return self.error <= to
+    @property
+    def is_known(self) -> bool:
+        """Whether the error is at most MAX_ERROR, relative to the figure."""
+        return self.is_founded and self.error <= MAX_ERROR
 
 
 @dataclass(frozen=True)
@@ -44,77 +47,64 @@ class MeasuredChance(Measured):
     @property
     def is_small(self) -> bool:
         """Whether the whole interval is below 0.1%, though not exactly known."""
-        return self.high <= SMALL_CHANCE and self.high > self.low
+        return self.is_founded and self.high <= SMALL_CHANCE and self.high > self.low
 
-    def is_known(self, to: float = MAX_ERROR) -> bool:
-        """Return whether it is small, or the error is at most so large, relative to the chance."""
-        return self.is_small or super().is_known(to)
-
-
-def measure_observations(evaluation: Evaluation) -> Measured:
-    """Return the expected number of pulls."""
-    return _measure(Estimate(evaluation.pulls.mean, evaluation.pulls.standard_error))
+    @property
+    def is_known(self) -> bool:
+        """Whether it is small, or the error is at most MAX_ERROR, relative to the chance."""
+        return self.is_small or super().is_known
 
 
-def measure_spend(evaluation: Evaluation) -> Measured:
-    """Return the expected cost of all pulls, in units of the loss."""
-    return _measure(evaluation.spend)
+def measure(estimate: Estimate, effective_runs: float) -> Measured:
+    """Return a figure with an interval of two standard errors, wider where it rests on few runs."""
+    margin = 2.0 * estimate.standard_error * math.sqrt(max(1.0, LEAST_RUNS / effective_runs))
+    low, high = estimate.value - margin, estimate.value + margin
+    return Measured(estimate.value, low, high, estimate.standard_error == 0.0 or effective_runs >= LEAST_RUNS)
 
 
-def measure_total(evaluation: Evaluation) -> Measured:
+def measure_total(evaluation: Evaluation, effective_runs: float) -> Measured:
     """Return the expected total loss, in units of the loss; no total is below its spend."""
-    total = _measure(evaluation.risks[evaluation.loss])
-    return Measured(total.value, max(total.low, min(total.value, measure_spend(evaluation).low)), total.high)
+    total, spend = measure(evaluation.risks[evaluation.loss], effective_runs), measure(evaluation.spend, effective_runs)
+    return Measured(total.value, max(total.low, min(total.value, spend.low)), total.high, total.is_founded)
 
 
-def measure_chance(evaluation: Evaluation) -> MeasuredChance:
+def measure_chance(evaluation: Evaluation, effective_runs: float) -> MeasuredChance:
     """Return the chance of a wrong choice; a control variate knows it better than a count of wrong runs does."""
     if evaluation.control is None and evaluation.error_interval is not None:
-        return MeasuredChance(evaluation.error, *evaluation.error_interval)
-    close = _measure(evaluation.losses[Loss.MISIDENTIFICATION])
-    return MeasuredChance(min(1.0, max(0.0, close.value)), max(0.0, close.low), min(1.0, close.high))
+        low, high = evaluation.error_interval
+        return MeasuredChance(evaluation.error, low, high, low == high or effective_runs >= LEAST_RUNS)
+    chance = measure(evaluation.losses[Loss.MISIDENTIFICATION], effective_runs)
+    value = min(1.0, max(0.0, chance.value))
+    return MeasuredChance(value, max(0.0, chance.low), min(1.0, chance.high), chance.is_founded)
 
 
-def _measure(estimate: Estimate) -> Measured:
-    margin = 2.0 * estimate.standard_error
-    return Measured(estimate.value, estimate.value - margin, estimate.value + margin)
+class Target(NamedTuple):
+    """How well a row is to be known: relative errors, and on how many runs it is to rest, by their weights."""
+
+    error: float  # of observations and total loss
+    chance_error: float | None  # None if the chance of a wrong choice need not be known
+    runs: float
 
 
-def count_needed_runs(evaluation: Evaluation, to: float = MAX_ERROR) -> int:
-    """Return about how many runs know every figure to such an error, with two digits; 0 if these runs do."""
-    needed = [
-        evaluation.runs * (measured.error / to) ** 2
-        for measured in (measure_observations(evaluation), measure_spend(evaluation))
-        if not measured.is_known(to)
-    ]
-    total = _measure(evaluation.risks[evaluation.loss])
-    if not total.is_known(to):
-        # Until something is seen to go wrong, the error falls with the number of runs, not with its root.
-        needed.append(evaluation.runs * (total.error / to) ** (1 if _is_unseen(evaluation) else 2))
-    chance = measure_chance(evaluation)
-    if not chance.is_known(to):
-        needed.append(_count_for_chance(evaluation, chance, to))
-    return _round_up(max(needed, default=0.0))
+class Known(NamedTuple):
+    """What the runs so far show of one row, and on how many plain runs that rests, by their weights."""
+
+    pulls: Estimate
+    total: Estimate
+    wrong: Estimate
+    effective_runs: float
+    capped: float
+
+    def count_growth(self, target: Target) -> float:
+        """Return how many times as many runs are needed to meet a target; 1 if these do."""
+        variances = [_excess(figure, target.error) for figure in (self.pulls, self.total)]
+        if target.chance_error is not None and self.wrong.value + 2.0 * self.wrong.standard_error > SMALL_CHANCE:
+            variances.append(_excess(self.wrong, target.chance_error))
+        return max(1.0, target.runs / self.effective_runs, *variances)
 
 
-def _is_unseen(evaluation: Evaluation) -> bool:
-    """Return whether all runs agree in what they choose, or with the control variate."""
-    if evaluation.control is not None:
-        return evaluation.control.disagreements == 0
-    counted = evaluation.error_interval
-    return counted is not None and (counted[0] == 0.0 or counted[1] == 1.0)
-
-
-def _count_for_chance(evaluation: Evaluation, chance: MeasuredChance, to: float) -> float:
-    if chance.value == 0.0:
-        return max(float(RUNS_WITHOUT_ERROR), 1.2 * evaluation.runs)
-    needed = evaluation.runs * (chance.error / to) ** (1 if _is_unseen(evaluation) else 2)
-    if chance.value < SMALL_CHANCE:
-        shrink = chance.error * chance.value / (SMALL_CHANCE - chance.value)
-        needed = min(needed, max(RUNS_WITHOUT_ERROR, evaluation.runs * shrink**2))
-    return needed
-
-
-def _round_up(runs: float) -> int:
-    step = int(10.0 ** max(0, len(str(math.ceil(runs))) - 2))
-    return step * math.ceil(runs / step)
+def _excess(figure: Estimate, error: float) -> float:
+    """Return how many times the allowed one the variance of a figure is."""
+    if figure.standard_error == 0.0:
+        return 0.0
+    return (2.0 * figure.standard_error / (error * figure.value)) ** 2 if figure.value > 0.0 else math.inf

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.measure import Measurement
 
-from dbcare.planner.strategies import DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
+from dbcare.planner.strategies import BEST_SIZE, DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
 from dbcare.planner.table import make_table
 from dbcare.risk import Loss
 from dbcare.spread import Spread
@@ -86,20 +87,7 @@ def notes(plan: Plan) -> list[str]:
             f"Rewards have a standard deviation of {setting.deviation:g}, half their range, which is the largest "
             "possible. If you know a smaller one, state it as sigma: the experiment then costs less."
         )
-    if FIXED_SIZE_TEST.name in plan.policies:
-        sentences.append(
-            "The fixed-size test is designed for power at the gap of its section, as if it were known: two-sided 5%, "
-            "80% for two arms; then the best mean is chosen. It is not sized to lose least."
-        )
-        if setting.not_before > 0:
-            sentences.append(f"The fixed-size test makes at least {setting.not_before:,} observations too.")
-    if setting.control is not None and DECIDE_NOW.name in plan.policies:
-        name = setting.control.name
-        sentences.append(
-            f"Deciding now means to keep {name}. In each section another arm is the best, so keeping it loses the "
-            f"whole gap for certain; if {name} is the best itself, keeping it loses nothing, and an experiment loses "
-            "what it spends and what a wrong switch loses."
-        )
+    sentences += [*_describe_tests(plan), *_describe_control(plan)]
     for name, why in plan.left_out.items():
         where = " at some gaps" if name in plan.policies else ""
         sentences.append(f"{find_label(name, setting)} is left out{where}: {why}.")
@@ -107,15 +95,49 @@ def notes(plan: Plan) -> list[str]:
     sentences.append(f"Total loss is spend plus the expected loss of the choice; * marks the lowest.{measure}")
     if any(outlook.runs for outlook in plan.outlooks):
         sentences.append(
-            f"\N{PLUS-MINUS SIGN} is the error of a figure, two standard errors, in percent of it. Runs are those of "
-            f"the simulation, seed {plan.seed}."
+            f"\N{PLUS-MINUS SIGN} is the error of a figure, two standard errors, in percent of it. Runs are those that "
+            f"a row rests on; those at other gaps count by what they say about it. Seed {plan.seed}."
         )
-    if any(outlook.runs_needed for outlook in plan.outlooks):
-        sentences.append(
-            "< marks a limit, where the error of a figure would be more than a fifth of it. Runs of 20k/300k are "
-            "20,000 of about 300,000 that the row needs; pass runs to make them."
-        )
+    if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
+        sentences.append("< marks a limit, where the error of a figure would be more than a fifth of it.")
     return sentences
+
+
+def _describe_tests(plan: Plan) -> Iterator[str]:
+    """Yield what the tests of a fixed size are."""
+    if FIXED_SIZE_TEST.name in plan.policies:
+        yield (
+            "The fixed-size test is the textbook's: two-sided 5%, 80% power at the gap of its section for two arms; "
+            "then the best mean is chosen. It is not sized to lose least."
+        )
+    if BEST_SIZE.name in plan.policies:
+        yield (
+            "The best fixed size makes as many observations of each arm as lose least at the gap of its section, which "
+            "nobody knows beforehand."
+        )
+    if plan.setting.not_before > 0 and {FIXED_SIZE_TEST.name, BEST_SIZE.name} & set(plan.policies):
+        yield f"Both make at least {plan.setting.not_before:,} observations, too."
+
+
+def _describe_control(plan: Plan) -> Iterator[str]:
+    """Yield what it means that one of the arms is in use today."""
+    control, rate = plan.setting.control, plan.setting.spread.baseline
+    if control is None:
+        return
+    name = control.name
+    if DECIDE_NOW.name in plan.policies:
+        yield (
+            f"Deciding now means to keep {name}. Where another arm is the best, that loses the whole gap; where {name} "
+            "is, nothing."
+        )
+    if plan.if_control_best:
+        rates = "" if rate is None else f": it has the rate {rate:g}, all others that less the gap"
+        yield f"At a negative gap {name} is the best{rates}."
+    else:
+        yield (
+            f"If {name} is the best itself by the gap, an experiment spends as much, and chooses wrongly as often, as "
+            "its section says; keeping it then loses nothing."
+        )
 
 
 def how_to_run(plan: Plan) -> list[str]:

@@ -8,16 +8,18 @@ D and 0 and the stated standard deviation, or half the width of the range.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 from dbcare import validation
 from dbcare.bandit import Bandit
+from dbcare.engines.exact.equal_size import OneBest
 from dbcare.errors import InvalidValueError
 from dbcare.money import Money
 from dbcare.policies.facts import PolicyFacts
-from dbcare.risk import Risk, check_risk
+from dbcare.risk import Loss, Risk, check_risk
 from dbcare.spread import Spread
 from dbcare.validation import show
 
@@ -26,6 +28,7 @@ Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf
 MAX_TEST_PULLS = 10**10  # of each arm
 MAX_TRIALS = 2**53  # are counted in floating point
 EASY_GAP = 2.0  # in standard deviations: a handful of pulls shows it
+BASELINE_GAP = 1.25  # of the baseline: 0.05 is about the size of 0.04
 GAP_STEPS = (1, 2, 5)  # of the default gaps within a power of ten
 
 
@@ -56,6 +59,8 @@ class PlanSetting:
         What is in use today, if it is one of the arms; the best arm is then another one.
     currency : str, optional
         Currency of all amounts, if it is known.
+    control_is_best : bool
+        Whether what is in use today is the best arm, instead of another one.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class PlanSetting:
     not_before: int = 0
     control: ControlArm | None = None
     currency: str | None = None
+    control_is_best: bool = False
 
     def __post_init__(self) -> None:
         validation.set_fields(
@@ -119,6 +125,8 @@ class PlanSetting:
         """Return the rates of the best and of any other arm, for rewards of 0 or 1."""
         if self.spread.baseline is None:
             return (1.0 + gap) / 2.0, (1.0 - gap) / 2.0
+        if self.control_is_best:  # whose rate is the one that is known
+            return self.spread.baseline, max(0.0, self.spread.baseline - gap)
         return min(1.0, self.spread.baseline + gap), self.spread.baseline
 
     @property
@@ -130,14 +138,17 @@ class PlanSetting:
 
     @property
     def default_gaps(self) -> tuple[float, ...]:
-        """1, 2 and 5 times powers of ten, starting at a hundredth of the standard deviation.
+        """1, 2 and 5 times powers of ten: for a baseline, from a twentieth of it up to about its size.
 
-        Up to the largest gap for rewards of 0 or 1; for Gaussian rewards up to two standard deviations, if the range
-        allows that.
+        For all other rewards, from a hundredth of the standard deviation up to two of them, if the range allows that;
+        for a high baseline, from a hundredth, too.
         """
-        limit = math.inf if self.spread.takes_binary else EASY_GAP * self.deviation
+        baseline = self.spread.baseline
+        limit = EASY_GAP * self.deviation if baseline is None else BASELINE_GAP * baseline
         largest = min(self.largest_gap, limit)
         smallest = min(self.deviation, largest / EASY_GAP) / 100.0
+        if baseline is not None:
+            smallest = min(self.deviation / 100.0, min(baseline, 1.0 - baseline) / 20.0)
         powers = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)) + 1)
         series = [float(f"{step}e{power}") for power in powers for step in GAP_STEPS]
         return tuple(gap for gap in series if smallest * (1 - 1e-9) <= gap <= largest * (1 + 1e-9))
@@ -161,8 +172,36 @@ class PlanSetting:
         """Return a bandit one of whose arms is better than all others by `gap`."""
         best, other = self.rates(gap) if self.spread.takes_binary else (gap, 0.0)
         means = [other] * self.arms
-        means[1 if self.control is not None and self.control.place == 0 else 0] = best
+        means[self._place_best()] = best
         return Bandit.bernoulli(means) if self.spread.takes_binary else Bandit.gaussian(means, self.deviation)
+
+    @property
+    def flipped(self) -> PlanSetting | None:
+        """The same with the control as the best arm; None where an experiment's figures are the same."""
+        makes_difference = self.spread.baseline is not None or self.risk.costs_differ
+        return replace(self, control_is_best=True) if self.control is not None and makes_difference else None
+
+    def list_possible(self, gaps: Iterable[float]) -> list[float]:
+        """Return the gaps by which the control can be the best: no rate is below 0."""
+        return [gap for gap in gaps if self.spread.baseline is None or gap < self.spread.baseline]
+
+    def _place_best(self) -> int:
+        """Return the place of the best arm: that in use today, or another one."""
+        if self.control is None:
+            return 0
+        return self.control.place if self.control_is_best else int(self.control.place == 0)
+
+    def one_best(self, gap: float) -> OneBest:
+        """Return the same arms for `engines.exact.equal_size`."""
+        if self.spread.takes_binary:
+            return OneBest(self.arms, *self.rates(gap))
+        return OneBest(self.arms, gap, 0.0, self.deviation)
+
+    def best_size(self, gap: float) -> int:
+        """Return the pulls of each arm that minimize the expected total loss of such a test, told the gap."""
+        loss = 1.0 if self.risk.loss is Loss.MISIDENTIFICATION else gap
+        least = math.ceil(self.not_before / self.arms)
+        return self.one_best(gap).best_size(loss, self.equal_shares.single_cost, least)
 
     def test_pulls(self, gap: float) -> int:
         """Return the pulls of each arm that give a two-sided 5% test of two arms `gap` apart a power of 80%.

@@ -12,7 +12,7 @@ from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
 from dbcare.policies.fixed import Guess, Uniform
 from dbcare.policies.keep import Keep
-from dbcare.policies.look import BLACK, DASHES, RED, Look
+from dbcare.policies.look import BLACK, DASHES, ORANGE, RED, Look
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
 from dbcare.risk import Risk
@@ -36,14 +36,20 @@ def _test(setting: PlanSetting, gap: float) -> tuple[Policy, Risk]:
     return Uniform(setting.arms, max(setting.test_pulls(gap), least)), setting.equal_shares
 
 
+def _best_size(setting: PlanSetting, gap: float) -> tuple[Policy, Risk]:
+    size = setting.best_size(gap)
+    return (Uniform(setting.arms, size), setting.equal_shares) if size else _guess(setting, gap)
+
+
 def _guess(setting: PlanSetting, _gap: float) -> tuple[Policy, Risk]:
     policy = Guess(setting.arms) if setting.control is None else Keep(setting.arms, setting.control.place)
     return policy, setting.equal_shares
 
 
 FIXED_SIZE_TEST = Strategy("fixed-size-test", "fixed-size test", Look((RED,), "^"), "-.", _test)
+BEST_SIZE = Strategy("best-fixed-size", "best fixed size", Look((ORANGE,), "v"), "-.", _best_size)
 DECIDE_NOW = Strategy("decide-now", "decide now", Look((BLACK,), "x"), ":", _guess)
-OWN = {strategy.name: strategy for strategy in (FIXED_SIZE_TEST, DECIDE_NOW)}
+OWN = {strategy.name: strategy for strategy in (FIXED_SIZE_TEST, BEST_SIZE, DECIDE_NOW)}
 
 
 def strategy_names() -> list[str]:

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich import box
 from rich.table import Table
 
-from dbcare.planner.precision import (
-    Measured,
-    MeasuredChance,
-    measure_chance,
-    measure_observations,
-    measure_spend,
-    measure_total,
-)
+from dbcare.planner.precision import Measured, MeasuredChance
 from dbcare.planner.strategies import find_label, strategy_names
 
 if TYPE_CHECKING:
@@ -55,25 +48,40 @@ def list_headers(plan: Plan) -> list[str]:
 
 
 def list_lines(plan: Plan) -> Iterator[PlanLine]:
-    """Yield the lines of the table."""
+    """Yield the lines of the table; those with a control that is the best arm come last, with negative gaps."""
+    for flipped in (False, True):
+        for gap in plan.gaps:
+            yield from _list_section(plan, gap, flipped)
+
+
+def _list_section(plan: Plan, gap: float, flipped: bool) -> Iterator[PlanLine]:
     width = len(list_headers(plan))
-    for gap in plan.gaps:
-        outlooks = {outlook.name: outlook for outlook in plan.outlooks if outlook.gap == gap}
-        omitted = {omission.name for omission in plan.omissions if omission.gap == gap}
-        names = [name for name in strategy_names() if name in outlooks or name in omitted]
-        best = find_lowest(plan, gap)
-        for place, name in enumerate(names):
-            is_best = name == best
-            figures = list(format_figures(plan.setting, outlooks[name]).values()) if name in outlooks else [OMITTED]
-            figures += [""] * (width - 3 - len(figures))
-            cells = [f"{gap:g}" if place == 0 else "", find_label(name, plan.setting), *figures, "*" if is_best else ""]
-            yield PlanLine(cells, is_best, place == len(names) - 1)
+    outlooks = {outlook.name: outlook for outlook in find_outlooks(plan, gap, flipped)}
+    omitted = find_omitted(plan, gap, flipped)
+    names = [name for name in strategy_names() if name in outlooks or name in omitted]
+    best = find_lowest(plan, gap, flipped)
+    for place, name in enumerate(names):
+        figures = list(format_figures(plan.setting, outlooks[name]).values()) if name in outlooks else [OMITTED]
+        figures += [""] * (width - 3 - len(figures))
+        shown = f"{-gap if flipped else gap:g}" if place == 0 else ""
+        cells = [shown, find_label(name, plan.setting), *figures, "*" if name == best else ""]
+        yield PlanLine(cells, name == best, place == len(names) - 1)
 
 
-def find_lowest(plan: Plan, gap: float) -> str | None:
+def find_outlooks(plan: Plan, gap: float, flipped: bool) -> list[Outlook]:
+    """Return the outlooks at a gap; `flipped` where the control is the best arm."""
+    return [outlook for outlook in (plan.if_control_best if flipped else plan.outlooks) if outlook.gap == gap]
+
+
+def find_omitted(plan: Plan, gap: float, flipped: bool) -> set[str]:
+    """Return the names of the policies that are left out there."""
+    return {each.name for each in plan.omissions if each.gap == gap and each.control_is_best == flipped}
+
+
+def find_lowest(plan: Plan, gap: float, flipped: bool = False) -> str | None:
     """Return the policy with the lowest total loss at a gap; None if there is only one, or if nobody knows."""
-    outlooks = [outlook for outlook in plan.outlooks if outlook.gap == gap]
-    if len(outlooks) < 2 or any(omission.gap == gap for omission in plan.omissions):
+    outlooks = find_outlooks(plan, gap, flipped)
+    if len(outlooks) < 2 or find_omitted(plan, gap, flipped):
         return None
     best = min(outlooks, key=lambda outlook: outlook.largest_loss)
     is_clear = all(other is best or other.least_loss >= best.largest_loss for other in outlooks)
@@ -82,35 +90,34 @@ def find_lowest(plan: Plan, gap: float) -> str | None:
 
 def format_figures(setting: PlanSetting, outlook: Outlook) -> dict[str, str]:
     """Return the figures of an outlook as people read them, in the order of the table's columns."""
-    evaluation = outlook.evaluation
 
     def in_money(amount: float) -> str:
         money = setting.money(outlook.loss_value * amount)
         return str(money if money.currency is None else replace(money, currency=""))  # the header names it
 
-    pulls = measure_observations(evaluation)
+    pulls = outlook.measured_pulls
     return {
         "observations": _with_error(pulls, lambda count: f"{count:,.0f}"),
         **({} if outlook.per_day is None else {"days": _format_days(pulls, outlook.per_day)}),
-        "spend": _with_error(measure_spend(evaluation), in_money),
-        "wrong": format_chance(measure_chance(evaluation)),
-        "total_loss": _with_error(measure_total(evaluation), in_money),
+        "spend": _with_error(outlook.measured_spend, in_money),
+        "wrong": format_chance(outlook.measured_chance),
+        "total_loss": _with_error(outlook.measured_total, in_money),
         "runs": format_runs(outlook),
     }
 
 
 def _with_error(measured: Measured, format_amount: Callable[[float], str]) -> str:
     """Return a figure with its error in percent of it, or the upper end of its interval if the error is too large."""
-    if not measured.is_known():
+    if not measured.is_known:
         return f"<{format_amount(measured.high)}"
     return f"{format_amount(measured.value)}{_format_error(measured)}"
 
 
 def _format_days(pulls: Measured, per_day: float) -> str:
     """Return the duration in days, whose error is that of the observations."""
-    days = (pulls.value if pulls.is_known() else pulls.high) / per_day
+    days = (pulls.value if pulls.is_known else pulls.high) / per_day
     text = f"{days:,.0f}" if days >= 99.5 else f"{days:.2g}"
-    return text if pulls.is_known() else f"<{text}"
+    return text if pulls.is_known else f"<{text}"
 
 
 def _format_error(measured: Measured) -> str:
@@ -121,7 +128,9 @@ def _format_error(measured: Measured) -> str:
 
 def format_chance(chance: MeasuredChance) -> str:
     """Return the chance of a wrong choice with its error, or the limit that so many runs allow."""
-    if chance.is_small or not chance.is_known():
+    if chance.is_small:
+        return "<0.1%"
+    if not chance.is_known:
         return f"<{math.ceil(1_000.0 * chance.high - 1e-9) / 10.0:.1f}%"
     return f"{format_percent(chance.value)}{_format_error(chance)}"
 
@@ -134,11 +143,8 @@ def format_percent(share: float) -> str:
 
 
 def format_runs(outlook: Outlook) -> str:
-    """Return the number of runs, and how many are needed if these are too few."""
-    if outlook.runs == 0:
-        return "exact"
-    made = _shorten(outlook.runs)
-    return made if outlook.runs_needed is None else f"{made}/{_shorten(outlook.runs_needed)}"
+    """Return on how many runs the figures rest, by their weights."""
+    return "exact" if outlook.runs == 0 else _shorten(round(outlook.effective_runs))
 
 
 def _shorten(runs: int) -> str:

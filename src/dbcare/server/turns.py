@@ -7,7 +7,6 @@ piece of an export is therefore made at a time, and only one check, replay or pl
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -18,7 +17,8 @@ from anyio import CancelScope, CapacityLimiter, to_thread
 from fastapi import Request
 from starlette.types import Receive
 
-from dbcare.engines.work_budget import WorkCancelledError
+from dbcare.engines.halt import Halt
+from dbcare.errors import WorkCancelledError
 from dbcare.server.access.gate import VISITOR
 from dbcare.server.metrics import Metrics, Refusal
 from dbcare.server.problems import RefusalError
@@ -28,7 +28,7 @@ RETRY_SECONDS = 5
 REFUSAL_SECONDS = 1.0  # before a refusal is sent, since some clients retry at once
 
 Result = TypeVar("Result")
-CancellableWork = Callable[[Callable[[], bool]], Result]  # takes a function that says whether to cancel
+CancellableWork = Callable[[Halt], Result]  # which is set once the client has disconnected
 
 
 class Turns:
@@ -71,13 +71,13 @@ class Turns:
     async def run_for(self, request: Request, work: CancellableWork[Result]) -> Result:
         """Run `work` in a thread when its turn comes, until it is done or the client has disconnected.
 
-        `work` takes a function that returns whether the client has disconnected, and raises WorkCancelledError then.
+        `work` takes a switch that is set once the client has disconnected, and raises WorkCancelledError then.
         """
         visitor = await self._check_line(request)
-        with _cancelling(request.receive) as has_left, suppress(WorkCancelledError):
+        with _cancelling(request.receive) as halt, suppress(WorkCancelledError):
             async with self.take(visitor):
                 # The thread ends soon after the client has left; until then it keeps its place.
-                return await to_thread.run_sync(work, has_left, limiter=self._threads)
+                return await to_thread.run_sync(work, halt, limiter=self._threads)
         raise RefusalError(CLIENT_LEFT, "The client disconnected.")
 
     async def _check_line(self, request: Request) -> str:
@@ -124,9 +124,9 @@ class Turns:
 
 
 @contextmanager
-def _cancelling(receive: Receive) -> Iterator[Callable[[], bool]]:
-    """Cancel what the block awaits once the client disconnects; yield a function that returns whether it has."""
-    left = threading.Event()
+def _cancelling(receive: Receive) -> Iterator[Halt]:
+    """Cancel what the block awaits once the client disconnects; yield a switch that is set then."""
+    left = Halt()
 
     async def wait_for_disconnect() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -137,7 +137,7 @@ def _cancelling(receive: Receive) -> Iterator[Callable[[], bool]]:
     with CancelScope() as scope:
         watcher = asyncio.create_task(wait_for_disconnect())
         try:
-            yield left.is_set
+            yield left
         finally:
             left.set()  # also if the server itself cancels the request
             watcher.cancel()

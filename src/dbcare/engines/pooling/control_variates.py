@@ -46,7 +46,7 @@ RESPONSES = slice(ERROR, COLUMNS)
 CHOICES: tuple[list[int], ...] = ([], [WEIGHT], list(range(WEIGHT, TILTED)), list(range(WEIGHT, ERROR)))
 ROUNDING = 1e-8  # a standard error below this fraction of its estimate is rounding
 RIDGE = 1e-9  # added to the unit diagonal of the normal equations
-ADVISERS = 6  # neighboring bandits on either side that help to choose a bandit's controls
+ADVISERS = 6  # neighboring bandits on either side that help to choose a bandit's controls, on a fine grid
 
 
 @dataclass(frozen=True)
@@ -124,11 +124,21 @@ def _combine(products: Floats, combination: Sequence[float]) -> Floats:
 
 
 def estimate(
-    sums: Sums, runs: npt.NDArray[np.int64], model: Model, combinations: Sequence[Sequence[float]]
+    sums: Sums,
+    runs: npt.NDArray[np.int64],
+    model: Model,
+    combinations: Sequence[Sequence[float]],
+    advisers: int = ADVISERS,
 ) -> Estimates:
-    """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses."""
+    """Estimate from sums over `runs` runs by bandit; controls are chosen for these combinations of the responses.
+
+    On a coarse grid, where neighbors say less, fewer `advisers` should help to choose them.
+    """
     counts = runs // FOLDS + (runs % FOLDS > np.arange(FOLDS)[:, None])  # by fold and bandit
-    halves = [_use(sums, counts, own, _fit(sums, counts, other, combinations)) for own, other in (HALVES, HALVES[::-1])]
+    halves = [
+        _use(sums, counts, own, _fit(sums, counts, other, combinations, advisers))
+        for own, other in (HALVES, HALVES[::-1])
+    ]
     shares = [counts[list(half)].sum() / counts.sum() for half in HALVES]
     plain = sums.plain
     largest_regret = model.regret[: model.targets].max(axis=1)
@@ -147,7 +157,11 @@ def estimate(
 
 
 def _fit(
-    sums: Sums, counts: npt.NDArray[np.int64], folds: Sequence[int], combinations: Sequence[Sequence[float]]
+    sums: Sums,
+    counts: npt.NDArray[np.int64],
+    folds: Sequence[int],
+    combinations: Sequence[Sequence[float]],
+    advisers: int,
 ) -> Floats:
     """Return each bandit's coefficients of all controls for each response, fitted on these folds."""
     spreads = [_center(sums, counts, [fold]) for fold in folds]
@@ -156,17 +170,17 @@ def _fit(
     slopes = np.zeros((len(both), ERROR, 3))
     for controls in CHOICES:
         shares = [_share_left(spreads[test], _solve(spreads[1 - test], controls), combinations) for test in (0, 1)]
-        left = _average_neighbors(shares[0] + shares[1])
+        left = _average_neighbors(shares[0] + shares[1], advisers)
         better = left < best
         best = np.where(better, left, best)
         slopes[better] = _solve(both[better], controls)
     return slopes
 
 
-def _average_neighbors(numbers: Floats) -> Floats:
+def _average_neighbors(numbers: Floats, advisers: int) -> Floats:
     """Average each bandit's number with its neighbors'; beyond the ends, the first and the last one are repeated."""
-    width = 2 * ADVISERS + 1
-    return np.convolve(np.pad(numbers, ADVISERS, mode="edge"), np.full(width, 1.0 / width), mode="valid")
+    width = 2 * advisers + 1
+    return np.convolve(np.pad(numbers, advisers, mode="edge"), np.full(width, 1.0 / width), mode="valid")
 
 
 def _share_left(spread: Floats, slopes: Floats, combinations: Sequence[Sequence[float]]) -> Floats:

@@ -18,6 +18,7 @@ from dbcare.engines.pooling.model import Model
 from dbcare.engines.pooling.seeds import derive_seed
 from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, sum_chunk, sum_chunks
 from dbcare.engines.simulator import Simulator
+from dbcare.engines.simulators import direct_simulator
 from dbcare.policies.policy import Policy
 
 MAX_RISE, MAX_FALL = 3.0, 10.0  # of a bandit's share of the runs, before all runs are weighted anew
@@ -36,28 +37,37 @@ def round_to_folds(runs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 class PooledRuns:
     """Runs of a policy on several bandits; each bandit has a random stream of its own."""
 
-    def __init__(self, policy: Policy, bandits: Sequence[Bandit], seed: int, threads: int) -> None:
+    def __init__(
+        self, policy: Policy, bandits: Sequence[Bandit], seed: int, threads: int, *, direct: bool = False
+    ) -> None:
         self.policy, self.bandits, self.seed, self.threads = policy, bandits, seed, threads
+        self.direct = direct  # draw every pull, which takes fewer kernels
         self.label_seeds = [derive_seed(seed, place, 1) for place in range(len(bandits))]
         self.simulators: list[Simulator] = []
         self.outcomes: list[Outcomes] = []
         self.parts: list[SourceSums] = []  # over the first `summed` runs on each bandit
         self.summed = np.zeros(len(bandits), np.int64)
+        self.runs_summed = 0  # again, where they were weighted anew
         self.shares = np.zeros(len(bandits))  # of runs, by which the weights in `parts` were made
 
     def extend(self, wanted: npt.NDArray[np.int64]) -> None:
         """Continue to so many runs on each bandit, rounded up to a multiple of the number of folds."""
         for place, runs in enumerate(round_to_folds(wanted).tolist()):
             if place == len(self.simulators):
-                arms = make_arms(self.bandits[place])
-                seed = derive_seed(self.seed, place)
-                simulator, done = choose_simulator(self.policy, arms, seed, runs, tallied=True)
+                simulator, done = self._start(place, runs)
                 if place == 0:
                     warn_if_interpreted(simulator)
                 self.simulators.append(simulator)
                 self.outcomes.append(done)
             if runs > len(self.outcomes[place].pulls):
                 self.outcomes[place] = extend_runs(self.outcomes[place], self.simulators[place], runs, self.threads)
+
+    def _start(self, place: int, runs: int) -> tuple[Simulator, Outcomes]:
+        arms, seed = make_arms(self.bandits[place]), derive_seed(self.seed, place)
+        if self.direct:
+            simulator = direct_simulator(self.policy, arms, seed, tallied=True)
+            return simulator, simulator.allocate(0)
+        return choose_simulator(self.policy, arms, seed, runs, tallied=True)
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -87,6 +97,7 @@ class PooledRuns:
             for chunk in cut_chunks(place, self.label_seeds[place], first, done.part(first, len(done.pulls)))
         ]
         sum_chunks(model, self.shares, chunks, self.parts, self.threads)
+        self.runs_summed += int((counts - self.summed).sum())
         self.summed = counts
         return Sums.combine(self.parts, self.shares / shares)
 

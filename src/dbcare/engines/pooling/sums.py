@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.compile import kernel as compile_kernel
+from dbcare.engines.halt import current_halt
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.columns import COLUMNS, FOLDS, PLAIN_COLUMNS, PLAIN_WEIGHT_SQUARED, add_runs
 from dbcare.engines.pooling.label_steps import LabelSteps, tabulate
@@ -104,11 +105,16 @@ def sum_chunks(
     model: Model, shares: Floats, chunks: Sequence[Chunk], totals: Sequence[SourceSums], threads: int
 ) -> None:
     """Add the sums over all chunks, in their order, to those of their bandits in `totals`."""
-    steps = tabulate(model)
+    steps, halt = tabulate(model), current_halt()
+
+    def add(chunk: Chunk) -> SourceSums:
+        halt.check()
+        return sum_chunk(model, steps, shares, chunk, NO_WEIGHTS)
+
     with ExitStack() as stack:
         # One thread is the caller's own, so that its CPU time is counted there.
         apply = map if threads == 1 else stack.enter_context(ThreadPoolExecutor(threads)).map
-        for part in apply(lambda chunk: sum_chunk(model, steps, shares, chunk, NO_WEIGHTS), chunks):
+        for part in apply(add, chunks):
             totals[part.source].add(part)
 
 

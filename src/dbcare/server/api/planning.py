@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Request
 
-from dbcare.engines.work_budget import WorkBudget
+from dbcare.engines.halt import Halt
 from dbcare.planner.plan import plan
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
 from dbcare.server.api.option_models import PlanFor
 from dbcare.server.turns import Turns
-
-MAX_WORK = 2e8  # per plan: about 5 seconds on two CPUs
 
 
 def make_routes(gate: Gate, long_work: Turns) -> APIRouter:
@@ -29,8 +26,9 @@ def make_routes(gate: Gate, long_work: Turns) -> APIRouter:
         """
         options: dict[str, Any] = wanted.model_dump()  # type: ignore[attr-defined]  # as above
 
-        def work(is_cancelled: Callable[[], bool]) -> dict[str, Any]:
-            return plan(**options, budget=WorkBudget(MAX_WORK, is_cancelled)).to_dict()
+        def work(halt: Halt) -> dict[str, Any]:
+            with halt.applied():
+                return plan(**options).to_dict()
 
         return await long_work.run_for(request, work)
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from dbcare.engines.work_budget import WorkBudget
+from dbcare.engines.halt import Halt
 from dbcare.live.decision_page import make_page
 from dbcare.live.export import TextFormat, TrialRow
 from dbcare.live.options import MAX_NAME_LENGTH
@@ -89,8 +89,8 @@ class StudyRoutes:
     async def _work_long(self, request: Request, study: StoredStudy, work: Callable[[StoredStudy], Result]) -> Result:
         """Do what replays a study, when its turn comes; it ends when the client disconnects."""
 
-        def replay(has_left: Callable[[], bool]) -> Result:
-            return work(study.replaying(WorkBudget(is_cancelled=has_left).check))
+        def replay(halt: Halt) -> Result:
+            return work(study.replaying(halt.check))
 
         return await self.long_work.run_for(request, replay)
 

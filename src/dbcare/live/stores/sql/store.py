@@ -162,6 +162,7 @@ class SqlStore(Store):
 
     def try_write(self) -> None:
         with self._translate_errors(), self.engines.begin(write=True, probe=True) as connection:
+            tables.check_layout(connection, self.address)
             tables.change_nothing(connection)
 
     def close(self) -> None:

@@ -15,7 +15,10 @@ const MAX_ARMS = Number(form.dataset.maxPlannedArms);
 const HINT =
   "The gap is the best arm's lead over the others. Total loss is spending plus the expected loss of a wrong choice; " +
   "the lowest is bold. ± is the error of a simulated figure, two standard errors, in percent of it; < marks a limit " +
-  "where the runs do not show the figure. Runs of 20k/300k are 20,000 of about 300,000 that are needed.";
+  "where the runs do not show the figure. Runs are those that a row rests on; runs at other gaps count by what they " +
+  "say about it. The best fixed size is told the gap.";
+
+const CONTROL_HINT = "At a negative gap the control is better than all others by that much.";
 
 const NO_SPREAD =
   "The study can learn the spread of its rewards, but a plan needs a guess: state one in the form to see it.";
@@ -86,11 +89,16 @@ function totalLoss(row) {
   return cell;
 }
 
+// The gap, negative where the control is the best arm.
+const signedGap = (cell) => (cell.control_is_best ? -cell.gap : cell.gap);
+// From the smallest gap to the largest, first those at which another arm is better than the control.
+const compareGaps = (one, other) => Math.sign(other) - Math.sign(one) || Math.abs(one) - Math.abs(other);
+
 function render(plan) {
   const cells = [...plan.rows, ...plan.omissions];
   const policies = [...LABELS.keys()].filter((name) => cells.some((cell) => cell.policy === name));
-  const gaps = [...new Set(cells.map((cell) => cell.gap))].sort((one, other) => one - other);
-  const find = (gap, policy) => plan.rows.find((row) => row.gap === gap && row.policy === policy);
+  const gaps = [...new Set(cells.map(signedGap))].sort(compareGaps);
+  const find = (gap, policy) => plan.rows.find((row) => signedGap(row) === gap && row.policy === policy);
   const columns = plan.per_day === null ? COLUMNS : [...COLUMNS, ["Days", "days"]];
   const label = (name) => plan.rows.find((row) => row.policy === name)?.label ?? LABELS.get(name);
   const losses = makeTable(
@@ -111,7 +119,7 @@ function render(plan) {
     element("ul", [...plan.advice, ...leftOut].map((sentence) => element("li", sentence)), "advice"),
     losses,
     details,
-    element("p", HINT, "hint"),
+    element("p", gaps.some((gap) => gap < 0) ? `${HINT} ${CONTROL_HINT}` : HINT, "hint"),
   ];
 }
 
