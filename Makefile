@@ -30,10 +30,11 @@ test: $(INSTALLED) packages
 # a window, and takes less CPU time.
 BROWSERS := chromium-headless-shell chromium chromium-browser google-chrome
 PACKAGES := chromium-headless-shell nginx-light openssl libfaketime
+WHAT_FOR = "Installing what tests need: a browser for the dashboard, a proxy in front of the service, and clocks that jump ($(PACKAGES))."
 packages:
-	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
+	@dpkg -s $(PACKAGES) >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && echo $(WHAT_FOR) >&2 && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(PACKAGES) >/dev/null; } \
 	  || echo "WARNING: SOME OF $(PACKAGES) ARE MISSING, SO WHAT NEEDS THEM IS NOT TESTED; install them: apt-get install $(PACKAGES)" >&2
-	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || $(GET_PROMTOOL) \
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || { echo "Downloading promtool, which checks the alert rules." >&2; $(GET_PROMTOOL); } \
 	  || echo "WARNING: NO promtool, SO PROMETHEUS DOES NOT READ THE ALERT RULES; install it: apt-get install prometheus" >&2
 
 # Prometheus' own check of alert rules: a single program out of its package, which would also start a server.
@@ -60,27 +61,7 @@ reproduce: $(LAB)
 
 bench: $(INSTALLED)
 	$(PIP_INSTALL) -e '.[bench]'
-	$(BIN)/python benchmarks/live.py --out out/benchmarks
-	$(BIN)/python benchmarks/server.py --out out/benchmarks
-	$(BIN)/python benchmarks/monitoring.py --out out/benchmarks
-	$(BIN)/python benchmarks/assignments.py --out out/benchmarks
-	$(BIN)/python benchmarks/scale.py --out out/benchmarks
-	$(BIN)/python benchmarks/export.py --out out/benchmarks
-	$(BIN)/python benchmarks/strangers.py --out out/benchmarks
-	$(BIN)/python benchmarks/floods.py --out out/benchmarks
-	$(BIN)/python benchmarks/engines.py --out out/benchmarks
-	$(BIN)/python benchmarks/pooling.py --out out/benchmarks
-	$(BIN)/python benchmarks/plans.py --out out/benchmarks
-	$(BIN)/python benchmarks/reproduce.py --out out/benchmarks
-	$(BIN)/python benchmarks/policies.py --out out/benchmarks
-	$(BIN)/python benchmarks/rivals.py --reproduce --out out/benchmarks
-	$(BIN)/python benchmarks/best_rivals.py --out out/benchmarks
-	$(BIN)/python benchmarks/limitations.py --out out/benchmarks
-	$(BIN)/python benchmarks/drift.py --out out/benchmarks
-	$(BIN)/python benchmarks/rounds.py --out out/benchmarks
-	$(BIN)/python benchmarks/sklearn_search.py --out out/benchmarks
-	$(BIN)/python benchmarks/calibration.py --out out/benchmarks
-	$(BIN)/python benchmarks/missing_answers.py --out out/benchmarks
+	$(BIN)/python -m benchmarks all --out out/benchmarks
 
 soak: $(INSTALLED) packages
 	$(BIN)/pytest -n auto -m soak

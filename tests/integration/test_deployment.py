@@ -198,17 +198,15 @@ def test_installations_for_operation_have_the_tested_versions() -> None:
 @pytest.mark.parametrize("page", ["deployment", "service"])
 def test_benchmarks_of_operators_run_after_the_documented_installation(page: str) -> None:
     """Which has none of the packages that other benchmarks compare with."""
-    scripts = set(re.findall(r"benchmarks/(\w+)\.py", (DOCS / f"{page}.md").read_text()))
-    assert scripts or page == "service"
-    for script in sorted(scripts):
-        path = ROOT / "benchmarks" / f"{script}.py"
+    names = set(re.findall(r"python -m benchmarks (\w+)", (DOCS / f"{page}.md").read_text()))
+    assert names or page == "service"
+    for name in sorted(names):
         start = (
             "import runpy, sys; sys.modules['optuna'] = sys.modules['pytest'] = None; "
-            "sys.path.insert(0, sys.argv[1].rpartition('/')[0]); path = sys.argv.pop(1); "
-            "runpy.run_path(path, run_name='__main__')"
+            "runpy.run_module('benchmarks', run_name='__main__')"
         )
         process = subprocess.run(
-            [sys.executable, "-c", start, str(path), "--help"], capture_output=True, text=True, check=False
+            [sys.executable, "-c", start, name, "--help"], capture_output=True, text=True, check=False, cwd=ROOT
         )
         assert process.returncode == 0, process.stderr
         assert "usage" in process.stdout

@@ -1,6 +1,6 @@
 """Floods of requests that only look, and of strangers' requests: those who work are answered, and it ends with them.
 
-`benchmarks/floods.py` measures how fast; these are the same floods, small ones in `make test`.
+`python -m benchmarks floods` measures how fast; these are the same floods, small ones in `make test`.
 """
 
 import re

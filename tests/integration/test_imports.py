@@ -1,17 +1,15 @@
 """What importing loads, and which package may import which (docs/developer/architecture.md)."""
 
 import ast
-import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import dbcare
+from benchmarks.quality import structure
 from dbcare.extras import say_how_to_install
 
 PACKAGE = Path(dbcare.__file__).parent
@@ -170,7 +168,6 @@ def _imports(file: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative imports hide the direction"
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     inner = {name.split(".")[1] for name in found if name.startswith("dbcare.")}
     return {dbcare._HOME.get(name, name).partition(".")[0] for name in inner} & _parts()
@@ -217,22 +214,14 @@ def test_the_check_of_imports_sees_what_it_should(tmp_path: Path) -> None:
     assert _imports(file) == {"policies", "risk", "bandit", "theory"}
 
 
-@pytest.fixture(scope="module")
-def structure() -> Iterator[ModuleType]:
-    folder = str(PACKAGE.parents[1] / "benchmarks")
-    sys.path.insert(0, folder)
-    yield importlib.import_module("structure")
-    sys.path.remove(folder)
-
-
-def test_no_modules_import_each_other(structure: ModuleType) -> None:
+def test_no_modules_import_each_other() -> None:
     """At their top level, so that each can be imported first."""
     imports = structure.read_imports(PACKAGE)
     assert imports["dbcare.policies.registry"] >= {"dbcare.errors", "dbcare.policies.policy"}
     assert structure.find_cycles(imports) == []
 
 
-def test_the_search_for_cycles_finds_them(structure: ModuleType, tmp_path: Path) -> None:
+def test_the_search_for_cycles_finds_them(tmp_path: Path) -> None:
     """Negative control: three modules in a circle, and none through imports that happen later or never."""
     package = tmp_path / "circles"
     package.mkdir()

@@ -28,7 +28,7 @@ from dbcare.server.access.roles import Role
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "alerts.yml"
 # The promise is one second; on a busy machine, a process may have to wait for longer than that for a processor.
-# `benchmarks/monitoring.py` measures it. Without the promise, these requests hung until the database was back.
+# `python -m benchmarks monitoring` measures it. Without the promise, these requests hung until the database was back.
 ANSWER_SECONDS = 12.0
 MAX_SECONDS = 60.0  # until the service has noticed
 FEW = {"observations": [{"arm": "A", "reward": 0.5}]}

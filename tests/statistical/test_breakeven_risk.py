@@ -1,7 +1,8 @@
 """Breakeven's risk against its bars, on a small fixed subset of the paper's settings.
 
 Each check concerns a geometric mean of ratios, which must clear its bar by 5 standard errors (one-sided 3e-7) at a
-fixed seed; the negative controls must miss the same bars by as much. `benchmarks/policies.py` measures all settings.
+fixed seed; the negative controls must miss the same bars by as much. `python -m benchmarks policies` measures all
+settings.
 """
 
 import math

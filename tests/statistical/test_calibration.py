@@ -1,4 +1,4 @@
-"""Whether what studies say when they stop is true on average; `benchmarks/calibration.py` measures it on many cells."""
+"""Whether what studies say when they stop is true on average; `python -m benchmarks calibration` has many cells."""
 
 import math
 from dataclasses import dataclass

@@ -1,16 +1,12 @@
-"""The rivals of `benchmarks/best_rivals.py`, against closed forms, published numbers, and the exact engine."""
+"""The rivals of `python -m benchmarks best_rivals`, against closed forms, published numbers, and the exact engine."""
 
-import importlib
 import math
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from benchmarks.parts import yardsticks
 from dbcare import Risk, TwoArmChickFrazier, evaluate_grid
 from dbcare.policies.adaptive.chick_frazier import boundary
 
@@ -18,15 +14,7 @@ COST = 1e-3
 RISK = Risk.simple_regret(COST)
 
 
-@pytest.fixture(scope="module")
-def yardsticks() -> Iterator[ModuleType]:
-    folder = str(Path(__file__).parents[2] / "benchmarks")
-    sys.path.insert(0, folder)
-    yield importlib.import_module("yardsticks")
-    sys.path.remove(folder)
-
-
-def test_equal_sizes(yardsticks: ModuleType) -> None:
+def test_equal_sizes() -> None:
     """For two arms, Phi(gap sqrt(n/2)); the exact engine agrees; the planner's example has sigma 1/2 and 5 arms."""
     for size, gap in ((0, 0.3), (7, 0.3), (50, 0.1)):
         wrong = 0.5 if size == 0 else stats.norm.sf(gap * math.sqrt(size / 2.0))
@@ -45,7 +33,7 @@ def test_equal_sizes(yardsticks: ModuleType) -> None:
             assert 10_000 * yardsticks.equal_size_risk(each, 5, in_sigmas, cost) == pytest.approx(expected, abs=0.5)
 
 
-def test_test_and_roll(yardsticks: ModuleType) -> None:
+def test_test_and_roll() -> None:
     """The website of Feit and Berman (2019): N = 100,000, s^2 = .68 x .32, sigma = .03: 2,284 visitors in each group.
 
     With a price per trial, the mean loss is that of a numerical integral over the prior, and the size minimizes it.
@@ -64,7 +52,7 @@ def test_test_and_roll(yardsticks: ModuleType) -> None:
         assert mean_risk(best, spread) <= min(mean_risk(max(0, best + step), spread) for step in (-3, 3)) + 1e-12
 
 
-def test_expected_loss_thresholds(yardsticks: ModuleType) -> None:
+def test_expected_loss_thresholds() -> None:
     """At each limit, the expected loss of the leader is the threshold: the integral of the posterior beyond 0."""
     limits = yardsticks.caring_limits(0.01, 2_000).limits
     for pair in (1, 20, 300):
@@ -75,7 +63,7 @@ def test_expected_loss_thresholds(yardsticks: ModuleType) -> None:
     assert len(yardsticks.caring_limits(0.1, 2_000).limits) < 40  # here a guess is good enough
 
 
-def test_group_sequential(yardsticks: ModuleType) -> None:
+def test_group_sequential() -> None:
     """O'Brien and Fleming's five looks: 5% at no gap, two-sided, and 80% power at the gap, both within 0.6 points.
 
     The exact engine says how often the wrong arm wins; that a limit was passed comes from 200,000 random walks.
@@ -91,7 +79,7 @@ def test_group_sequential(yardsticks: ModuleType) -> None:
         assert crossed.mean() == pytest.approx(chance, abs=0.006)
 
 
-def test_the_optimal_boundary(yardsticks: ModuleType) -> None:
+def test_the_optimal_boundary() -> None:
     """Within 4% of Chick and Frazier's approximation, near s^2/4 for small s, and better than it under a flat prior.
 
     Negative control: limits a quarter higher or lower have a larger mean risk over gaps, which stand for a flat prior.

@@ -1,0 +1,1 @@
+"""What several benchmarks share, and the larger parts of single ones."""

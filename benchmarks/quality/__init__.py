@@ -1,0 +1,1 @@
+"""How good decisions are, and whether what studies say is true."""

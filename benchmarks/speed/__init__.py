@@ -1,0 +1,1 @@
+"""Time, memory, and what the service withstands."""
