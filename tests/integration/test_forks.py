@@ -2,7 +2,10 @@
 
 import itertools
 import multiprocessing
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +13,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from helpers.fork_server import ForkServer
 from helpers.forked_child import MAX_SECONDS, ForkedChild
 from helpers.postgres import Server
 from helpers.service_process import run_service
@@ -224,17 +226,17 @@ elif how == "is killed":
 """
 
 
-@pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
-    """Starts parents in processes that have loaded what they need."""
-    source, tests = Path(dbcare.__file__).parents[1], Path(__file__).parents[1]
-    server = ForkServer("import helpers.worker_main, dbcare.live.stores.sql.store", source, tests)
-    yield server
-    server.close()
+def start_parent(*arguments: str) -> subprocess.Popen[str]:
+    """Start a parent that leaves."""
+    paths = Path(dbcare.__file__).parents[1], Path(__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    command = [sys.executable, "-c", LEAVING_PARENT, *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
 
 
 @pytest.mark.parametrize("how", ["closes", "is killed", "ends"])
-def test_a_child_whose_parent_leaves(how: str, tmp_path: Path, fork_server: ForkServer) -> None:
+def test_a_child_whose_parent_leaves(how: str, tmp_path: Path) -> None:
     """As a daemon's does: the file's locks of the parent go with it, and others open the file meanwhile.
 
     A child that took over its parent's open file wrote to a log that others had deleted.
@@ -242,7 +244,10 @@ def test_a_child_whose_parent_leaves(how: str, tmp_path: Path, fork_server: Fork
     address = f"sqlite:///{tmp_path / 'live.db'}"
     study = create("left", address)
     open_store(address).close()
-    process = fork_server.start(LEAVING_PARENT, address, how, str(tmp_path))
+    process = start_parent(address, how, str(tmp_path))
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     with process.stdin, process.stdout, process.stderr:
         process.stdout.read()
         if how != "closes":
@@ -251,6 +256,7 @@ def test_a_child_whose_parent_leaves(how: str, tmp_path: Path, fork_server: Fork
         open_store(address).close()
         process.stdin.close()
         errors = process.stderr.read()  # until the child has ended
+    process.wait(MAX_SECONDS)
     journal = [int(line) for name in ("parent", "child") for line in (tmp_path / name).read_text().split()]
     assert len(journal) == 30, errors
     told += work(study, 1)
