@@ -1,6 +1,7 @@
 """A server in a process of its own, and clients that cost little: plain sockets in one event loop."""
 
 import asyncio
+import atexit
 import http.client
 import json
 import random
@@ -36,6 +37,7 @@ class Server:
     def start(self) -> None:
         """Start the server; return once it responds."""
         self.process = subprocess.Popen([sys.executable, "-c", SCRIPT, self.storage, str(self.port)])
+        atexit.register(self.process.kill)  # also if the benchmark fails
         while True:
             try:
                 self.get("/healthz")
