@@ -1,12 +1,13 @@
 """The real service in a process of its own, for tests that talk to it over HTTP."""
 
 import json
+import secrets
 import socket
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from helpers.prepared_process import PreparedProcess
 
 SCRIPT = Path(__file__).with_name("service_main.py")
 MAX_START_SECONDS = 60.0  # on a busy machine
+FIRST_PORT, PORTS = 20_000, 12_000  # below those that Linux gives to connections, and to whoever binds port 0
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,12 @@ def run_limited_service(storage: str, trusted_proxies: str = "", **limits: float
 
 
 def find_free_port() -> int:
-    """Return a port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port on which nothing listens, and that the system gives to nobody who asks for any free port."""
+    while True:
+        port = FIRST_PORT + secrets.randbelow(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _wait_until_ready(process: PreparedProcess, address: str) -> None:

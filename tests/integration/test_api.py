@@ -158,7 +158,7 @@ def test_telling_another_reward_is_refused(admin: httpx.Client) -> None:
 
 def test_a_plan(server: ApiServer) -> None:
     with server.client("viewer") as client:
-        wanted = {"arms": 2, "price": 4, "value": 1000, "sigma": 0.5, "gaps": [0.2], "runs": 200}
+        wanted = {"arms": 2, "price": 4, "value": 1000, "sigma": 0.5, "gaps": [0.2]}
         plan = client.post("/v1/plan", json=wanted).json()
         assert {row["policy"] for row in plan["rows"]} >= {"breakeven", "decide-now"}
         assert plan["advice"]

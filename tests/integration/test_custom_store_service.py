@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import httpx2 as httpx
 import pytest
-import uvicorn
 from helpers.dict_store import DictStore
+from uvicorn import Config
 
 import dbcare
 from dbcare.errors import AccessError, InvalidValueError
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import AccessRecords, MemoryRecords
-from dbcare.server.serve import serve
+from dbcare.server.serve import Server, serve
 
 MAX_START_SECONDS = 60.0
 
@@ -24,15 +24,15 @@ def run_in_thread(
     store: DictStore, monkeypatch: pytest.MonkeyPatch, records: AccessRecords | None = None
 ) -> Iterator[tuple[str, bool]]:
     """Run the service in a thread; yield its address and whether it requires keys."""
-    servers: list[uvicorn.Server] = []
+    servers: list[Server] = []
     announced: queue.Queue[tuple[str, bool]] = queue.Queue()
 
-    class RecordedServer(uvicorn.Server):
-        def __init__(self, config: uvicorn.Config) -> None:
+    class RecordedServer(Server):
+        def __init__(self, config: Config) -> None:
             super().__init__(config)
             servers.append(self)
 
-    monkeypatch.setattr(uvicorn, "Server", RecordedServer)
+    monkeypatch.setattr("dbcare.server.serve.Server", RecordedServer)
 
     def announce(address: str, protected: bool) -> None:
         announced.put((address, protected))

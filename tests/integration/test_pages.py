@@ -193,6 +193,13 @@ def test_forms_of_other_sites_are_refused_even_with_a_token(server: Server, head
     assert server.browser().post("/login", data={"key": server.keys["admin"]}, headers=header).status_code == 403
 
 
+def count_failed(browser: httpx.Client) -> float:
+    """Return how many trials have failed on the server, by its metrics."""
+    found = re.search(r'^dbcare_trials_total\{what="failed"\} (\S+)', browser.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
 def test_buttons_work(server: Server) -> None:
     create_study("buttons", ["A", "B"], price=1, value=1000, sigma=1, storage=server.storage)
     study, browser = load_study("buttons", server.storage), server.sign_in("admin")
@@ -211,10 +218,13 @@ def test_buttons_work(server: Server) -> None:
     press("describe", description="")
     assert study.status().description is None
     study.ask(2, worker="dead")
+    failed = count_failed(browser)
     press("give-up", older_than="10m")
     assert "Give these trials up" in browser.get("/studies/buttons").text
     assert study.status().waiting == 2
+    assert count_failed(browser) == failed
     press("give-up", older_than=" ")
+    assert count_failed(browser) == failed + 2
     assert "Give these trials up" not in browser.get("/studies/buttons").text
     assert study.status().waiting == 0
     assert "`older_than` must be a duration" in press("give-up", older_than="soon").text

@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+import uvicorn
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from packaging.requirements import Requirement
@@ -21,7 +22,7 @@ from uvicorn.server import ServerState
 
 import dbcare
 from dbcare.engines import machine_code
-from dbcare.server import connections
+from dbcare.server import connections, serve
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dbcare.__file__).parent
@@ -126,10 +127,17 @@ def test_uvicorn_has_what_a_connection_overrides() -> None:
     }  # fmt: skip
     methods = {name for name, value in vars(connections.LimitedConnection).items() if inspect.isfunction(value)}
     overridden = methods - own - {"__init__"}
-    assert len(overridden) == 13
+    assert len(overridden) == 14
     for name in overridden:
         ours, theirs = getattr(connections.LimitedConnection, name), getattr(HttpToolsProtocol, name)
         assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
+
+
+def test_uvicorn_stops_through_a_method_that_we_wrap() -> None:
+    """With the same parameters; it is awaited once the server is told to stop."""
+    ours, theirs = serve.Server.shutdown, uvicorn.Server.shutdown
+    assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+    assert "await self.shutdown(" in inspect.getsource(uvicorn.Server)
 
 
 def test_uvicorn_has_the_state_that_a_connection_reads() -> None:

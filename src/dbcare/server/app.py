@@ -88,7 +88,7 @@ def make_app(
     routers = (
         study_routes,
         planning.make_routes(gate, long_work),
-        pages.make_routes(gate, studies, app.state.streams, looks),
+        pages.make_routes(gate, studies, app.state.streams, looks, metrics),
     )
     for router in routers:
         app.include_router(router)

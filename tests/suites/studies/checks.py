@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from dbcare.policies.registry import POLICIES
 
 NAMES = ("A", "B", "C")
 COST = 1e-3
+REQUEST_ID = re.compile(r" \(Request [^()]+\)$")
 
 
 class Checks:
@@ -64,11 +66,11 @@ def ask_one(study: Study, **options: Any) -> Trial:
 
 
 def catch_error(kind: type[Exception], attempt: Callable[[], object]) -> str:
-    """Return the message of the error that `attempt` must raise."""
+    """Return the message of the error that `attempt` must raise, without the id of a request to a server."""
     try:
         attempt()
     except kind as error:
-        return str(error)
+        return REQUEST_ID.sub("", str(error))
     raise AssertionError(f"{kind.__name__} was expected but nothing was raised")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from dbcare.server.access.gate import Gate
+from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages import api_reference, files, listing, new, sign_in, study
 from dbcare.server.pages.rendering import Pages
@@ -12,14 +13,14 @@ from dbcare.server.stream import Streams
 from dbcare.server.turns import Turns
 
 
-def make_routes(gate: Gate, studies: OpenStudies, streams: Streams, looks: Turns) -> APIRouter:
+def make_routes(gate: Gate, studies: OpenStudies, streams: Streams, looks: Turns, metrics: Metrics) -> APIRouter:
     """Return all pages, and the style sheet and scripts that they load; the API's description leaves them out."""
     pages = Pages(gate, looks)
     router = APIRouter(include_in_schema=False)
     router.include_router(sign_in.make_routes(pages))
     for module in (listing, new):
         router.include_router(module.make_routes(pages, studies))
-    router.include_router(study.make_routes(pages, studies, streams))
+    router.include_router(study.make_routes(pages, studies, streams, metrics))
     router.include_router(api_reference.make_routes(pages))
     router.include_router(files.make_routes())
     return router

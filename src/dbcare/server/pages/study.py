@@ -15,6 +15,7 @@ from dbcare.live.settings_texts import describe_settings
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
+from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.rendering import Pages, quote_segment
 from dbcare.server.pages.shared_views import SharedViews
@@ -29,7 +30,7 @@ def study_url(name: str) -> str:
     return f"/studies/{quote_segment(name)}"
 
 
-def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRouter:
+def make_routes(pages: Pages, studies: OpenStudies, streams: Streams, metrics: Metrics) -> APIRouter:
     """Return all pages under /studies."""
     router = pages.router()
     views = SharedViews(studies, pages.looks)
@@ -87,7 +88,8 @@ def make_routes(pages: Pages, studies: OpenStudies, streams: Streams) -> APIRout
 
     @router.post("/studies/{name}/give-up")
     def give_up(name: str, visitor: Admin, older_than: Text = "") -> Response:
-        return act(name, visitor, lambda study: study.give_up(older_than=older_than.strip() or None))
+        age = older_than.strip() or None
+        return act(name, visitor, lambda study: metrics.failed.inc(study.give_up(older_than=age)))
 
     @router.post("/studies/{name}/max-ahead")
     def set_max_ahead(name: str, visitor: Admin, max_ahead: Text = "") -> Response:
