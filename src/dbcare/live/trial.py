@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 from dataclasses import dataclass, field
 
 from dbcare import validation
+from dbcare.live.forks import renew_after_fork
 
 # How notes begin that are kept with events.
 UNIT_NOTE, REASON_NOTE = "unit: ", "reason: "
 MAX_REASON_LENGTH = 1000
 MAX_TAG_LENGTH = 32
-TAG_BYTES = 4  # a stale trial has the tag of another one with a chance of 2^-32
+TAG_BITS = 32  # a stale trial has the tag of another one with a chance of 2^-32
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,24 @@ def _read_note(note: str | None, beginning: str) -> str | None:
     return None if note is None or not note.startswith(beginning) else note[len(beginning) :]
 
 
+class _Numbers(random.Random):
+    """Random numbers, seeded by the system; no two processes have the same.
+
+    To ask the system for each number would let another thread go on, and a server's threads wait for each other then.
+    """
+
+    def renew(self) -> None:
+        """Seed the numbers again in a child process."""
+        self.seed()
+
+
+_NUMBERS = _Numbers()
+renew_after_fork(_NUMBERS)
+
+
 def make_tag() -> str:
     """Return a random tag for a new trial."""
-    return secrets.token_hex(TAG_BYTES)
+    return f"{_NUMBERS.getrandbits(TAG_BITS):0{TAG_BITS // 4}x}"
 
 
 def get_trial_number(trial: TrialReference) -> int:

@@ -12,4 +12,7 @@ class Role(StrEnum):
 
     def allows(self, needed: "Role") -> bool:
         """Return whether this role includes `needed`."""
-        return list(Role).index(self) >= list(Role).index(needed)
+        return RANKS[self] >= RANKS[needed]
+
+
+RANKS = {role: rank for rank, role in enumerate(Role)}
