@@ -191,6 +191,16 @@ def test_strangers_send_small_bodies_only(server: LimitedServer) -> None:
         assert_refused(browser.post("/v1/plan", content=body), 403, "must send its session's token")
 
 
+def test_a_connection_goes_on_after_a_refused_body(server: LimitedServer) -> None:
+    """Also if the refusal comes before the body, since no header of it tells the client to connect again."""
+    size = DEFAULT_LIMITS.stranger_body_bytes + 1
+    with open_connection(server.service.port) as connection:
+        connection.sendall(f"POST /v1/plan HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode())
+        assert connection.recv(12) == b"HTTP/1.1 401"
+        connection.sendall(b"x" * size + b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b"HTTP/1.1 200" in read_to_end(connection)
+
+
 def test_a_refused_body_is_not_read_to_its_end(server: LimitedServer) -> None:
     """The refusal comes at once, and then the connection ends, however much the client has announced."""
     with open_connection(server.service.port) as connection:

@@ -23,6 +23,7 @@ from dbcare.server.service_limits import ServiceLimits
 
 LEAVING_SECONDS = 1.0  # for a refused client to read why
 LAST_REQUEST_SECONDS = 1.0  # for a client's next request after the server was told to stop
+DISCARDED_BYTES = 2**20  # of a refused body, so that its client can send the next request on the same connection
 READ_STEP = 48 * 1024  # bytes that a client must read of a long response before its time starts anew
 
 # Answers to refusals, where there is an answer; the limits fill in the numbers.
@@ -143,7 +144,7 @@ class LimitedConnection(HttpToolsProtocol):
         self._advanced = True
         if self.cycle.response_complete:
             self._discarded += len(body)
-            if self._discarded > self.limits.stranger_body_bytes:
+            if self._discarded > DISCARDED_BYTES:
                 self._refuse(Refusal.LARGE_BODY)
                 raise StopParsingError
             return
