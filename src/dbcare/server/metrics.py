@@ -12,6 +12,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cache
 from http import HTTPStatus
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -159,7 +160,8 @@ class MetricsMiddleware:
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
-        self.metrics = metrics
+        self._requests = cache(metrics.requests.labels)  # which would check and format the labels each time
+        self._seconds = cache(metrics.seconds.labels)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -170,6 +172,6 @@ class MetricsMiddleware:
             await self.app(scope, receive, response.send)
         finally:
             route = getattr(scope.get("route"), "path", NO_ROUTE)
-            self.metrics.requests.labels(scope["method"], route, response.status).inc()
+            self._requests(scope["method"], route, response.status).inc()
             if not _is_stream(route):
-                self.metrics.seconds.labels(scope["method"], route).observe(time.perf_counter() - start)
+                self._seconds(scope["method"], route).observe(time.perf_counter() - start)

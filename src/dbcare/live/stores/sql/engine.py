@@ -186,7 +186,8 @@ class Engines:
         """Begin a transaction on the driver's own connection: SQLAlchemy takes longer than some databases."""
         if write and self.file is not None:
             with self._turnstile.enter():
-                self._check_file()
+                if self.file.writer is None or self._is_unusable:  # else `write` checks the file that is open
+                    self._check_file()
                 with self.file.write() as plain:
                     yield plain
         else:

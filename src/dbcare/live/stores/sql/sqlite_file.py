@@ -229,8 +229,6 @@ class SqliteFile:
         with self.lock:
             connection = self._begin_writing()
             try:
-                if not self.check():  # what is written to a file that was moved away would be missed
-                    raise StorageError(f"{show_url(self.url)} was replaced just now; retry.")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -240,18 +238,26 @@ class SqliteFile:
             self.confirm(connection)
 
     def _begin_writing(self) -> sqlite3.Connection:
+        """Begin a transaction in the file that is there now; what is written to one that was moved would be missed."""
         while True:
             connection = self.writer or self._open_writer()
+            is_ready = False
             try:
                 self.begin(connection, self.timeout)
+                is_ready = not self.has_lost_log() and self.check()  # now that nobody else writes
             except sqlite3.Error:  # such as a page that only another program's log has
-                if not self.has_lost_log():
+                if not self.has_lost_log() and self.check():
                     raise
-            if not self.has_lost_log():  # now that nobody else writes
+            finally:
+                if not is_ready and connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if is_ready:
                 return connection
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            self.confirm(connection)
+            if self.has_lost_log():
+                self.confirm(connection)
+            elif not self.check():
+                self._close_writer()
+                self.close_others()
 
     def _open_writer(self) -> sqlite3.Connection:
         self.writer = self.connect()
