@@ -24,9 +24,8 @@ from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
-from dbcare.policies.elimination import EliminationPolicy, count_max_epochs
-from dbcare.policies.fixed import Uniform
-from dbcare.policies.policy import Policy
+from dbcare.policies.elimination import count_max_epochs
+from dbcare.policies.policy import Pace, Policy
 from dbcare.risk import Risk
 
 MAX_EXACT_EPOCHS = 8_000  # about a tenth of a second, which cannot be interrupted
@@ -59,9 +58,8 @@ class Cell:
 
     def find_obstacle(self) -> str | None:
         """Return why the cell takes too much work, whatever the number of runs, if it does."""
-        policy = self.policy
-        if isinstance(policy, EliminationPolicy):
-            epochs = count_max_epochs(policy.arms, policy.max_pulls)
+        if self.policy.pace is Pace.ELIMINATION:
+            epochs = count_max_epochs(self.policy.arms, self.policy.max_pulls)
             if epochs > MAX_TABLE_EPOCHS:
                 return f"its tables have up to {epochs:,} epochs"
         return None
@@ -70,10 +68,12 @@ class Cell:
         """Evaluate the cell exactly, if that is possible and fast; refuse rewards that the policy is not made for."""
         choose_risk(self.policy, self.bandit, self.risk)
         began, policy, bandit = time.perf_counter(), self.policy, self.bandit
-        if isinstance(policy, Uniform) and policy.pulls > 0:
-            wrong = np.array([self.setting.one_best(self.gap).chance_wrong(policy.pulls)])
-            law = fixed_law(np.array([self.gap]), policy.arms * policy.pulls / 2.0, wrong, np.array(QUANTILES))
-        elif self.risk.costs_differ or not exact.applies(policy, bandit) or _takes_long(policy, bandit):
+        if self.risk.costs_differ:
+            return None
+        if policy.pulls_each:
+            wrong = np.array([self.setting.one_best(self.gap).chance_wrong(policy.pulls_each)])
+            law = fixed_law(np.array([self.gap]), policy.arms * policy.pulls_each / 2.0, wrong, np.array(QUANTILES))
+        elif not exact.applies(policy, bandit) or _takes_long(policy, bandit):
             return None
         else:
             law = exact.compute_law(policy, bandit)
@@ -94,7 +94,7 @@ class Cell:
 
 def _takes_long(policy: Policy, bandit: Bandit) -> bool:
     """Return whether the exact engine takes long, though it applies."""
-    return isinstance(policy, EliminationPolicy) and exact.count_epochs(policy, bandit) > MAX_EXACT_EPOCHS
+    return policy.pace is Pace.ELIMINATION and exact.count_epochs(policy, bandit) > MAX_EXACT_EPOCHS
 
 
 def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:

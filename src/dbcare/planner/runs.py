@@ -38,7 +38,7 @@ from dbcare.engines.threads import available_threads
 from dbcare.planner.cells import Cell
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Accuracy, Known
-from dbcare.policies.policy import CustomPolicy, EpochPolicy, Policy
+from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.risk import Loss
 
 WORK = 1.8e9  # of a plan: about a second on two CPUs
@@ -81,7 +81,7 @@ class Source(ABC):
         self.cells = sorted([*cells, *hidden], key=lambda cell: -cell.gap)
         self.shown = frozenset(cells)
         self.policy, self.risk = cells[0].policy, cells[0].risk
-        in_epochs = isinstance(self.policy, EpochPolicy)
+        in_epochs = self.policy.pace.in_epochs
         self.pull_work = self.policy.pull_work
         if in_epochs and cells[0].setting.spread.takes_binary:
             self.pull_work *= RATES_IN_EPOCHS
