@@ -78,7 +78,7 @@ def measure_chance(evaluation: Evaluation, effective_runs: float) -> MeasuredCha
     return MeasuredChance(value, max(0.0, chance.low), min(1.0, chance.high), chance.is_founded)
 
 
-class Accuracy(NamedTuple):
+class RowTarget(NamedTuple):
     """How well a row is to be known: relative errors, and on how many runs it is to rest, by their weights."""
 
     error: float  # of observations and total loss
@@ -95,7 +95,7 @@ class Known(NamedTuple):
     effective_runs: float
     capped: float
 
-    def count_growth(self, target: Accuracy) -> float:
+    def count_growth(self, target: RowTarget) -> float:
         """Return how many times as many runs are needed to meet a target; 1 if these do."""
         variances = [_excess(figure, target.error) for figure in (self.pulls, self.total)]
         if target.chance_error is not None and self.wrong.value + 2.0 * self.wrong.standard_error > SMALL_CHANCE:

@@ -37,16 +37,16 @@ from dbcare.engines.simulators import charging_simulator, direct_simulator, make
 from dbcare.engines.threads import available_threads
 from dbcare.planner.cells import Cell
 from dbcare.planner.outlook import Omission, Outlook
-from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Accuracy, Known
+from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Known, RowTarget
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.risk import Loss
 
 WORK = 1.8e9  # of a plan: about a second on two CPUs
 REFINING_WORK = 8e8  # up to which figures that are known to a fifth become better known
 FIRST_RUNS, FEWEST_RUNS = 16, 4  # at each gap; fewer if they are expensive
-FIRST_TARGET = Accuracy(MAX_ERROR, None, LEAST_RUNS)
-FINER_TARGETS = (Accuracy(0.1, MAX_ERROR, 200.0), Accuracy(0.05, MAX_ERROR, 400.0))
-HIDDEN_TARGET = Accuracy(math.inf, None, LEAST_RUNS)
+FIRST_TARGET = RowTarget(MAX_ERROR, None, LEAST_RUNS)
+FINER_TARGETS = (RowTarget(0.1, MAX_ERROR, 200.0), RowTarget(0.05, MAX_ERROR, 400.0))
+HIDDEN_TARGET = RowTarget(math.inf, None, LEAST_RUNS)
 RARE = 0.05  # chance of a wrong choice from which on runs at smaller gaps need not show it
 MAX_RISE = 1.5  # by which the work of a run grows more from gap to gap than it did before
 MAX_GROWTH = 4.0  # at a time, as few runs say little about how many are needed
@@ -146,7 +146,7 @@ class Source(ABC):
         left = self.cells[len(self.counts) :]
         return any(cell in self.shown for cell in left) or (bool(left) and self.known[-1].wrong.value < RARE)
 
-    def list_needs(self, target: Accuracy) -> list[Need]:
+    def list_needs(self, target: RowTarget) -> list[Need]:
         """Return what the rows need that do not meet a target."""
         needs = []
         for place, (cell, known) in enumerate(zip(self.cells, self.known, strict=False)):
@@ -362,7 +362,7 @@ def reach_deeper(sources: Sequence[Source], work: Work) -> bool:
     return any(reached)
 
 
-def meet(sources: Sequence[Source], target: Accuracy, work: Work) -> None:
+def meet(sources: Sequence[Source], target: RowTarget, work: Work) -> None:
     """Make runs until all rows meet a target, those first that need the least work; stop where not even one fits.
 
     If no row can meet the first target any more, all that miss it get equal shares of what is left.
