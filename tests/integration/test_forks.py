@@ -24,6 +24,7 @@ from dbcare import Study
 from dbcare.live.events import Event, EventKind
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.open import open_store
+from dbcare.live.trial import make_tag
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and later
 
@@ -263,3 +264,15 @@ def test_a_child_whose_parent_leaves(how: str, tmp_path: Path) -> None:
     check_stored(study, told + journal)
     assert replay_study(study, address)[0].counted == 36
     open_store(address).close()
+
+
+def test_parent_and_children_draw_different_tags() -> None:
+    """A tag tells copies of a study apart, so a child must not go on with its parent's sequence of tags.
+
+    With 32 random bits, the chance that any two of these tags are equal by luck is 1.0e-7.
+    """
+    children = [ForkedChild(lambda: [int(make_tag(), 16) for _ in range(10)]) for _ in range(2)]
+    tags = [int(make_tag(), 16) for _ in range(10)]
+    for child in children:
+        tags += child.wait()
+    assert len(set(tags)) == len(tags) == 30
