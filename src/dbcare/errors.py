@@ -9,6 +9,7 @@ DbcareError
 │   ├── AlreadyToldError               a trial told again, with a different outcome
 │   └── StaleTrialError                a trial asked before the study was restored or copied
 ├── EngineError                        an engine cannot answer the question
+├── WorkCancelledError                 work that nobody waits for any more
 ├── ComparisonError                    an arm of a comparison does not work
 ├── TrialsFailedError                  an arm of a study that is run does not work
 └── StudyError                         a study that is unavailable

@@ -360,6 +360,7 @@ CALLS = {
         {"function": lambda trial: float(trial.arm == "A"), "workers": 2, "lease": "30m", "max_failures": 1}
         | {"progress": False},
     ),
+    "Study.give_up": Call(_study_method("give_up"), {"trials": [1], "worker": "w", "older_than": "1m"}),
     "Study.stop": Call(_study_method("stop"), {"reason": "done"}),
     "Study.describe": Call(_study_method("describe"), {"description": "text"}),
     "Study.retire": Call(_study_method("retire"), {"arm": "A", "reason": "withdrawn"}),

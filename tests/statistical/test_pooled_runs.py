@@ -129,16 +129,15 @@ def test_neighbors_help_to_avoid_controls_that_do_harm(monkeypatch: pytest.Monke
     bandits = [Bandit.linear_decay(8, gap) for gap in np.geomspace(0.15, 0.6, 16)]
     model = build_model(bandits, choose_labels(policy))
 
-    def average_variances(sources: list[PooledRuns]) -> Floats:
-        estimates = [estimate(source.sum(model), source.counts, model, [combination]) for source in sources]
+    def average_variances(sources: list[PooledRuns], advisers: int = control_variates.ADVISERS) -> Floats:
+        estimates = [estimate(source.sum(model), source.counts, model, [combination], advisers) for source in sources]
         return np.asarray(np.mean([each.variances(combination) for each in estimates], axis=0))
 
     sources = [PooledRuns(policy, bandits, seed, 2) for seed in range(8)]
     for source in sources:
         source.extend(np.full(len(bandits), 2_000))
     controlled = average_variances(sources)
-    monkeypatch.setattr(control_variates, "ADVISERS", 0)  # the negative control
-    alone = average_variances(sources)
+    alone = average_variances(sources, advisers=0)  # the negative control
     monkeypatch.setattr(control_variates, "CHOICES", ([],))
     uncontrolled = average_variances(sources)
     assert np.mean(np.log(controlled / uncontrolled)) < 0.0 < np.mean(np.log(alone / uncontrolled))

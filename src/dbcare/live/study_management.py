@@ -55,7 +55,8 @@ class StudyManagement(ABC):
             If one of the trials was never asked.
         """
         if trials is not None:
-            trials = [validation.whole("trials", number, at_least=1) for number in trials]
+            numbers = validation.items("trials", trials, "numbers of trials")
+            trials = [validation.whole("trials", number, at_least=1) for number in numbers]
         if worker is not None:
             validation.text("worker", worker)
         return self._give_up(trials, worker, parse_lease(older_than, "older_than"))
