@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dbcare.base.options import named_options
 from dbcare.live.options import StudyOptions
 from dbcare.live.studies import create_study
-from dbcare.options import named_options
 from dbcare.planner.options import LocalPlanOptions
 from dbcare.planner.plan import plan
 from dbcare.server.service_limits import DEFAULT_LIMITS, describe_limits

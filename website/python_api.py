@@ -31,7 +31,13 @@ TOPICS: dict[str, Topic] = {
     "problem": Topic(
         "Rewards, bandits, and risk",
         "What there is to decide: how rewards come about, what an observation costs, and what a wrong choice loses.",
-        ("dbcare.bandit", "dbcare.block_bandits", "dbcare.rewards", "dbcare.risk", "dbcare.money"),
+        (
+            "dbcare.problem.bandits",
+            "dbcare.problem.bandits",
+            "dbcare.problem.rewards",
+            "dbcare.problem.risk",
+            "dbcare.base.numbers",
+        ),
     ),
     "policies": Topic(
         "Policies",

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.parts.stops import BlockCell, Family, StopCell
-from dbcare.numbers_in_words import MOST_STATED
+from dbcare.base.numbers import MOST_STATED
 
 Floats = npt.NDArray[np.float64]
 MIN_JUDGED = 0.3  # share of the studies of a cell that stop and pass the gate

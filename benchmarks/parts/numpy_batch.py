@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dbcare.bandit import Bandit
 from dbcare.policies.elimination import EliminationTables
-from dbcare.rewards import Gaussian
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Gaussian
 
 Draw = Callable[[np.ndarray], np.ndarray]  # draws rewards of all arms for the runs with the given numbers
 

@@ -36,7 +36,7 @@ from dbcare.live.settings import Settings
 from dbcare.live.variety import MIN_REWARDS, MIN_REWARDS_FOR_CHANCE
 from dbcare.posterior import AlwaysValid, expect_rewards
 from dbcare.posterior.bounded import OWN_SHARE, log_mean_wealth, log_rate_wealth
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -25,7 +25,7 @@ from dbcare.engines.pooling.refinement import Target
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, plan_passes
 from dbcare.lab.results import compute
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 RUNS = 10_000
 REPETITIONS = 150

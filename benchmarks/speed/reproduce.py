@@ -29,7 +29,7 @@ from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.reproduce import RESULTS
 from dbcare.lab.result_store import ResultStore
 from dbcare.policies.elimination import EliminationPolicy
-from dbcare.rewards import Gaussian
+from dbcare.problem.rewards import Gaussian
 
 RUNS = 100
 COMMAND = Path(sys.executable).with_name("dbcare")

@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dbcare.bandit import Bandit as Bandit
-    from dbcare.block_bandits import GaussianBlocks as GaussianBlocks
-    from dbcare.block_bandits import ScoreTable as ScoreTable
+    from dbcare.base.look import Look as Look
+    from dbcare.base.look import PolicyKind as PolicyKind
+    from dbcare.base.numbers import Money as Money
     from dbcare.client.connect import Client as Client
     from dbcare.client.connect import connect as connect
     from dbcare.comparing.answer_rows import ComparedAnswer as ComparedAnswer
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from dbcare.live.studies import load_study as load_study
     from dbcare.live.study import Study as Study
     from dbcare.live.trial import Trial as Trial
-    from dbcare.money import Money as Money
     from dbcare.planner.outlook import Outlook as Outlook
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
@@ -89,8 +88,6 @@ if TYPE_CHECKING:
     from dbcare.policies.halving import SequentialHalving as SequentialHalving
     from dbcare.policies.halving import SuccessiveRejects as SuccessiveRejects
     from dbcare.policies.known_gap_sprt import KnownGapSPRT as KnownGapSPRT
-    from dbcare.policies.look import Look as Look
-    from dbcare.policies.look import PolicyKind as PolicyKind
     from dbcare.policies.policy import CustomPolicy as CustomPolicy
     from dbcare.policies.policy import Policy as Policy
     from dbcare.policies.racing import Racing as Racing
@@ -105,12 +102,15 @@ if TYPE_CHECKING:
     from dbcare.policies.run import RunEvent as RunEvent
     from dbcare.policies.two_arm_likelihood import TwoArmLikelihood as TwoArmLikelihood
     from dbcare.policies.wording import Wording as Wording
-    from dbcare.rewards import Bernoulli as Bernoulli
-    from dbcare.rewards import Categorical as Categorical
-    from dbcare.rewards import Empirical as Empirical
-    from dbcare.rewards import Gaussian as Gaussian
-    from dbcare.risk import Loss as Loss
-    from dbcare.risk import Risk as Risk
+    from dbcare.problem.bandits import Bandit as Bandit
+    from dbcare.problem.bandits import GaussianBlocks as GaussianBlocks
+    from dbcare.problem.bandits import ScoreTable as ScoreTable
+    from dbcare.problem.rewards import Bernoulli as Bernoulli
+    from dbcare.problem.rewards import Categorical as Categorical
+    from dbcare.problem.rewards import Empirical as Empirical
+    from dbcare.problem.rewards import Gaussian as Gaussian
+    from dbcare.problem.risk import Loss as Loss
+    from dbcare.problem.risk import Risk as Risk
 
 # Where each public name lives.
 _HOME = {
@@ -190,8 +190,8 @@ _HOME = {
     "SequentialHalving": "policies.halving",
     "SuccessiveRejects": "policies.halving",
     "KnownGapSPRT": "policies.known_gap_sprt",
-    "Look": "policies.look",
-    "PolicyKind": "policies.look",
+    "Look": "base.look",
+    "PolicyKind": "base.look",
     "CustomPolicy": "policies.policy",
     "Policy": "policies.policy",
     "Racing": "policies.racing",

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.rule import next_tie
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 @dataclass

@@ -125,7 +125,7 @@ def test_a_summary_that_cannot_be_stored_blocks_nothing(
     dbcare.register_policy("adder", Adder, label="adder")
     try:
         study = make_study(store, "infinite", policy="adder")
-        monkeypatch.setattr("dbcare.validation.MAX_MAGNITUDE", math.inf)
+        monkeypatch.setattr("dbcare.base.checks.MAX_MAGNITUDE", math.inf)
         study.tell_many((trial, 1e308) for trial in study.ask(400))
         assert "The summary of study 'infinite' cannot be stored" in caplog.text
         study.tell_many((trial, 1.0) for trial in study.ask(400))

@@ -11,9 +11,9 @@ import pytest
 from helpers.file_order import LONGEST, TESTS, order_files
 
 import dbcare
+from dbcare.base.options import named_options, read_options
 from dbcare.live.options import StudyOptions
 from dbcare.live.studies import create_study
-from dbcare.options import named_options, read_options
 from dbcare.planner.options import LocalPlanOptions
 from dbcare.planner.plan import plan
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES

@@ -6,8 +6,8 @@ import sys
 import pytest
 from helpers.postgres import GUARDED, PASSWORD, Server
 
+from dbcare.base.extras import say_how_to_install
 from dbcare.errors import StorageError
-from dbcare.extras import say_how_to_install
 from dbcare.live.stores.sql.store import SqlStore
 
 

@@ -18,12 +18,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import dbcare
+from dbcare.base.options import OptionKind, read_options
 from dbcare.cli import app
 from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.errors import InvalidValueError
 from dbcare.live.options import ReplayOptions, StudyOptions
 from dbcare.live.settings import Settings
-from dbcare.options import OptionKind, read_options
 from dbcare.server.pages.new import LABELS
 
 ARMS = ["A", "B"]

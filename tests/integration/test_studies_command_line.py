@@ -15,8 +15,8 @@ from helpers.terminal import run_at_terminal, strip_codes
 from typer.testing import CliRunner
 
 import dbcare
+from dbcare.base.numbers import Money
 from dbcare.cli import app
-from dbcare.money import Money
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 SEVERAL_COMMANDS = """

@@ -12,12 +12,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dbcare.base.checks import MAX_MAGNITUDE
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.run import Run
-from dbcare.risk import Loss, Risk
-from dbcare.validation import MAX_MAGNITUDE
+from dbcare.problem.risk import Loss, Risk
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("dbcare")

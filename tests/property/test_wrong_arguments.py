@@ -27,7 +27,7 @@ import dbcare
 from dbcare.errors import DbcareError
 from dbcare.lab import definition
 from dbcare.live.ledger_summary import summarize
-from dbcare.spread import Spread
+from dbcare.problem.spread import Spread
 from dbcare.theory import breakeven, budgets, elimination, lower, pulls, upper
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)

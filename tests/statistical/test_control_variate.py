@@ -20,7 +20,7 @@ from dbcare.engines.estimates import Control, Moments
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 RUNS = 50_000
 LEVEL = 1e-7

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dbcare.bandit import Bandit
 from dbcare.policies.dbcare import DBCARE
-from dbcare.risk import Loss, Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss, Risk
 
 ALPHA = 1e-7
 

@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dbcare.bandit import Bandit
 from dbcare.engines.exact import two_arm_law
 from dbcare.engines.exact.law import TwoArmLaw
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 RATE = 1e-7
 LEVELS = tuple(np.linspace(0.05, 0.95, 19).tolist())

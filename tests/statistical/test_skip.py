@@ -41,7 +41,7 @@ from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables, idle
 from dbcare.policies.epochs import EpochRule, state_size
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]
 

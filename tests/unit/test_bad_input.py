@@ -11,14 +11,14 @@ import pytest
 from helpers.play_run import play_by
 
 from dbcare import errors
+from dbcare.base.checks import MAX_MAGNITUDE, MIN_MAGNITUDE
 from dbcare.errors import DbcareError, DbcareWarning, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
-from dbcare.validation import MAX_MAGNITUDE, MIN_MAGNITUDE
+from dbcare.problem.risk import Risk
 
 MI = Risk.misidentification(1e-3)
 SR = Risk.simple_regret(1e-3)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dbcare import datasets
-from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
-from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
+from dbcare.problem import bandits
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Bernoulli, Categorical, Empirical, Gaussian
 
 
 def test_gaps_and_complexity_by_hand() -> None:
@@ -120,21 +120,21 @@ def find_leveled_tables() -> set[tuple[tuple[int, int], ...]]:
 
 def test_exactly_four_tables_fit_the_leveled_means() -> None:
     own = {
-        tuple(changes.get(each.name, (each.acr50, each.acr70)) for each in datasets.SECUKINUMAB)
-        for changes in datasets.LEVELED_TABLES
+        tuple(changes.get(each.name, (each.acr50, each.acr70)) for each in bandits.SECUKINUMAB)
+        for changes in bandits.LEVELED_TABLES
     }
-    assert len(datasets.LEVELED_TABLES) == 4
+    assert len(bandits.LEVELED_TABLES) == 4
     assert own == find_leveled_tables()
     # ACR50 of 9/43 for 150 mg, and 10/0 for 75 mg, as the module says
-    assert [changes.get("150 mg", (9, 2))[0] for changes in datasets.LEVELED_TABLES] == [9, 9, 9, 5]
-    assert [changes.get("75 mg", (9, 1)) for changes in datasets.LEVELED_TABLES] == [(9, 1), *[(10, 0)] * 3]
+    assert [changes.get("150 mg", (9, 2))[0] for changes in bandits.LEVELED_TABLES] == [9, 9, 9, 5]
+    assert [changes.get("75 mg", (9, 1)) for changes in bandits.LEVELED_TABLES] == [(9, 1), *[(10, 0)] * 3]
     for table in range(1, 5):
         assert sorted(Bandit.drug_leveled(table=table).means) == pytest.approx(sorted(LEVELED_MEANS), abs=5.1e-4)
 
 
 def test_the_groups_sum_to_one_patient_less_than_the_paper_says() -> None:
-    assert {each.name: (each.acr20, each.patients) for each in datasets.SECUKINUMAB} == ACR20
-    assert sum(each.patients for each in datasets.SECUKINUMAB) == 237 - 1
+    assert {each.name: (each.acr20, each.patients) for each in bandits.SECUKINUMAB} == ACR20
+    assert sum(each.patients for each in bandits.SECUKINUMAB) == 237 - 1
 
 
 def test_only_differences_of_means_matter_to_the_bound() -> None:

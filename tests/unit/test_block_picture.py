@@ -2,7 +2,7 @@
 
 from helpers.memory_studies import create_memory_study
 
-from dbcare.server.pages.block_picture import LEVELS, MAX_ARMS, MAX_BLOCKS, draw_blocks
+from dbcare.server.pages.block_picture import LEVELS, MAX_PICTURE_ARMS, MAX_PICTURE_BLOCKS, draw_blocks
 
 NAMES = ["A", "B", "C"]
 
@@ -35,13 +35,13 @@ def test_cells_are_colored_by_reward_and_show_what_is_missing() -> None:
 
 
 def test_the_latest_blocks_and_the_first_arms_are_shown() -> None:
-    names = tuple(f"arm {number}" for number in range(MAX_ARMS + 2))
+    names = tuple(f"arm {number}" for number in range(MAX_PICTURE_ARMS + 2))
     study = create_memory_study(arms=names, blocks=100, policy="breakeven-rounds", cost=1e-12)
     order = [study.settings.name_block(number) for number in range(100)]
     study.add([("arm 0", 0.25, str(block)) for block in order[:70]])
     picture = draw_blocks(study, names)
-    assert picture.blocks == order[70 - MAX_BLOCKS : 70]
-    assert [arm for arm, _ in picture.rows] == list(names[:MAX_ARMS])
+    assert picture.blocks == order[70 - MAX_PICTURE_BLOCKS : 70]
+    assert [arm for arm, _ in picture.rows] == list(names[:MAX_PICTURE_ARMS])
     assert {cell.look for cell in picture.rows[0][1]} == {f"level-{LEVELS // 2}"}
     assert {cell.look for cell in picture.rows[1][1]} == {"absent"}
 

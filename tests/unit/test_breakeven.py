@@ -24,7 +24,7 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
-from dbcare.spread import Spread
+from dbcare.problem.spread import Spread
 from dbcare.theory import student
 
 MI, SR = Risk.misidentification(1e-3), Risk.simple_regret(1e-3)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from dbcare import DBCARE, Bandit, BreakevenRacing, Risk, evaluate, evaluate_grid
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import normal
 
 STUDIES_PAGE = Path(__file__).parents[2] / "docs" / "studies.md"

@@ -13,7 +13,7 @@ from dbcare.policies import pooled_rounds
 from dbcare.policies.breakeven_rounds import BreakevenRounds
 from dbcare.policies.rule import TIE_MODULUS, BlockRule
 from dbcare.policies.run import Run
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 MODES = {
     "rounds": {},

@@ -2,8 +2,8 @@
 
 import pytest
 
+from dbcare.base.times import ClockJump, JumpWatch, extend_lease
 from dbcare.live.events import Event, EventKind
-from dbcare.live.leases import ClockJump, JumpWatch, extend_lease
 from dbcare.live.ledger import Ledger
 from dbcare.live.settings import Settings
 

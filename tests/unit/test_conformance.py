@@ -34,7 +34,7 @@ from dbcare.policies.known_gap_sprt import KnownGapSPRT
 from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.two_arm_likelihood import TwoArmLikelihood
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 from dbcare.testing import PolicySuite
 from dbcare.testing.policy_suite import Draw
 

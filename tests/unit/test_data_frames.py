@@ -12,7 +12,7 @@ import pyarrow as pa  # type: ignore[import-untyped]  # has no stubs
 import pytest
 
 import dbcare
-from dbcare.data_frames import find_types, list_rows, make_frame, open_frame
+from dbcare.base.frames import find_types, list_rows, make_frame, open_frame
 
 CELLS: dict[str, list[Any]] = {
     "trial": [1, 2],

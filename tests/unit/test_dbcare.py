@@ -10,7 +10,7 @@ from helpers.play_run import play, play_by
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 # Four arms, sigma = 0.1, c = 0.02: 1/(e c) = 18.394, so N*(4) = 4.60, N*(3) = 6.13, N*(2) = 9.20 and the last
 # epochs are 5, 7, 10. delta = c/(1 + 2c ln 4 N*(2)) = 0.02/(1 + 1.386/2.718) = 0.013245, and

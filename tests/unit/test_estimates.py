@@ -6,7 +6,7 @@ from scipy import stats
 
 from dbcare.engines.estimates import Control, Moments, clopper_pearson
 from dbcare.engines.outcomes import Outcomes
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 RUNS = 5_000
 GAPS = np.array([0.0, 0.3, 0.1, 0.0])

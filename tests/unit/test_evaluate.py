@@ -35,7 +35,7 @@ from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator, skip_simulator
 from dbcare.engines.threads import fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 REGRET = Risk.simple_regret(1e-3)
 ERROR = Risk.misidentification(1e-3)

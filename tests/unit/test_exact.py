@@ -7,7 +7,6 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
 from dbcare.engines.exact.closed_form import bernoulli_error, binomial, gaussian_error
@@ -18,7 +17,8 @@ from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 RISK = Risk.misidentification(1e-3)
 

@@ -12,7 +12,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import NO_CAP, EliminationTables
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]
 

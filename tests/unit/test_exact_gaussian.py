@@ -19,7 +19,7 @@ from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import NO_CAP, EliminationTables
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from suites.studies.checks import NAMES
 
 import dbcare
+from dbcare.base.files import defuse_formula, restore_formula
 from dbcare.errors import InvalidValueError, StorageError
-from dbcare.formulas import defuse_formula, restore_formula
 from dbcare.live.events import Event, EventKind
 from dbcare.live.export import (
     ROWS_PER_GROUP,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CODE = "from dbcare.extras import say_how_to_install; print(say_how_to_install('server'))"
+CODE = "from dbcare.base.extras import say_how_to_install; print(say_how_to_install('server'))"
 
 
 def ask(packages: Path, origin: object) -> str:

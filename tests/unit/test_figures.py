@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 import dbcare
+from dbcare.base.extras import say_how_to_install
 from dbcare.errors import InvalidValueError
-from dbcare.extras import say_how_to_install
 
 
 def make_study(**options: Any) -> dbcare.Study:

@@ -7,7 +7,7 @@ from helpers.play_run import play, play_by
 
 from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 MI = Risk.misidentification(1e-4)
 SR = Risk.simple_regret(1e-4)

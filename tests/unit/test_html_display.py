@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dbcare
-from dbcare.html_display import make_code, make_facts, make_list, make_paragraph, make_table
+from dbcare.base.html import make_code, make_facts, make_list, make_paragraph, make_table
 
 HOSTILE = '<script>alert("1")</script>&\'<img src=x onerror=alert(1)>'
 VOID = {"meta", "img", "line", "circle", "polyline"}

@@ -8,7 +8,7 @@ import pytest
 from helpers.play_run import Turns, play
 
 from dbcare import DBCARE, Racing, Risk, SequentialHalving
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 PROBLEMS = 1_000
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)  # rewards of few values tie often, and their sums are exact in binary

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dbcare.base.times import Lease
 from dbcare.errors import InvalidValueError
-from dbcare.live.leases import Lease
 from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import AccessRecords, MemoryRecords, SqlRecords

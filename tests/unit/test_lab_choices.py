@@ -19,7 +19,7 @@ from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Result
 from dbcare.lab.sensitivity import make_sensitivity_table
 from dbcare.lab.sweep import collect_results, make_local_workers, sweep
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 TEXT = """
 title = "Mine"

@@ -21,6 +21,7 @@ from dbcare import (
     best_sprt,
     evaluate_grid,
 )
+from dbcare.base.look import PolicyKind
 from dbcare.lab import definition, our_claims, paper, paper_claims
 from dbcare.lab.curves import Curve, Panel, make_panels
 from dbcare.lab.guarantees import Guarantee
@@ -29,9 +30,8 @@ from dbcare.lab.points import plan_passes
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.sweep import collect_results, make_local_workers, sweep
 from dbcare.lab.tables import Table, make_results_table
-from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import breakeven
 
 SMALL, LARGE = "Sequential Halving, T = 10", "Sequential Halving, T = 500"

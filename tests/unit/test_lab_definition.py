@@ -10,7 +10,7 @@ from dbcare.engines.best_sprt import BestSPRT
 from dbcare.errors import InvalidValueError
 from dbcare.lab import definition, paper
 from dbcare.lab.experiment import Experiment
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 GOOD = """
 title = "Mine"

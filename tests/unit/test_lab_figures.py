@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from dbcare.lab.curves import Curve, Panel
 from dbcare.lab.figures import THEORY, Plot, PlotLine, draw, make_ratio_plot, make_risk_plot
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 GAPS = np.array([0.1, 0.2, 0.4, 0.8])
 LOWER = np.array([0.04, 0.03, 0.01, 0.002])

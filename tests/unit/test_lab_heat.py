@@ -14,7 +14,7 @@ from dbcare.lab.curves import Curve, Panel
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.heat import HeatCell, HeatTable, make_heat_tables, make_summary_table, summarize
 from dbcare.lab.heat_pictures import draw_heat_tables, format_heat_table
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 REGRET = Loss.SIMPLE_REGRET
 

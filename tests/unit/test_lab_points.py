@@ -37,7 +37,7 @@ from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
 from dbcare.policies.schedule import RULE
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 def test_equal_points_are_computed_once() -> None:

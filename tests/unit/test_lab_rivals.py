@@ -15,8 +15,8 @@ from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.random_gaps import SHAPES, draw_gaps
 from dbcare.policies.adaptive.catalog import SAMPLING_PARTS, STOPPING_PARTS, find_parts
 from dbcare.policies.registry import POLICIES
-from dbcare.rewards import Bernoulli
-from dbcare.risk import Loss
+from dbcare.problem.rewards import Bernoulli
+from dbcare.problem.risk import Loss
 
 
 @pytest.fixture(scope="module")

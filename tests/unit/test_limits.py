@@ -11,15 +11,15 @@ import pytest
 import sqlalchemy as sa
 
 import dbcare
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import MAX_MAGNITUDE
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.stores.sql.errors import translate_error
 from dbcare.policies import breakeven_racing
 from dbcare.policies.breakeven_racing import BreakevenRacing
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, POLICIES
-from dbcare.risk import Loss, Risk
-from dbcare.validation import MAX_MAGNITUDE
+from dbcare.problem.risk import Loss, Risk
 
 # Block policies have tests of their own, and KL-LUCB takes rewards from 0 to 1.
 LIVE = [name for name in POLICIES.live if name not in (BLOCK_POLICY, "kl-lucb")]
@@ -264,16 +264,16 @@ def test_a_gap_whose_inverse_square_overflows_counts_as_a_tie() -> None:
 
 
 def test_whole_numbers_are_exact_up_to_64_bits() -> None:
-    assert validation.whole("n", 2**63 - 1, at_least=0) == 2**63 - 1
-    assert validation.whole("n", np.uint64(2**53 + 1), at_least=0) == 2**53 + 1
+    assert checks.whole("n", 2**63 - 1, at_least=0) == 2**63 - 1
+    assert checks.whole("n", np.uint64(2**53 + 1), at_least=0) == 2**53 + 1
     with pytest.raises(InvalidValueError, match="`n` must be at most 9223372036854775807 but got 18446744073709551615"):
-        validation.whole("n", np.uint64(2**64 - 1), at_least=0)
+        checks.whole("n", np.uint64(2**64 - 1), at_least=0)
 
 
 def test_messages_show_any_value_in_short() -> None:
     """Python refuses to write integers of more than 4300 digits in decimal."""
-    assert validation.show("x" * 1000) == "'" + "x" * 79 + "..."
-    assert validation.show(10**5000) == "an object of type int"
+    assert checks.show("x" * 1000) == "'" + "x" * 79 + "..."
+    assert checks.show(10**5000) == "an object of type int"
 
 
 def test_a_database_in_recovery_is_not_ready() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dbcare.base.options import NamedOption, Option, OptionKind
 from dbcare.errors import InvalidValueError
-from dbcare.options import NamedOption, Option, OptionKind
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api.option_models import NewStudy

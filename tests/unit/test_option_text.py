@@ -2,8 +2,8 @@
 
 import pytest
 
+from dbcare.base.options import find_name, parse_blocks, parse_per_arm, translate_names
 from dbcare.errors import InvalidValueError
-from dbcare.live.option_text import find_name, parse_blocks, parse_per_arm, translate_names
 
 SHELL = {"sigma_pulls": "--sigma-pulls", "price": "--price", "value": "--value", "binary": "--binary", "free": "--free"}
 

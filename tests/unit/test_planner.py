@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from dbcare import DBCARE, Bandit, Breakeven, Guess, Policy, Risk, Uniform, evaluate, plan
+from dbcare.base.numbers import Money
 from dbcare.errors import InvalidValueError
-from dbcare.money import Money
 from dbcare.planner.outlook import Outlook
 from dbcare.planner.plan import Plan
 from dbcare.planner.table import format_percent

@@ -9,7 +9,7 @@ from scipy import stats
 from dbcare.errors import InvalidValueError
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
 from dbcare.posterior.mixtures import find_quantiles
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 DRAWS = 150_000
 CASES = {

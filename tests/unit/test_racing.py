@@ -7,7 +7,7 @@ from helpers.play_run import Turns, play, play_by
 
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.racing import Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ import pytest
 
 import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
+from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
 from dbcare.policies.facts import PolicyFacts
-from dbcare.policies.look import PLAIN, Look, PolicyKind
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State
-from dbcare.spread import Spread
+from dbcare.problem.spread import Spread
 
 RISK = Risk.simple_regret(1e-2)
 NAME = "test-policy"

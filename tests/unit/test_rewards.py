@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dbcare.errors import InvalidValueError
-from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
+from dbcare.problem.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 LEVELS = Categorical((0.0, 0.2, 0.7), (0.5, 0.4, 0.1))
 OBSERVED = Empirical((3.0, 1.0, 1.0, 2.0))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 
 def test_losses() -> None:

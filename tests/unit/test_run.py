@@ -18,7 +18,7 @@ from dbcare.policies.policy import Policy
 from dbcare.policies.racing import Racing
 from dbcare.policies.run import RunEvent
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 def test_protocol() -> None:

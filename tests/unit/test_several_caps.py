@@ -11,7 +11,7 @@ from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.results import compute
 from dbcare.lab.several_caps import share_caps
 from dbcare.policies.policy import Policy
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 CAPS = (1_000, 5, 4_000, 333, 100, 1_000)
 RISK = Risk.misidentification(1e-3)

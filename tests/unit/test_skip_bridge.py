@@ -25,7 +25,7 @@ from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.epochs import ALIVE, EPOCH, SUMS, state_size
 from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 ALPHA = 1e-8
 DRAWS = 1_000_000

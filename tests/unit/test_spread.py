@@ -8,7 +8,7 @@ import pytest
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.reward_descriptions import describe_rewards, explain_learning
 from dbcare.live.settings import Settings
-from dbcare.spread import Spread
+from dbcare.problem.spread import Spread
 
 MONEY: dict[str, Any] = {"price": 0.5, "value": 1_000.0, "currency": "EUR"}
 

@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dbcare import BreakevenRacing, Loss, Risk, evaluate, evaluate_grid
-from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
+from dbcare.problem.bandits import Bandit
 from dbcare.theory import breakeven, lower, upper
 
 ERROR, REGRET = Loss.MISIDENTIFICATION, Loss.SIMPLE_REGRET

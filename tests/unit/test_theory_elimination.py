@@ -12,7 +12,7 @@ from scipy import integrate, optimize, stats
 from dbcare import DBCARE, Bandit, Risk, evaluate_grid
 from dbcare.engines.evaluate import evaluate
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import budgets, elimination, lower, pulls, upper
 
 MI, SR = Loss.MISIDENTIFICATION, Loss.SIMPLE_REGRET

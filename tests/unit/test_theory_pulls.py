@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import pulls
 
 MI, SR = Loss.MISIDENTIFICATION, Loss.SIMPLE_REGRET

@@ -8,8 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from dbcare.base.options import translate_names
 from dbcare.cli.shared import RefusedError
-from dbcare.live.option_text import translate_names
 
 EXIT_REFUSED = 2
 SERVER_MODULES = ("fastapi", "httptools", "httpx2", "jinja2", "plotly", "prometheus_client", "starlette", "uvicorn")
@@ -26,7 +26,7 @@ def named_extras() -> Iterator[None]:
         extra = EXTRAS.get((missing.name or "").partition(".")[0])
         if extra is None:
             raise
-        from dbcare.extras import say_how_to_install
+        from dbcare.base.extras import say_how_to_install
 
         raise RefusedError(f"this command requires an extra: {say_how_to_install(extra)}.") from None
 

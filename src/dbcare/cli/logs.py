@@ -49,7 +49,7 @@ def import_log(
         options["orders"] = orders
     with friendly_errors():
         if into is not None:
-            refuse_options(options)
+            refuse_with_study(options)
         if block_column is not None:
             refuse_with_blocks(unit_column=unit_column, time_column=time_column, into=into)
             blocks = dbcare.read_block_log(
@@ -82,7 +82,7 @@ def print_replay(replay: "Replay", shape: Format) -> None:
     )
 
 
-def refuse_options(options: dict[str, Any]) -> None:
+def refuse_with_study(options: dict[str, Any]) -> None:
     """Refuse options next to a study, which has its own settings."""
     from dbcare.errors import InvalidValueError
 

@@ -1,4 +1,4 @@
-"""Command-line options, made from the definitions in typed dictionaries (`dbcare.options`)."""
+"""Command-line options, made from the definitions in typed dictionaries (`dbcare.base.options`)."""
 
 import inspect
 from collections.abc import Callable, Collection
@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dbcare.base.options import Option, OptionKind, parse_blocks, parse_number, read_options
 from dbcare.cli.shared import friendly_errors, parse_amounts, parse_numbers, parse_whole
-from dbcare.live.option_text import parse_blocks, parse_number
-from dbcare.options import Option, OptionKind, read_options
 
 METAVARS = {
     OptionKind.NUMBER: "NUMBER",

@@ -51,15 +51,14 @@ def print_output(
 
 def print_json(plain: Any) -> None:
     """Print one JSON document, with null for numbers that JSON does not have."""
-    from dbcare.json_values import replace_non_finite
+    from dbcare.base.files import replace_non_finite
 
     typer.echo(json.dumps(replace_non_finite(plain), indent=2, allow_nan=False))
 
 
 def print_csv(rows: Rows, columns: Sequence[str] | None = None, defused: bool = True) -> None:
     """Print a header and the rows; `columns` defaults to those of the first row."""
-    from dbcare.formulas import defuse_formula
-    from dbcare.json_values import replace_non_finite
+    from dbcare.base.files import defuse_formula, replace_non_finite
 
     def make_cell(value: Any) -> Any:
         return defuse_formula(value) if defused and isinstance(value, str) else replace_non_finite(value)

@@ -25,8 +25,8 @@ def plan(
     from rich.console import Console
 
     import dbcare
+    from dbcare.base.files import check_figure_path
     from dbcare.planner import presentation
-    from dbcare.whole_files import check_figure_path
 
     with friendly_errors():
         if plot is not None:

@@ -58,7 +58,7 @@ def print_status(study: "Study", shape: Format) -> None:
 def pending(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
     """List the trials that have not been counted, oldest first: who has them, since when, and when leases end."""
     import dbcare
-    from dbcare.durations import format_duration
+    from dbcare.base.times import format_duration
 
     with friendly_errors():
         trials = dbcare.load_study(name, storage).pending()
@@ -191,7 +191,7 @@ def studies(
 ) -> None:
     """List all studies, oldest first."""
     import dbcare
-    from dbcare.money import Money
+    from dbcare.base.numbers import Money
 
     with friendly_errors():
         found = dbcare.find_studies(search, storage)

@@ -48,15 +48,16 @@ def simulate(
     shape: Annotated[EvaluationFormat, typer.Option("--format", help="Output format.")] = EvaluationFormat.TABLE,
 ) -> None:
     """Evaluate a policy on arms with known means."""
-    from dbcare import Bandit, Loss, Risk, build_policy, evaluate, validation
+    from dbcare import Bandit, Loss, Risk, build_policy, evaluate
+    from dbcare.base import checks
 
     with friendly_errors():
         numbers = parse_numbers("means", means)
         bandit = Bandit.bernoulli(numbers) if family is Family.BERNOULLI else Bandit.gaussian(numbers, sigma)
-        loss = Loss(validation.one_of("risk", risk, list(Loss)))
+        loss = Loss(checks.one_of("risk", risk, list(Loss)))
         price = Risk(loss, parse_amounts("cost", cost))  # type: ignore[arg-type]  # a list becomes a tuple
         chosen = build_policy(policy, bandit, price, **dict(parse_option(text) for text in option or []))
-        count = validation.whole("runs", runs, at_least=1)
+        count = checks.whole("runs", runs, at_least=1)
         evaluation = evaluate(chosen, bandit, price, count, seed, engine, threads)
     typer.echo(json.dumps(evaluation.to_dict(), indent=2) if shape is EvaluationFormat.JSON else str(evaluation))
 
@@ -121,7 +122,7 @@ def choose_experiments(names: list[str], known: list[str], with_rivals: bool) ->
 
     Hyphens serve for underscores, as in the names of bandits.
     """
-    from dbcare import validation
+    from dbcare.base import checks
     from dbcare.errors import InvalidValueError
     from dbcare.lab import bounds, paper, rivals
 
@@ -132,7 +133,7 @@ def choose_experiments(names: list[str], known: list[str], with_rivals: bool) ->
             raise InvalidValueError(f"{name} is one of the paper's experiments; leave out --rivals to run it.")
         if name not in known and name in rivals.NAMES:
             raise InvalidValueError(f"{name} is about rules from the literature; add --rivals to run it.")
-    return [validation.one_of("names", name, known) for name in names]
+    return [checks.one_of("names", name, known) for name in names]
 
 
 def sweep(
@@ -167,7 +168,7 @@ def run(
     """Run experiments and print what was written where; Dask workers get the modules that are in folder `modules`."""
     from rich.console import Console
 
-    from dbcare import validation
+    from dbcare.base import checks
     from dbcare.lab.reproduce import RESULTS, reproduce
     from dbcare.lab.sweep import make_local_workers
 
@@ -177,7 +178,7 @@ def run(
 
         workers = make_dask_workers(dask, modules)
     else:
-        workers = make_local_workers(None if threads is None else validation.whole("threads", threads, at_least=1))
+        workers = make_local_workers(None if threads is None else checks.whole("threads", threads, at_least=1))
     try:
         reproduction = reproduce(
             experiments, out, workers, console, title=title, whole_paper=whole_paper, bounds=bounds
@@ -211,7 +212,7 @@ def bounds(
 
     from dbcare.lab import bounds as theory
     from dbcare.lab.curves import format_loss
-    from dbcare.risk import Loss
+    from dbcare.problem.risk import Loss
 
     with friendly_errors():
         setup = theory.Setup(

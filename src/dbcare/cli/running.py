@@ -34,9 +34,9 @@ def run(
     and gives their trials back at no cost; the same command resumes.
     """
     import dbcare
+    from dbcare.base.times import parse_lease
     from dbcare.cli.reports import print_status
     from dbcare.cli.trial_command import TrialCommand
-    from dbcare.live.leases import parse_lease
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)

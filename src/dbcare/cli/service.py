@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import typer
 
+from dbcare.base.times import format_minute
 from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.cli.limit_parameters import with_limits
 from dbcare.cli.output import at_terminal, print_grid, print_output
 from dbcare.cli.shared import Format, Shape, Storage, announce_new_database, friendly_errors
-from dbcare.durations import format_minute
 from dbcare.server.access.roles import Role
 from dbcare.server.service_limits import ServiceLimits
 

@@ -31,7 +31,7 @@ RISK_HELP = "What a wrong choice loses: simple_regret (its gap in means) or misi
 
 def parse_numbers(name: str, text: str) -> list[float]:
     """Parse numbers separated by commas."""
-    from dbcare.live.option_text import parse_number
+    from dbcare.base.options import parse_number
 
     return [parse_number(name, part) for part in text.split(",")]
 
@@ -41,7 +41,7 @@ def parse_amounts(name: str, text: str) -> float | list[float] | dict[str, float
 
     `0,05` and `60,000` are a number that is written with a comma, since no list of amounts has a 0, or begins one by 0.
     """
-    from dbcare.live.option_text import parse_number, parse_per_arm
+    from dbcare.base.options import parse_number, parse_per_arm
 
     if COMMA_IN_NUMBER.fullmatch(text.strip()):
         return parse_number(name, text)
@@ -50,7 +50,7 @@ def parse_amounts(name: str, text: str) -> float | list[float] | dict[str, float
 
 def parse_whole(name: str, text: str) -> float:
     """Parse a number that the library will want to be whole, such as 20000 or 2e4."""
-    from dbcare.live.option_text import parse_number
+    from dbcare.base.options import parse_number
 
     return int(text) if text.strip().isdigit() else parse_number(name, text)
 

@@ -8,6 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dbcare.base.numbers import Money
 from dbcare.cli.intervals import draw_interval, find_axis
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
@@ -21,7 +22,6 @@ from dbcare.live.status_texts import (
     format_lift,
     format_number,
 )
-from dbcare.money import Money
 
 STYLES = {"running": "green", "paused": "yellow", "stopped": "cyan"}
 MIN_DRAWING_WIDTH, MAX_DRAWING_WIDTH = 12, 40  # characters, of the intervals

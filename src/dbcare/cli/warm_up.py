@@ -19,14 +19,14 @@ def warm_up(
     processes: Annotated[int | None, typer.Option(help="Number of processes. Default: all CPUs.")] = None,
 ) -> None:
     """Compile the simulators of all policies now, so that no later command waits. Takes a minute or two, once."""
-    from dbcare import validation
+    from dbcare.base import checks
     from dbcare.engines.machine_code import cache_folder
     from dbcare.lab.warm_up import list_shipped, plan_tasks
     from dbcare.policies.registry import POLICIES
 
     with friendly_errors():
         names = [POLICIES.entry(name, "policies").name for name in policies or list_shipped()]
-        width = None if processes is None else validation.whole("processes", processes, at_least=1)
+        width = None if processes is None else checks.whole("processes", processes, at_least=1)
         require_writable(folder := cache_folder())
     began = time.monotonic()
     try:

@@ -10,17 +10,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlencode, urlsplit
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.extras import say_how_to_install
 from dbcare.client.remote_study import RemoteStudy, make_study_path
 from dbcare.client.responses import build_settings, require_list, require_part
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
-from dbcare.extras import say_how_to_install
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
 from dbcare.live.studies import check_name, suggesting_names
 from dbcare.live.study import Study
 from dbcare.planner.options import PlanOptions
-from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport
@@ -70,7 +70,7 @@ def connect(address: str, key: str | None = None, *, timeout: float = 30.0, pati
         from dbcare.client.transport import Transport  # noqa: PLC0415  # an extra
     except ModuleNotFoundError as missing:
         raise StorageError(f"Connecting requires httpx2 ({missing}): {say_how_to_install('server')}.") from None
-    limits = validation.positive("timeout", timeout), validation.non_negative("patience", patience)
+    limits = checks.positive("timeout", timeout), checks.non_negative("patience", patience)
     return Client(Transport(checked, secret, *limits))
 
 

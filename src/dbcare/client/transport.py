@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx2
 
+from dbcare.base.checks import show
 from dbcare.client.responses import REQUEST_ID, read_error, read_response, require_lines
 from dbcare.errors import AnswerLostError, DbcareError, InvalidValueError, StorageError
-from dbcare.validation import show
 
 ID_LENGTH = 16
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0

@@ -10,8 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from dbcare import validation
-from dbcare.arm_names import check_arm_names, order_by_arm
+from dbcare.base import checks
+from dbcare.base.checks import check_arm_names, order_by_arm, show
+from dbcare.base.numbers import DEFAULT_CURRENCY, Money
 from dbcare.comparing.attempts import Attempts
 from dbcare.comparing.calls import InterruptedCallError
 from dbcare.comparing.comparison import Comparison
@@ -31,9 +32,7 @@ from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.live.stores.open import STORAGE_VARIABLE, open_store
 from dbcare.live.studies import create_in
-from dbcare.money import DEFAULT_CURRENCY, Money
-from dbcare.spread import Spread
-from dbcare.validation import show
+from dbcare.problem.spread import Spread
 
 MAX_AT_ONCE = 1_000
 FIRST_GUESS = 0.01  # of the price of a call, where calls report it and nobody states one
@@ -175,19 +174,19 @@ def compare(
     if score is not None and not callable(score):
         raise InvalidValueError(f"`score` must be a function of a question and an answer but got {show(score)}.")
     pool = read_questions(questions, cluster)
-    repeats = validation.whole("repeats", repeats, at_least=1)
+    repeats = checks.whole("repeats", repeats, at_least=1)
     attempts = Attempts(
-        retries=validation.whole("retries", retries, at_least=0, at_most=100),
-        delay=validation.non_negative("retry_delay", retry_delay),
-        timeout=None if timeout is None else validation.positive("timeout", timeout),
+        retries=checks.whole("retries", retries, at_least=0, at_most=100),
+        delay=checks.non_negative("retry_delay", retry_delay),
+        timeout=None if timeout is None else checks.positive("timeout", timeout),
     )
-    at_once = validation.whole("at_once", at_once, at_least=1, at_most=MAX_AT_ONCE)
-    judge_price = validation.non_negative("judge_price", judge_price)
+    at_once = checks.whole("at_once", at_once, at_least=1, at_most=MAX_AT_ONCE)
+    judge_price = checks.non_negative("judge_price", judge_price)
     stated = _read_prices(price, tuple(functions))
     prices = {arm: (FIRST_GUESS if each is None else each) + judge_price for arm, each in stated.items()}
     if max_spend is not None:
         _check_budget(max_spend, price, sum(prices.values()) * repeats, pool, currency)
-    validation.flag("progress", progress)
+    checks.flag("progress", progress)
     bounds = Spread(bounds=bounds, binary=binary).bounds
     many = pool.has_clusters or repeats > 1
     score_bounds = BINARY_BOUNDS if binary and many else bounds
@@ -275,13 +274,13 @@ def _read_prices(price: Any, arms: Sequence[str]) -> dict[str, float | None]:
     if isinstance(listed, Sequence) and not isinstance(listed, str):
         if len(listed) != len(arms):
             raise InvalidValueError(f"`price` must be one per arm ({len(arms)}) but got {len(listed)}.")
-        return {arm: validation.positive("price", each) for arm, each in zip(arms, listed, strict=True)}
-    return dict.fromkeys(arms, validation.positive("price", listed))
+        return {arm: checks.positive("price", each) for arm, each in zip(arms, listed, strict=True)}
+    return dict.fromkeys(arms, checks.positive("price", listed))
 
 
 def _check_budget(max_spend: Any, price: Any, per_question: float, pool: QuestionPool, currency: str) -> None:
     """Refuse a budget that cannot be kept, or does not cover one question, or cluster, for every arm."""
-    budget = validation.positive("max_spend", max_spend)
+    budget = checks.positive("max_spend", max_spend)
     if price is None:
         raise InvalidValueError("`max_spend` requires `price`, the expected price of a call before any has reported.")
     once = per_question * max(map(len, pool.blocks.values()))

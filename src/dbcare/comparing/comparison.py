@@ -7,19 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dbcare.base.files import check_path, replacing
+from dbcare.base.frames import find_types, make_frame
+from dbcare.base.numbers import Money
 from dbcare.comparing.answer_rows import ComparedAnswer, list_answers
 from dbcare.comparing.question_counts import QuestionCounts, count_questions
 from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
-from dbcare.data_frames import find_types, make_frame
 from dbcare.live.events import EventKind
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.study import Study
-from dbcare.money import Money
-from dbcare.whole_files import check_path, replacing
 
 
 class Comparison:

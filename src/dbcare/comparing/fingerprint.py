@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 DIGITS = 16
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.frames import open_frame
 from dbcare.comparing.fingerprint import encode
-from dbcare.data_frames import open_frame
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 Cluster = Callable[[Any], Any] | Sequence[Any] | Mapping[Any, Any]
 
@@ -55,7 +55,7 @@ def read_questions(questions: Any, cluster: Cluster | None) -> QuestionPool:
 def _read_mapping(questions: Mapping[Any, Any]) -> dict[str, Any]:
     by_id: dict[str, Any] = {}
     for key, question in questions.items():
-        name = validation.text("questions", _to_text("questions", key))
+        name = checks.text("questions", _to_text("questions", key))
         if name in by_id:
             raise InvalidValueError(f"`questions` must have ids of their own but got {name!r} twice.")
         by_id[name] = question
@@ -75,7 +75,7 @@ def _to_text(argument: str, name: Any) -> str:
 def _read_sequence(questions: Any) -> dict[str, Any]:
     frame = open_frame(questions)
     questions = questions if frame is None else frame.list_records()
-    listed = validation.items("questions", questions, "a list of questions, or a mapping of ids to questions,")
+    listed = checks.items("questions", questions, "a list of questions, or a mapping of ids to questions,")
     seen: dict[Any, int] = {}
     for position, question in enumerate(listed, start=1):
         key = _make_key(question)
@@ -100,7 +100,7 @@ def _make_key(question: Any) -> Any:
 def _group(by_id: Mapping[str, Any], groups: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     blocks: dict[str, list[str]] = {}
     for name, group in zip(by_id, groups, strict=True):
-        blocks.setdefault(validation.text("cluster", _to_text("cluster", group)), []).append(name)
+        blocks.setdefault(checks.text("cluster", _to_text("cluster", group)), []).append(name)
     return {group: tuple(names) for group, names in blocks.items()}
 
 
@@ -109,7 +109,7 @@ def _find_groups(by_id: Mapping[str, Any], keys: Sequence[Any], cluster: Cluster
         return [_look_up(cluster, key) for key in keys]
     if callable(cluster):
         return [cluster(question) for question in by_id.values()]
-    groups = validation.items("cluster", cluster, "a function, a list, or a mapping of ids to groups,")
+    groups = checks.items("cluster", cluster, "a function, a list, or a mapping of ids to groups,")
     if len(groups) != len(by_id):
         raise InvalidValueError(f"`cluster` must be as long as `questions` ({len(by_id):,}) but got {len(groups):,}.")
     return groups

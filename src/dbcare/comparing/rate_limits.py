@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 SECONDS_PER_MINUTE = 60.0
 
@@ -42,4 +42,4 @@ def make_rate_limits(rate_limit: float | Mapping[str, float] | None, arms: Seque
 
 
 def _check_rate(name: str, rate: Any) -> float:
-    return validation.positive(name, rate)
+    return checks.positive(name, rate)

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from dbcare.base.numbers import Money
 from dbcare.comparing.trial_calls import CallFailure, TrialCalls, TrialOutcome
 from dbcare.errors import ComparisonError
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.trial import AskRequest, Trial
-from dbcare.money import Money
 
 FIRST_FAILURES = 3  # of an arm without a single score: its function is wrong, rather than unlucky
 Outcome = tuple[Trial, float | None, float]  # what is told: a trial, its reward or None, and its price

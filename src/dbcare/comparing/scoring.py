@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.priced import Priced
-from dbcare.validation import show
 
 
 class MissingScoreError(ValueError):
@@ -46,7 +46,7 @@ class ScoreCheck:
             finite = False
         if not finite:
             raise MissingScoreError(f"a score must be finite but got {show(value)}")
-        score = validation.real("score", value)
+        score = checks.real("score", value)
         if self.binary and score not in (0.0, 1.0):
             raise InvalidValueError(f"a score must be 0 or 1 but got {score:g}")
         if self.bounds is not None and not self.bounds[0] <= score <= self.bounds[1]:
@@ -65,6 +65,6 @@ def split_price(returned: Any) -> tuple[Any, float | None]:
 def check_price(price: Any) -> float:
     """Return a price that a call reports; raise InvalidValueError if it is not one."""
     try:
-        return validation.non_negative("price", price)
+        return checks.non_negative("price", price)
     except InvalidValueError as refused:
         raise InvalidValueError(f"a reported {str(refused).removesuffix('.').replace('`', '')}") from None

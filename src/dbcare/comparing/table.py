@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbcare.base.numbers import Money, format_chance, round_together
 from dbcare.live.recommendation import ArmStatus
-from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance, round_together
 
 HEADINGS = ("arm", "answered", "failed", "mean score", "estimate", "95% interval", "best", "price of a question")
 UNKNOWN = "-"

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import YELLOW, Look, PolicyKind
 from dbcare.policies.adaptive.policy import FAMILIES
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.known_gap_sprt import KnownGapSPRT
-from dbcare.policies.look import YELLOW, Look, PolicyKind
-from dbcare.risk import Loss, Risk, check_risk
+from dbcare.problem.risk import Loss, Risk, check_risk
 
 # A walk whose steps have variance v overshoots a distant barrier by about this times sqrt(v) (Siegmund 1985,
 # Section 10.4).
@@ -62,8 +62,8 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
         return float(evaluate_grid(make_policy(threshold), [gap], family, sigma).risk(risk)[0])
 
     check_risk(risk)
-    validation.one_of("family", family, FAMILIES)
-    gap, sigma = validation.positive("gap", gap), validation.positive("sigma", sigma)
+    checks.one_of("family", family, FAMILIES)
+    gap, sigma = checks.positive("gap", gap), checks.positive("sigma", sigma)
     start = brownian_threshold(risk, gap, sigma)
     if family == "bernoulli":
         # Differences are whole numbers, so search the integers around the start.
@@ -123,7 +123,7 @@ class BestSPRT(EliminationPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.one_of("family", self.family, FAMILIES)
+        checks.one_of("family", self.family, FAMILIES)
         _ = KnownGapSPRT(self.risk, self.gap, 0.0, self.sigma)  # raises for arguments that it rejects
 
     @cached_property

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-from dbcare.block_bandits import BlockBandit, GaussianBlocks
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import INLINE, next_word, normal, normal_at, uniform
+from dbcare.problem.bandits import BlockBandit, GaussianBlocks
 
 Floats = npt.NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling.control_variates import Estimates, combine
 from dbcare.engines.simulator import Simulator
 from dbcare.policies.policy import Pace, Policy
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 
 def build_from_runs(

@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import BlockBandit
 from dbcare.engines.block_draws import (
     BlockArms,
     GaussianBlockArms,
@@ -27,7 +25,8 @@ from dbcare.engines.block_draws import (
 )
 from dbcare.engines.rng import INLINE, normal, uniform
 from dbcare.errors import EngineError
-from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian
+from dbcare.problem.bandits import Bandit, BlockBandit
+from dbcare.problem.rewards import Bernoulli, Categorical, Empirical, Gaussian
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

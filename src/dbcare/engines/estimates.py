@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.engines.outcomes import Outcomes
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,16 +8,16 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.runs import start_runs
 from dbcare.engines.threads import available_threads
 from dbcare.errors import InvalidValueError, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy
-from dbcare.risk import Risk
-from dbcare.validation import show
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 ENGINES = ("auto", "direct", "skip", "exact")
 FIRST_BATCH_RUNS = 4_096  # runs before the precision is checked
@@ -83,7 +83,7 @@ def evaluate(
     risk = choose_risk(policy, bandit, risk)
     runs, seed, width = check_settings(runs, seed, engine, threads)
     if precision is not None:
-        validation.open_unit("precision", precision)
+        checks.open_unit("precision", precision)
     total = runs if precision is None else FIRST_BATCH_RUNS
     source = start_runs(policy, bandit, risk, total, seed, engine, width)
     while True:
@@ -114,10 +114,10 @@ def _build_by_name(name: str, bandit: Bandit, risk: Risk | None) -> Policy:
 
 def check_settings(runs: int, seed: int, engine: str, threads: int | None) -> tuple[int, int, int]:
     """Return runs, seed and threads, checked."""
-    runs = validation.whole("runs", runs, at_least=1)
-    seed = validation.whole("seed", seed, at_least=0)
-    validation.one_of("engine", engine, ENGINES)
-    return runs, seed, validation.whole("threads", available_threads() if threads is None else threads, at_least=1)
+    runs = checks.whole("runs", runs, at_least=1)
+    seed = checks.whole("seed", seed, at_least=0)
+    checks.one_of("engine", engine, ENGINES)
+    return runs, seed, checks.whole("threads", available_threads() if threads is None else threads, at_least=1)
 
 
 def choose_risk(policy: Policy, bandit: Bandit, risk: Risk | None) -> Risk:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dbcare
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.evaluate import check_settings, choose_risk
 from dbcare.engines.exact import FAMILIES, is_covered, two_arm_curve
@@ -21,7 +20,8 @@ from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.refinement import Target
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk, check_risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk, check_risk
 
 SHAPES = ("two-arm", "one-sparse", "linear-decay")
 
@@ -93,15 +93,13 @@ def evaluate_grid(
     >>> curve.mean_pulls.round(1)
     array([318. ,  92.6,  21.5])
     """
-    grid = check_gaps(gaps, np.inf if validation.one_of("family", family, FAMILIES) == "gaussian" else 1.0)
+    grid = check_gaps(gaps, np.inf if checks.one_of("family", family, FAMILIES) == "gaussian" else 1.0)
     if not isinstance(policy, Policy) and not callable(policy):
-        raise InvalidValueError(
-            f"`policy` must be a Policy or a function of the gap but got {validation.show(policy)}."
-        )
-    validation.positive("sigma", sigma)
+        raise InvalidValueError(f"`policy` must be a Policy or a function of the gap but got {checks.show(policy)}.")
+    checks.positive("sigma", sigma)
     runs, seed, width = check_settings(runs, seed, "auto", threads)
     if precision is not None:
-        validation.open_unit("precision", precision)
+        checks.open_unit("precision", precision)
     if risk is not None:
         check_risk(risk)
     if shape is not None:
@@ -127,7 +125,7 @@ def _evaluate_exactly(
     policy: Policy | Callable[[float], Policy], grid: npt.NDArray[np.float64], family: str, sigma: float
 ) -> TwoArmLaw:
     if isinstance(policy, Policy):
-        validation.spread_within(policy.largest_spread, float(grid.max()))
+        checks.spread_within(policy.largest_spread, float(grid.max()))
         return two_arm_curve(policy, grid, family=family, sigma=sigma, levels=QUANTILES)
     laws = [
         two_arm_curve(_call(policy, float(gap)), [gap], family=family, sigma=sigma, levels=QUANTILES) for gap in grid
@@ -143,7 +141,7 @@ def _evaluate_exactly(
 def _call(function: Callable[[float], Policy], gap: float) -> Policy:
     policy = function(gap)
     if not isinstance(policy, Policy):
-        raise InvalidValueError(f"`policy` must return a Policy for each gap but got {validation.show(policy)}.")
+        raise InvalidValueError(f"`policy` must return a Policy for each gap but got {checks.show(policy)}.")
     return policy
 
 
@@ -151,7 +149,7 @@ def _require_poolable(policy: Policy | Callable[[float], Policy], family: str) -
     """Return the policy, if its runs on Gaussian arms can be pooled over gaps."""
     if not isinstance(policy, Policy) or policy.knows_gap:
         raise EngineError(
-            f"Pooled runs need a policy that does not know the gap but got {validation.show(policy)}; without `shape`, "
+            f"Pooled runs need a policy that does not know the gap but got {checks.show(policy)}; without `shape`, "
             "the exact engine accepts a function of the gap."
         )
     if family != "gaussian":
@@ -165,13 +163,13 @@ def _require_poolable(policy: Policy | Callable[[float], Policy], family: str) -
 def _read_shape(shape: Any, arms: int) -> list[float]:
     """Return the means of the arms at a gap of 1."""
     if isinstance(shape, str):
-        name = validation.one_of("shape", shape, SHAPES)
+        name = checks.one_of("shape", shape, SHAPES)
         if name == "two-arm":
             if arms != 2:
                 raise InvalidValueError(f"`shape` two-arm needs a policy for two arms but got one for {arms}.")
             return list(Bandit.two_arm(1.0).means)
         return list((Bandit.one_sparse if name == "one-sparse" else Bandit.linear_decay)(arms, 1.0).means)
-    means = [validation.real("shape", mean) for mean in validation.items("shape", shape, "one number per arm")]
+    means = [checks.real("shape", mean) for mean in checks.items("shape", shape, "one number per arm")]
     if len(means) != arms:
         raise InvalidValueError(f"`shape` must have one number per arm ({arms}) but got {len(means)}.")
     if means.count(max(means)) > 1:

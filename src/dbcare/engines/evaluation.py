@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbcare.base.files import check_figure_path, replace_non_finite
+from dbcare.base.html import make_display, make_facts
 from dbcare.engines.estimates import Estimate
-from dbcare.html_display import make_display, make_facts
-from dbcare.json_values import replace_non_finite
-from dbcare.risk import Loss
-from dbcare.whole_files import check_figure_path
+from dbcare.problem.risk import Loss
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

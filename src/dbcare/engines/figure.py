@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from dbcare.matplotlib_figure import ACCENT, LOSS, MUTED, DisplayedFigure, drawing_figure
+from dbcare.base.figures import ACCENT, LOSS, MUTED, DisplayedFigure, drawing_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dbcare.engines.pooling.control_variates import Estimates, combine
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 Floats = npt.NDArray[np.float64]
 

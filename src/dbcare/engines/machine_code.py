@@ -18,7 +18,7 @@ from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-from dbcare.whole_files import replacing
+from dbcare.base.files import replacing
 
 try:
     import fcntl

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare.bandit import Bandit
 from dbcare.engines.build_evaluation import build_from_runs
 from dbcare.engines.cheapest_simulator import choose_simulator
 from dbcare.engines.draws import Arms, make_arms
@@ -20,7 +19,8 @@ from dbcare.engines.simulators import charging_simulator, direct_simulator, make
 from dbcare.engines.threads import fill
 from dbcare.errors import NotCompiledWarning
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 
 class PlainRuns:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from dbcare.bandit import Bandit
 from dbcare.engines import exact
 from dbcare.engines.build_evaluation import build_from_law
 from dbcare.engines.estimates import Estimate
@@ -14,7 +13,8 @@ from dbcare.engines.plain_runs import PlainRuns, warn_if_interpreted
 from dbcare.engines.pooling.averaged_runs import AveragedRuns, can_average
 from dbcare.errors import EngineError
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 
 class Runs(Protocol):

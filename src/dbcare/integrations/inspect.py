@@ -24,9 +24,9 @@ import anyio
 from inspect_ai.scorer import value_to_float
 from inspect_ai.util import EarlyStop
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.times import Lease
 from dbcare.errors import InvalidValueError
-from dbcare.live.leases import Lease
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial
 
@@ -66,10 +66,10 @@ class StudyStopping:
         if study.settings.blocks is None:
             raise InvalidValueError("`study` must have blocks, the ids of the samples, but has none.")
         self.study = study
-        self._workers = [f"sample {number + 1}" for number in range(validation.whole("at_once", at_once, at_least=1))]
+        self._workers = [f"sample {number + 1}" for number in range(checks.whole("at_once", at_once, at_least=1))]
         self._scorer = scorer
         self._lease = lease
-        self._start_seconds = validation.positive("start_seconds", start_seconds)
+        self._start_seconds = checks.positive("start_seconds", start_seconds)
         self._samples: dict[str, int] = {}  # how many there are, by arm
         self._waiting: dict[Place, anyio.Event] = {}
         self._trials: dict[Place, Trial] = {}  # all that were released
@@ -79,7 +79,7 @@ class StudyStopping:
 
     def for_arm(self, arm: str) -> ArmStopping:
         """Return the early stopping of an arm's task."""
-        return ArmStopping(self, validation.one_of("arm", arm, self.study.settings.arms))
+        return ArmStopping(self, checks.one_of("arm", arm, self.study.settings.arms))
 
     def start(self, arm: str, samples: list[str]) -> None:
         """Note that an arm's task has started; its samples must be the study's blocks."""

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.lab.random_gaps import make_random_bernoulli, make_random_gaussian
 from dbcare.policies.factory import refuse_unknown, require_all
+from dbcare.problem.bandits import Bandit
 
 BANDITS: dict[str, Callable[..., Bandit]] = {
     "gaussian": Bandit.gaussian,
@@ -32,7 +32,7 @@ def build_bandit(name: str, options: dict[str, Any]) -> Bandit:
     """
     if isinstance(name, str) and (hyphenated := name.replace("_", "-")) in BANDITS:
         name = hyphenated
-    make = BANDITS[validation.one_of("bandit", name, BANDITS)]
+    make = BANDITS[checks.one_of("bandit", name, BANDITS)]
     parameters = inspect.signature(make).parameters
     refuse_unknown(f"Options of {name}", options, [option for option in parameters if option != "bound"])
     require_all(name, parameters, options)

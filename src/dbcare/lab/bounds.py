@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 from dbcare.lab.curves import Floats, format_loss
 from dbcare.lab.figures import AXIS, THEORY, Plot, PlotLine
 from dbcare.policies.registry import POLICIES
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import breakeven, lower, upper
 
 NAME = "bounds"
@@ -43,14 +43,14 @@ class Setup:
     points: int = 200
 
     def __post_init__(self) -> None:
-        validation.set_fields(
+        checks.set_fields(
             self,
-            cost=validation.positive("cost", self.cost),
-            sigma=validation.positive("sigma", self.sigma),
-            arms=validation.whole("arms", self.arms, at_least=2),
-            smallest=validation.positive("smallest", self.smallest),
-            largest=validation.positive("largest", self.largest),
-            points=validation.whole("points", self.points, at_least=2),
+            cost=checks.positive("cost", self.cost),
+            sigma=checks.positive("sigma", self.sigma),
+            arms=checks.whole("arms", self.arms, at_least=2),
+            smallest=checks.positive("smallest", self.smallest),
+            largest=checks.positive("largest", self.largest),
+            points=checks.whole("points", self.points, at_least=2),
         )
         if self.smallest >= self.largest:
             raise InvalidValueError(f"`smallest` must be below `largest`, {self.largest:g}, but got {self.smallest:g}.")

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import dbcare
+from dbcare.base.extras import say_how_to_install
 from dbcare.errors import EngineError
-from dbcare.extras import say_how_to_install
 from dbcare.lab.points import Pass, digest_code
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import Workers

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 from dbcare.policies.factory import refuse_unknown
-from dbcare.rewards import Bernoulli, Gaussian, Reward
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Bernoulli, Gaussian, Reward
+from dbcare.problem.risk import Loss
 
 OWN_KEYS = ("policy", "runs", "group", "only")  # of a policy's table; all others are options of the policy
 ONLY_KEYS = ("max_arms", "rewards", "losses")
@@ -57,7 +57,7 @@ def parse_contenders(tables: Any, runs: int) -> dict[str, Contender]:
         if not isinstance(table, Mapping) or "policy" not in table:
             raise InvalidValueError(f"`{name}` must be a table that names its policy.")
         options = {key: value for key, value in table.items() if key not in OWN_KEYS}
-        own_runs = validation.whole(f"{name}.runs", table.get("runs", runs), at_least=2)
+        own_runs = checks.whole(f"{name}.runs", table.get("runs", runs), at_least=2)
         if own_runs > runs:
             raise InvalidValueError(
                 f"`{name}.runs` must be at most {runs}, the experiment's number of runs, but got {own_runs}."
@@ -77,15 +77,15 @@ def _parse_only(name: str, table: Any) -> Only:
         raise InvalidValueError(f"`{name}` must be a table, such as {{ max_arms = 8 }}, but got {table!r}.")
     refuse_unknown(f"Keys of {name}", table, ONLY_KEYS)
     return Only(
-        max_arms=validation.whole(f"{name}.max_arms", table["max_arms"], at_least=2) if "max_arms" in table else None,
-        rewards=validation.one_of(f"{name}.rewards", table["rewards"], REWARDS) if "rewards" in table else None,
+        max_arms=checks.whole(f"{name}.max_arms", table["max_arms"], at_least=2) if "max_arms" in table else None,
+        rewards=checks.one_of(f"{name}.rewards", table["rewards"], REWARDS) if "rewards" in table else None,
         losses=parse_losses(f"{name}.losses", table.get("losses", list(Loss))),
     )
 
 
 def parse_losses(name: str, value: Any) -> tuple[Loss, ...]:
     """Parse one or several names of losses."""
-    return tuple(Loss(validation.one_of(name, loss, list(Loss))) for loss in as_list(name, value))
+    return tuple(Loss(checks.one_of(name, loss, list(Loss))) for loss in as_list(name, value))
 
 
 def as_list(name: str, value: Any, *, empty: bool = False) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
+from dbcare.base.look import PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.lab.contenders import Contender
 from dbcare.lab.experiment import Experiment, Setting
@@ -20,11 +20,11 @@ from dbcare.lab.points import Point
 from dbcare.lab.results import Result
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import KnownGapOracle
-from dbcare.policies.look import PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
-from dbcare.rewards import Gaussian
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Gaussian
+from dbcare.problem.risk import Loss
 from dbcare.theory import breakeven, lower, pulls
 
 Floats = npt.NDArray[np.float64]

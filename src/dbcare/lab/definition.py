@@ -52,15 +52,15 @@ from typing import Any
 
 import numpy as np
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 from dbcare.lab.bandit_names import build_bandit
 from dbcare.lab.contenders import EVERYWHERE, as_list, check_text, parse_contenders, parse_losses
 from dbcare.lab.experiment import Experiment, PaperFigure, Setting, Variant
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.policies.factory import refuse_unknown
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss
 
 EXPERIMENT_KEYS = (
     "title", "source", "decisions", "claims", "baselines", "runs", "seed", "cost", "losses", "settings", "policies",
@@ -118,14 +118,13 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
         contenders=parse_contenders(raw.get("policies"), runs),
         losses=parse_losses("losses", raw.get("losses", list(Loss))),
         runs=min(runs, QUICK_RUNS, max(LEAST_QUICK_RUNS, runs // 10)) if quick else runs,
-        seed=validation.whole("seed", raw.get("seed", 0), at_least=0),
+        seed=checks.whole("seed", raw.get("seed", 0), at_least=0),
         source=check_text("source", raw.get("source", "")),
         decisions=tuple(
             check_text("decisions", text) for text in as_list("decisions", raw.get("decisions", []), empty=True)
         ),
         claims=tuple(
-            validation.one_of("claims", claim, ALL_CLAIMS)
-            for claim in as_list("claims", raw.get("claims", []), empty=True)
+            checks.one_of("claims", claim, ALL_CLAIMS) for claim in as_list("claims", raw.get("claims", []), empty=True)
         ),
         baselines=tuple(as_list("baselines", raw.get("baselines", []), empty=True)),
     )
@@ -144,7 +143,7 @@ def _build_experiment(name: str, raw: dict[str, Any], quick: bool) -> Experiment
 
 def _count_runs(raw: dict[str, Any]) -> int:
     """Return the number of runs per point without `quick`."""
-    return validation.whole("runs", raw.get("runs", 10_000), at_least=2)
+    return checks.whole("runs", raw.get("runs", 10_000), at_least=2)
 
 
 def _parse_paper_figure(table: Any, experiment: Experiment) -> PaperFigure:
@@ -154,12 +153,12 @@ def _parse_paper_figure(table: Any, experiment: Experiment) -> PaperFigure:
     largest = table.get("largest", {})
     refuse_unknown("Keys of paper_figure.largest", largest, [str(loss) for loss in Loss])
     return PaperFigure(
-        columns=validation.whole("paper_figure.columns", table["columns"], at_least=1),
+        columns=checks.whole("paper_figure.columns", table["columns"], at_least=1),
         leave_out=tuple(
-            validation.one_of("paper_figure.leave_out", label, experiment.contenders)
+            checks.one_of("paper_figure.leave_out", label, experiment.contenders)
             for label in as_list("paper_figure.leave_out", table.get("leave_out", []), empty=True)
         ),
-        largest={Loss(loss): validation.positive(f"paper_figure.largest.{loss}", end) for loss, end in largest.items()},
+        largest={Loss(loss): checks.positive(f"paper_figure.largest.{loss}", end) for loss, end in largest.items()},
     )
 
 
@@ -167,10 +166,10 @@ def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Exper
     """Return a variant: the same settings, at fewer points if wanted, without and with its changes."""
     refuse_unknown("Keys of variants", table, VARIANT_KEYS)
     choice, own_choice, alternative = (check_text(f"variants.{key}", table.get(key)) for key in VARIANT_KEYS[:3])
-    step = QUICK_STEP if quick else validation.whole("variants.every", table.get("every", 1), at_least=1)
+    step = QUICK_STEP if quick else checks.whole("variants.every", table.get("every", 1), at_least=1)
     titles = [setting.title for setting in experiment.settings]
     chosen = [
-        validation.one_of("variants.settings", title, titles)
+        checks.one_of("variants.settings", title, titles)
         for title in as_list("variants.settings", table.get("settings", titles))
     ]
     changed = [
@@ -181,7 +180,7 @@ def _build_variant(table: dict[str, Any], raw: dict[str, Any], experiment: Exper
     ]
     contenders, runs = dict(experiment.contenders), _count_runs(raw)
     for label, options in table.get("policies", {}).items():
-        own = contenders[validation.one_of("variants.policies", label, contenders)]
+        own = contenders[checks.one_of("variants.policies", label, contenders)]
         kept = {} if "policy" in options else {"policy": own.policy, **own.options}
         parsed = parse_contenders({label: {"runs": own.runs or runs, **kept, **options}}, runs)
         contenders[label] = replace(parsed[label], group=own.group, only=own.only)
@@ -223,7 +222,7 @@ def _check_who_takes_part(experiment: Experiment) -> None:
                     f"No policy takes part in {setting.title!r} under {loss}; add one without `only`."
                 )
     for label in experiment.baselines:
-        validation.one_of("baselines", label, experiment.contenders)
+        checks.one_of("baselines", label, experiment.contenders)
         if experiment.contenders[label].only != EVERYWHERE:
             raise InvalidValueError(f"`baselines` must take part everywhere but {label!r} has `only`.")
 
@@ -267,7 +266,7 @@ def _expand_columns(table: dict[str, Any], cost: Any, quick: bool) -> list[_Colu
         x=tuple(gaps if by_gap and gaps else costs),
         bandits=tuple(bandits) * (places // len(bandits)),
         costs=tuple(costs) * (places // len(costs)),
-        bound=validation.positive("bound", table.get("bound", _find_largest_gap(bandits))),
+        bound=checks.positive("bound", table.get("bound", _find_largest_gap(bandits))),
     )
     return [_Column("gap" if by_gap else "cost", setting)]
 
@@ -284,10 +283,10 @@ def _parse_values(name: str, value: Any, quick: bool) -> list[float]:
         for key in ("from", "to"):
             if key not in value:
                 raise InvalidValueError(f"`{name}` is a range without `{key}`.")
-        low, high = (validation.positive(f"{name}.{key}", value[key]) for key in ("from", "to"))
-        points = validation.whole(f"{name}.points", value.get("points", 40), at_least=2)
+        low, high = (checks.positive(f"{name}.{key}", value[key]) for key in ("from", "to"))
+        points = checks.whole(f"{name}.points", value.get("points", 40), at_least=2)
         return sorted(np.geomspace(low, high, min(points, QUICK_POINTS) if quick else points).tolist())
-    numbers = sorted({validation.positive(name, number) for number in as_list(name, value)})
+    numbers = sorted({checks.positive(name, number) for number in as_list(name, value)})
     return numbers[:: -(-len(numbers) // QUICK_POINTS)] if quick else numbers
 
 

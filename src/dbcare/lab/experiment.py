@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from dbcare.bandit import Bandit
 from dbcare.lab.contenders import Contender
 from dbcare.lab.points import Point
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_from_facts
-from dbcare.risk import Loss, Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss, Risk
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dbcare.base.look import BLACK, DASHES, PALETTE, VIOLET, Look, PolicyKind
 from dbcare.lab.curves import Floats, Panel
-from dbcare.policies.look import BLACK, DASHES, PALETTE, VIOLET, Look, PolicyKind
 from dbcare.policies.registry import POLICIES
 
 THEORY = "theory"

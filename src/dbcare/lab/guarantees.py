@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
 from dbcare.errors import InvalidValueError
 from dbcare.policies.dbcare import DBCARE
 from dbcare.policies.fixed import KnownGapOracle
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss
 from dbcare.theory import budgets, elimination, upper
 
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from dbcare.lab.curves import Curve, Floats, Panel, format_loss
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.tables import Cell, Table
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 HOTTEST = 10.0  # ratios of at least this, or at most its inverse, have the full color
 ALL, WORST = "all", "worst"

@@ -14,8 +14,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from dbcare.base.look import BLUE, RED
 from dbcare.lab.heat import HOTTEST, HeatCell, HeatTable
-from dbcare.policies.look import BLUE, RED
 
 STRONGEST = 0.75  # opacity of the full color, on which text of either mode is still readable
 KEY = (

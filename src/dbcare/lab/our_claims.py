@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dbcare.base.look import PolicyKind
 from dbcare.lab.curves import Curve, Panel
 from dbcare.lab.paper_claims import FACTOR, PAPER_CLAIMS, Claim, Finding, choose_errors, find_dbcare
-from dbcare.policies.look import PolicyKind
 
 NEAR_PART = 1.5  # a sampling that changes the risk by less than this factor hardly matters
 WEIGHING = ("breakeven", "chick-frazier", "kg-star")  # stops that weigh costs

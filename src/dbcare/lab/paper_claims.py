@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from dbcare.base.look import PolicyKind
 from dbcare.lab.curves import Curve, Floats, Panel
-from dbcare.policies.look import PolicyKind
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 FACTOR = 2.0  # "sub-optimal" means at least this many times DBCARE's risk
 NEAR = 8.0  # our constant in "within a constant factor" of the oracle

@@ -22,22 +22,21 @@ import numba
 import numpy as np
 
 import dbcare
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import BlockBandit
 from dbcare.engines import exact
 from dbcare.engines.code_digest import digest
 from dbcare.engines.pooling.model import find_family
 from dbcare.lab.several_costs import without_cost
 from dbcare.policies.policy import Policy, ships
 from dbcare.policies.rule import BlockRule
-from dbcare.rewards import Bernoulli, Gaussian
-from dbcare.risk import Loss, Risk
+from dbcare.problem.bandits import Bandit, BlockBandit
+from dbcare.problem.rewards import Bernoulli, Gaussian
+from dbcare.problem.risk import Loss, Risk
 
 # The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
 # drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
 RESULT_FILES = (
-    "bandit.py", "block_bandits.py", "datasets.py", "rewards.py", "risk.py", "spread.py", "validation.py",
+    "problem/bandits.py", "problem/bandits.py", "problem/bandits.py", "problem/rewards.py", "problem/risk.py", "problem/spread.py", "base/checks.py",
     "lab/points.py", "lab/results.py", "lab/several_caps.py", "lab/several_costs.py",
 )  # fmt: skip
 PRESENTATION_FILES = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
+from dbcare.problem.bandits import Bandit
 
 SHAPES = ("one best", "linear", "two close", "random", "geometric")
 LOWEST_RATE, HIGHEST_RATE = 0.01, 0.99  # of Bernoulli arms
@@ -53,7 +53,7 @@ def make_random_bernoulli(arms: int, gap: float, shape: str = "random", seed: in
 
 def _draw(arms: int, gap: float, shape: str, seed: int) -> tuple[npt.NDArray[np.float64], np.random.Generator]:
     """Return the gaps of all arms, the best first, and the generator that drew them."""
-    count, smallest = validation.arms(arms), validation.positive("gap", gap)
-    generator = np.random.default_rng(validation.whole("seed", seed, at_least=0))
-    multiples = draw_gaps(validation.one_of("shape", shape, SHAPES), count, generator)
+    count, smallest = checks.arms(arms), checks.positive("gap", gap)
+    generator = np.random.default_rng(checks.whole("seed", seed, at_least=0))
+    multiples = draw_gaps(checks.one_of("shape", shape, SHAPES), count, generator)
     return smallest * np.concatenate([[0.0], multiples]), generator

@@ -12,6 +12,7 @@ import numba
 import numpy
 
 import dbcare
+from dbcare.base.files import replace_non_finite
 from dbcare.engines import exact
 from dbcare.engines.evaluate import choose_risk
 from dbcare.engines.evaluate_grid import evaluate_grid
@@ -21,12 +22,11 @@ from dbcare.engines.pooling.control_variates import combine
 from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
 from dbcare.engines.pooling.refinement import MAX_SHARE, Pooled, Target
 from dbcare.engines.runs import Runs, start_runs
-from dbcare.json_values import replace_non_finite
 from dbcare.lab.points import Pass, Point, digest_code
 from dbcare.lab.several_caps import share_caps
 from dbcare.lab.several_costs import evaluate_costs
 from dbcare.policies.breakeven import Breakeven
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 PILOT_SHARE = 1.0 / 32.0  # of the plain runs asked for: enough to tell whether a control variate is worth more
 

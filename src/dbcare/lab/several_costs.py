@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from dbcare.bandit import Bandit
 from dbcare.engines.block_draws import BlockArms
 from dbcare.engines.compile import kernel as compile_kernel
 from dbcare.engines.draws import Arms, PullDrawing, make_arms, make_pull_drawing, name_arms, scratch_size
@@ -30,7 +29,8 @@ from dbcare.policies.breakeven import Breakeven
 from dbcare.policies.breakeven_state import COUNT, SPENT, STOPPED, SUM, section
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import Calls
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 BLOCK = 64  # runs between chances to be interrupted
 

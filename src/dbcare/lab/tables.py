@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbcare.formulas import defuse_formula
+from dbcare.base.files import defuse_formula
 from dbcare.lab.curves import Panel
 from dbcare.lab.figures import Plot
 

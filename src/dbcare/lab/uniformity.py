@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dbcare.base.look import PolicyKind
 from dbcare.lab.curves import Panel
 from dbcare.lab.tables import Table
-from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
 
 EXPLANATION = (

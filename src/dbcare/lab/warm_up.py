@@ -14,8 +14,6 @@ from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import BlockBandit, GaussianBlocks, ScoreTable
 from dbcare.engines.compile import list_used
 from dbcare.engines.draws import make_arms
 from dbcare.engines.evaluate import check_rewards, evaluate
@@ -30,7 +28,8 @@ from dbcare.lab.several_costs import evaluate_costs, without_cost
 from dbcare.policies.policy import Pace, Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
 from dbcare.policies.rule import BlockRule
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit, BlockBandit, GaussianBlocks, ScoreTable
+from dbcare.problem.risk import Risk
 
 RISK = Risk.misidentification(1e-3)
 REGRET = Risk.simple_regret(1e-3)  # for policies that take no other

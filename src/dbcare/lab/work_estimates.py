@@ -14,7 +14,7 @@ from dbcare.policies.adaptive.track_and_stop import TrackAndStop
 from dbcare.policies.policy import EpochPolicy, Pace, Policy
 from dbcare.policies.racing import ConfidencePolicy
 from dbcare.policies.schedule import SchedulePolicy
-from dbcare.rewards import Gaussian
+from dbcare.problem.rewards import Gaussian
 
 OVERHEAD = 3e-4  # seconds of any pass
 SPRT_SEARCH = 0.03  # seconds to find the best threshold of an SPRT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import RETIRED, ArmStatus, Interval, Lift
 from dbcare.live.variety import MIN_REWARDS_FOR_CHANCE
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 def in_money(ledger: Ledger, amount: float | None) -> float | None:

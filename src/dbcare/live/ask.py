@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dbcare.base.times import list_clock_jumps
 from dbcare.live.events import Event, EventKind
-from dbcare.live.leases import list_clock_jumps
 from dbcare.live.settings import Settings
 from dbcare.live.transaction import Transaction
 from dbcare.live.trial import AskRequest, Trial, make_tag, read_unit

@@ -18,7 +18,7 @@ from dbcare.live.settings import Settings
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
 from dbcare.posterior.model import LEVEL, Floats
 from dbcare.posterior.once import ComputedOnce
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.log_cells import read_arms, read_rewards, read_units
 from dbcare.live.log_file import check_columns
 from dbcare.live.log_table import read_table
 from dbcare.live.log_totals import refuse_totals
-from dbcare.spread import BINARY
-from dbcare.validation import show
+from dbcare.problem.spread import BINARY
 
 LogRow = tuple[str, str, float, float | None]  # an arm, a block, a reward, and what it cost if that is known
 
@@ -108,7 +108,7 @@ def read_block_log(
     arms, blocks = read_arms(table, arm_column), map(str, read_units(table, block_column))
     rewards = read_rewards(table, reward_column)
     refuse_totals(table.source, arms, rewards, table.cells, columns.values())
-    if validation.flag("binary", binary):
+    if checks.flag("binary", binary):
         for row, reward in enumerate(rewards):
             if reward not in BINARY:
                 raise InvalidValueError(
@@ -127,13 +127,13 @@ def read_block_log(
 
 def collect_blocks(rows: Iterable[LogRow], *, shared_only: bool) -> BlockLog:
     """Return the log that rows make up, if every arm has every block, or else of the blocks that all arms have."""
-    validation.flag("shared_only", shared_only)
+    checks.flag("shared_only", shared_only)
     rewards: dict[str, dict[str, list[float]]] = {}
     prices: dict[str, dict[str, list[float]]] = {}
     blocks: dict[str, None] = {}
     for arm, block, reward, price in rows:
         blocks[block] = None
-        rewards.setdefault(validation.text("arm", arm), {}).setdefault(block, []).append(reward)
+        rewards.setdefault(checks.text("arm", arm), {}).setdefault(block, []).append(reward)
         if price is not None:
             prices.setdefault(arm, {}).setdefault(block, []).append(price)
     shared = [block for block in blocks if all(block in answers for answers in rewards.values())]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import MAX_BLOCKS, show
 from dbcare.errors import InvalidValueError
 from dbcare.policies.breakeven_rounds import MAX_POOL_REWARDS
-from dbcare.validation import MAX_BLOCKS, show
 
 ORDER_STREAM = 17  # any number that no other use of a study's seed has
 
@@ -37,8 +37,8 @@ class BlockNames:
     def find(self, name: Any) -> int:
         """Return the policy's number for a block of a pool, or of a round."""
         if self.count is None:
-            return validation.whole("block", int(name), at_least=1) - 1
-        is_number = isinstance(name, int) and not isinstance(name, bool) and abs(name) <= validation.MAX_WHOLE
+            return checks.whole("block", int(name), at_least=1) - 1
+        is_number = isinstance(name, int) and not isinstance(name, bool) and abs(name) <= checks.MAX_WHOLE
         text = str(name) if is_number else name
         if not isinstance(text, str) or text not in self._numbers:
             raise InvalidValueError(f"`block` must be one of this study's {self.count:,} blocks but got {show(name)}.")
@@ -59,13 +59,13 @@ def check_blocks(blocks: Any, arms: int) -> int | tuple[str, ...]:
     """Return a number of blocks or their names, if they are valid for so many arms."""
     if isinstance(blocks, Sequence) and not isinstance(blocks, str | bytes):
         names = _check_names(blocks)
-        validation.whole("blocks", len(names), at_least=2, at_most=MAX_BLOCKS)
+        checks.whole("blocks", len(names), at_least=2, at_most=MAX_BLOCKS)
         checked: int | tuple[str, ...] = names
         count = len(names)
     elif isinstance(blocks, str | bytes):
         raise InvalidValueError(f"`blocks` must be a number of blocks or a sequence of names but got {show(blocks)}.")
     else:
-        checked = count = validation.whole("blocks", blocks, at_least=2, at_most=MAX_BLOCKS)
+        checked = count = checks.whole("blocks", blocks, at_least=2, at_most=MAX_BLOCKS)
     if count * arms > MAX_POOL_REWARDS:
         raise InvalidValueError(
             f"`blocks` times arms must be at most {MAX_POOL_REWARDS:,} but got {count:,} times {arms:,}."
@@ -76,7 +76,7 @@ def check_blocks(blocks: Any, arms: int) -> int | tuple[str, ...]:
 def _check_names(blocks: Sequence[Any]) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for block in blocks:
-        if (name := validation.text("blocks", block)) in names:
+        if (name := checks.text("blocks", block)) in names:
             raise InvalidValueError(f"`blocks` must be different names but got {name!r} twice.")
         names[name] = None
     return tuple(names)

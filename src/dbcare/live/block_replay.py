@@ -13,7 +13,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.arm_report import list_arms
 from dbcare.live.block_log import BlockLog
@@ -26,8 +27,7 @@ from dbcare.live.replay_orders import ReplayedOrder, make_loss_finder, showing_o
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
 from dbcare.policies.rule import STOP, BlockRule
-from dbcare.spread import BINARY
-from dbcare.validation import show
+from dbcare.problem.spread import BINARY
 
 
 def replay_blocks(
@@ -71,7 +71,7 @@ def replay_blocks(
     >>> print(replay_blocks(log, price=0.01, value=100).sentences()[0])
     Would have chosen B in all 20 orders, spent 0.154 of 1.00 USD.
     """
-    orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
+    orders = checks.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
     if not isinstance(log, BlockLog):
         raise InvalidValueError(f"`log` must be a BlockLog, which `read_block_log` returns, but got {show(log)}.")
     if len(log.arms) < 2 or len(log.blocks) < 2:
@@ -84,14 +84,14 @@ def replay_blocks(
     if not states_price and log.prices is not None:
         means = [math.fsum(prices) / len(prices) for prices in log.prices]
         # A free arm has a price too small to matter, as costs must be positive.
-        given["price"] = [max(mean, validation.MIN_MAGNITUDE) for mean in means]
+        given["price"] = [max(mean, checks.MIN_MAGNITUDE) for mean in means]
     if log.averaged and given.pop("binary", False):
         given.setdefault("bounds", BINARY)  # of means
     settings = Settings.from_options(
         list(log.arms), blocks=len(log.blocks), only_these_blocks=only_these_blocks, **given
     )
     return _BlockReplay(settings, log, log.prices if not states_price else None).replay(
-        orders, validation.flag("progress", progress)
+        orders, checks.flag("progress", progress)
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dbcare.base.numbers import Money
 from dbcare.live.status import Status
-from dbcare.money import Money
 
 
 def describe_uncounted(status: Status, currency: str | None) -> list[str]:

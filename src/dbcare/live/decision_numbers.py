@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dbcare.base.numbers import Money, format_chance, round_together
 from dbcare.live.recommendation import Lift, Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.settings_texts import describe_settings
 from dbcare.live.status import Status
 from dbcare.live.status_texts import format_blocks
-from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance, round_together
 
 ASSUMPTIONS = (
     "What a study assumes about prices, rewards, and missing answers, what happens where that fails, and what to do "

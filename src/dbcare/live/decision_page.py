@@ -12,16 +12,16 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Protocol
 
-from dbcare.durations import format_minute
+from dbcare.base.checks import show
+from dbcare.base.html import Html, make_code, make_list, make_paragraph
+from dbcare.base.times import format_minute
 from dbcare.errors import InvalidValueError
-from dbcare.html_display import Html, make_code, make_list, make_paragraph
 from dbcare.live.decision_numbers import ASSUMPTIONS, Number, list_counts, list_promises, list_results, list_settings
 from dbcare.live.decision_pictures import draw_arms, draw_history
 from dbcare.live.notebook import make_arms
 from dbcare.live.settings import Settings
 from dbcare.live.status import Status
 from dbcare.live.study_reports import StudyReports
-from dbcare.validation import show
 
 DIGEST_NAME = "SHA-256"
 ARMS_LEGEND = (

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
-from dbcare.axis import Axis
-from dbcare.html_display import Html
+from dbcare.base.axis import Axis
+from dbcare.base.html import Html
 from dbcare.live.recommendation import ArmStatus
 from dbcare.live.status import HistoryPoint
 

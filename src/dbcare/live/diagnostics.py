@@ -14,7 +14,7 @@ from dbcare.live.ledger import Ledger
 from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_notes import check_cap, check_spread, check_tails
 from dbcare.live.significance import FALSE_ALARM_CHANCE, MISSING_ALARM_CHANCE, Shares, weigh_shares
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 def list_contradictions(ledger: Ledger) -> tuple[str, ...]:

@@ -16,14 +16,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
-from dbcare import validation
-from dbcare.data_frames import find_types, make_frame
+from dbcare.base import checks
+from dbcare.base.files import check_path, defuse_formula, replacing
+from dbcare.base.frames import find_types, make_frame
 from dbcare.errors import InvalidValueError
-from dbcare.formulas import defuse_formula
 from dbcare.live.events import Event, EventKind
 from dbcare.live.settings import Settings
 from dbcare.live.trial import read_reason, read_unit
-from dbcare.whole_files import check_path, replacing
 
 TextFormat = Literal["csv", "json", "jsonl"]
 
@@ -195,7 +194,7 @@ def make_data_frame(rows: Iterable[TrialRow], library: str | None) -> Any:
 def write_trials(rows: Iterable[TrialRow], path: str | Path) -> Path:
     """Write a .csv, .jsonl or .parquet file (the last requires pyarrow or polars), whole or not at all."""
     path = check_path(path)
-    file_type = validation.one_of("path", path.suffix.lower(), FILE_TYPES)
+    file_type = checks.one_of("path", path.suffix.lower(), FILE_TYPES)
     with replacing(path) as draft:
         if file_type == ".parquet":
             _write_parquet(rows, draft)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbcare.base.figures import ACCENT, LOSS, MUTED, DisplayedFigure, drawing_figure
 from dbcare.live.study_reports import StudyReports
-from dbcare.matplotlib_figure import ACCENT, LOSS, MUTED, DisplayedFigure, drawing_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,12 +12,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.block_log import BlockLog, LogRow, collect_blocks
 from dbcare.live.log_cells import parse_number
 from dbcare.live.log_table import read_json_lines
-from dbcare.validation import show
 
 
 def read_harness_samples(
@@ -68,7 +68,7 @@ def read_harness_samples(
     for path in files.values():
         if not isinstance(path, str | PathLike):
             raise InvalidValueError(f"`files` must have the path of a file for each arm but got {show(path)}.")
-    validation.text("metric", metric)
+    checks.text("metric", metric)
     hashes: dict[str, tuple[str, Any]] = {}
     rows = [row for arm, path in files.items() for row in _read_samples(arm, Path(path), metric, filter_name, hashes)]
     return collect_blocks(rows, shared_only=shared_only)

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dbcare.base.times import ClockJump, extend_lease
 from dbcare.live.arm_statistics import ArmStatistics, Charges, History, TrialCounts
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.events import Event, EventKind
-from dbcare.live.leases import ClockJump, extend_lease
 from dbcare.live.loss_curve import Compute, LossCurve
 from dbcare.live.make_decision import make_decision
 from dbcare.live.options import MAX_PENDING

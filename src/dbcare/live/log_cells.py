@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.live.log_table import LogTable
@@ -53,8 +53,8 @@ def read_rewards(table: LogTable, column: str) -> list[float]:
     rewards = []
     for row, cell in enumerate(table.cells[column]):
         reward = parse_number(cell)
-        if not abs(reward) <= validation.MAX_MAGNITUDE:
-            limit = "finite number" if not math.isfinite(reward) else f"number of at most {validation.MAX_MAGNITUDE:g}"
+        if not abs(reward) <= checks.MAX_MAGNITUDE:
+            limit = "finite number" if not math.isfinite(reward) else f"number of at most {checks.MAX_MAGNITUDE:g}"
             raise InvalidValueError(f"{table.name_row(row)}: column {column!r} must be a {limit} but got {show(cell)}.")
         rewards.append(reward)
     return rewards

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.log_cells import read_arms, read_rewards, read_times, read_units
 from dbcare.live.log_table import LogTable, read_table
 from dbcare.live.log_totals import refuse_totals
-from dbcare.validation import show
 
 REQUIRED = ("arm_column", "block_column", "reward_column")
 
@@ -90,7 +90,7 @@ def check_columns(**options: str | None) -> dict[str, str]:
     columns: dict[str, str] = {}
     for option, given in options.items():
         if given is not None or option in REQUIRED:
-            column = validation.text(option, given)
+            column = checks.text(option, given)
             if column in columns.values():
                 raise InvalidValueError(f"`{option}` must be a column of its own but got {show(column)}.")
             columns[option] = column

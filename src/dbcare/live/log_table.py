@@ -12,11 +12,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from dbcare.data_frames import open_frame, show_columns
+from dbcare.base.checks import show
+from dbcare.base.files import restore_formula
+from dbcare.base.frames import open_frame, show_columns
 from dbcare.errors import InvalidValueError
-from dbcare.formulas import restore_formula
 from dbcare.live.log_totals import is_count_name
-from dbcare.validation import show
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 

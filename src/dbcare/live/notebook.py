@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dbcare.html_display import Html, make_display, make_facts, make_list, make_paragraph, make_table
+from dbcare.base.html import Html, make_display, make_facts, make_list, make_paragraph, make_table
+from dbcare.base.numbers import Money, format_chance, round_together
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.reward_descriptions import describe_rewards
@@ -15,8 +16,6 @@ from dbcare.live.status_texts import (
     format_number,
 )
 from dbcare.live.study_reports import StudyReports
-from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance, round_together
 
 MAX_ARMS_SHOWN = 50
 

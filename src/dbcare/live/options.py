@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, TypedDict
 
-from dbcare.options import Option, OptionKind
-from dbcare.risk import Loss
-from dbcare.validation import MAX_BLOCKS, MAX_WHOLE
+from dbcare.base.checks import MAX_BLOCKS, MAX_WHOLE
+from dbcare.base.options import Option, OptionKind
+from dbcare.problem.risk import Loss
 
 DIRECTIONS = ("maximize", "minimize")
 AT_RANDOM = "at random"

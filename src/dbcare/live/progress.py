@@ -11,11 +11,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dbcare.base.numbers import Money
 from dbcare.errors import StudyError
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.status import Status
 from dbcare.live.study_reports import StudyReports
-from dbcare.money import Money
 
 SECONDS_BETWEEN_UPDATES = 1.0  # on a terminal; the figures take a few milliseconds
 SECONDS_BETWEEN_LINES = 10.0

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Unpack
 
-from dbcare import validation
-from dbcare.data_frames import FrameColumns, list_rows, open_frame
+from dbcare.base import checks
+from dbcare.base.frames import FrameColumns, list_rows, open_frame
+from dbcare.base.options import read_options
 from dbcare.errors import InvalidValueError
 from dbcare.live.arm_report import list_arms
 from dbcare.live.diagnostics import list_contradictions
@@ -39,7 +40,6 @@ from dbcare.live.replay_orders import (
 from dbcare.live.replay_sentences import describe_replay
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def replay_log(
     Would have chosen A in all 20 orders, spent 0.03 of 1.
     """
     refuse_unknown("Options of a replay", options, read_options(ReplayOptions))
-    orders = validation.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
+    orders = checks.whole("orders", orders, at_least=1, at_most=MAX_ORDERS)
     if isinstance(observations, Mapping):
         raise InvalidValueError(
             "`observations` must be pairs of an arm's name and a reward, which `read_log` makes of a mapping, but got "
@@ -224,10 +224,10 @@ def replay_log(
     source = open_frame(observations) or observations
     counts = source.read(list(filter(is_count_name, source.names))) if isinstance(source, FrameColumns) else {}
     listed = list_rows("observations", source, ("arm", "reward"))
-    rows = validation.pairs("observations", listed, "pairs of an arm's name and a reward")
+    rows = checks.pairs("observations", listed, "pairs of an arm's name and a reward")
     rewards: dict[str, list[float]] = {}
     for arm, reward in rows:
-        validation.text("arm", arm)
+        checks.text("arm", arm)
         rewards.setdefault(arm, []).append(reward)
     if len(rewards) < 2:
         names = ", ".join(map(repr, rewards)) or "none"
@@ -241,7 +241,7 @@ def replay_log(
         ]
         for name in settings.arms
     ]
-    return _replay(settings, log, orders, validation.flag("progress", progress))
+    return _replay(settings, log, orders, checks.flag("progress", progress))
 
 
 def _replay(settings: Settings, log: Sequence[Sequence[float]], orders: int, progress: bool) -> Replay:

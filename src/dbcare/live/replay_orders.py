@@ -20,7 +20,7 @@ import numpy as np
 
 from dbcare.live.settings import Settings
 from dbcare.policies.rule import STOP
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 LOW, HIGH = 0.05, 0.95  # quantiles over the orders
 ROUNDING = 1e-12  # of the cost of a log: what sums of prices are off by, at most

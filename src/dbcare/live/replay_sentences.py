@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbcare.money import Money
+from dbcare.base.numbers import Money
 
 if TYPE_CHECKING:
     from dbcare.live.replay import Replay

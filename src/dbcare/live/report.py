@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from dbcare.durations import format_minute, spell_duration
+from dbcare.base.times import format_minute, spell_duration
 from dbcare.live.arm_report import describe_arm, find_rival, has_chance, in_money, list_arms
 from dbcare.live.block_decision import BlockDecision
 from dbcare.live.diagnostics import list_contradictions, list_unit_assumptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dbcare.live.settings import Settings
-from dbcare.spread import DEFAULT_SIGMA_PULLS
+from dbcare.problem.spread import DEFAULT_SIGMA_PULLS
 
 
 def describe_rewards(settings: Settings) -> str:

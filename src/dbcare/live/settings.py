@@ -10,12 +10,13 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from dbcare import validation
-from dbcare.arm_names import check_arm_names, order_by_arm
-from dbcare.durations import parse_duration
+from dbcare.base import checks
+from dbcare.base.checks import check_arm_names, order_by_arm, show
+from dbcare.base.numbers import DEFAULT_CURRENCY, Money
+from dbcare.base.options import read_options
+from dbcare.base.times import MAX_LEASE_SECONDS, parse_duration
 from dbcare.errors import InvalidValueError
 from dbcare.live.block_names import BlockNames, check_blocks
-from dbcare.live.leases import MAX_LEASE_SECONDS
 from dbcare.live.options import (
     DIRECTIONS,
     MAX_ARMS,
@@ -25,17 +26,14 @@ from dbcare.live.options import (
     MISSING,
     StudyOptions,
 )
-from dbcare.money import DEFAULT_CURRENCY, Money
-from dbcare.options import read_options
 from dbcare.policies.factory import refuse_unknown
 from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.policies.rule import BlockRule
 from dbcare.posterior.once import ComputedOnce
-from dbcare.risk import Loss, Risk
-from dbcare.spread import BINARY, DEFAULT_SIGMA_PULLS, MIN_WIDTH, Spread
-from dbcare.validation import show
+from dbcare.problem.risk import Loss, Risk
+from dbcare.problem.spread import BINARY, DEFAULT_SIGMA_PULLS, MIN_WIDTH, Spread
 
 
 @dataclass(frozen=True)
@@ -93,12 +91,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         POLICIES.entry(self.policy, live=True)
-        validation.one_of("direction", self.direction, DIRECTIONS)
-        validation.one_of("risk", self.risk, list(Loss))
-        validation.one_of("missing", self.missing, MISSING)
+        checks.one_of("direction", self.direction, DIRECTIONS)
+        checks.one_of("risk", self.risk, list(Loss))
+        checks.one_of("missing", self.missing, MISSING)
         check_description(self.description)
         stated = Spread(self.sigma, self.baseline, self.bounds, self.binary, self.sigma_pulls)
-        validation.set_fields(
+        checks.set_fields(
             self,
             arms=check_arm_names(self.arms),
             cost=self._risk.cost,
@@ -109,21 +107,21 @@ class Settings:
             bounds=BINARY if stated.takes_binary else stated.bounds,
             sigma_pulls=stated.sigma_pulls,
             cap=None if self.cap is None else _check_cap(self.cap, stated),
-            max_spend=None if self.max_spend is None else validation.positive("max_spend", self.max_spend),
+            max_spend=None if self.max_spend is None else checks.positive("max_spend", self.max_spend),
             not_before=self._check_not_before(),
             max_ahead=check_max_ahead(self.max_ahead),
-            seed=validation.whole("seed", self.seed, at_least=0),
+            seed=checks.whole("seed", self.seed, at_least=0),
             blocks=None if self.blocks is None else check_blocks(self.blocks, len(self.arms)),
         )
-        if validation.flag("rounds", self.rounds) and self.blocks is not None:
+        if checks.flag("rounds", self.rounds) and self.blocks is not None:
             raise InvalidValueError(f"Pass `rounds` or `blocks`, not both, but got blocks={show(self.blocks)}.")
-        if validation.flag("only_these_blocks", self.only_these_blocks) and self.blocks is None:
+        if checks.flag("only_these_blocks", self.only_these_blocks) and self.blocks is None:
             raise InvalidValueError("`only_these_blocks` requires `blocks`.")
         if self.control is not None:
-            validation.one_of("control", self.control, self.arms)
+            checks.one_of("control", self.control, self.arms)
         _ = self.costs  # raises if there is not one per arm
         if self.timeout_reward is not None:
-            validation.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
+            checks.set_fields(self, timeout_reward=self.check_reward("timeout_reward", self.timeout_reward))
         self._check_policy()
 
     @classmethod
@@ -131,7 +129,7 @@ class Settings:
         """Return the settings that options describe: prices and limits in money become costs."""
         values: dict[str, Any] = dict(options)
         refuse_unknown("Options of a study", values, read_options(StudyOptions))
-        loss = Loss(validation.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
+        loss = Loss(checks.one_of("risk", values.pop("risk", cls.risk), list(Loss)))
         make = Risk.simple_regret if loss is Loss.SIMPLE_REGRET else Risk.misidentification
         cost, price = (order_by_arm(name, values.pop(name, None), arms) for name in ("cost", "price"))
         risk = make(cost, price=price, value=values.pop("value", None))
@@ -146,7 +144,7 @@ class Settings:
             cost=risk.cost,
             value=risk.value,
             risk=str(loss),
-            max_spend=None if limit is None else validation.positive("max_spend", limit) / (risk.value or 1.0),
+            max_spend=None if limit is None else checks.positive("max_spend", limit) / (risk.value or 1.0),
             **values,
         )
 
@@ -161,7 +159,7 @@ class Settings:
                     f"but got {self.policy!r}."
                 )
         elif self.blocks is None:
-            validation.set_fields(self, rounds=True)
+            checks.set_fields(self, rounds=True)
         self._check_reward_range()
 
     def _check_reward_range(self) -> None:
@@ -243,7 +241,7 @@ class Settings:
     def _check_currency(self) -> str | None:
         if self.currency is None and self.value is None:
             return None
-        currency = validation.text("currency", self.currency)
+        currency = checks.text("currency", self.currency)
         return None if self.value is None else currency
 
     def _check_not_before(self) -> int | str | None:
@@ -260,7 +258,7 @@ class Settings:
                     f"`not_before` must be more than 0 and at most ten years but got {self.not_before!r}."
                 )
             return self.not_before
-        return validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE)
+        return checks.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE)
 
     @cached_property
     def spread(self) -> Spread:
@@ -281,13 +279,13 @@ class Settings:
 
     def check_reward(self, name: str, reward: Any) -> float:
         """Return a reward as a number, if this study accepts it."""
-        number = float(reward) if isinstance(reward, bool | np.bool_) else validation.real(name, reward)
+        number = float(reward) if isinstance(reward, bool | np.bool_) else checks.real(name, reward)
         self._spread.check_reward(name, number)
         return number
 
     def check_price(self, price: Any) -> float:
         """Return what a trial cost in money, or in units of the loss without a `value`, if it is valid."""
-        return validation.non_negative("price", price)
+        return checks.non_negative("price", price)
 
     def name_block(self, block: int | None) -> str | None:
         """Return the name of a block, given by the policy's number for it; None for none."""
@@ -327,11 +325,11 @@ def check_description(description: str | None) -> str | None:
     """Return a description, if it is valid; None for none."""
     if description is None:
         return None
-    return validation.text("description", description, longest=MAX_DESCRIPTION_LENGTH)
+    return checks.text("description", description, longest=MAX_DESCRIPTION_LENGTH)
 
 
 def _check_cap(cap: Any, stated: Spread) -> float:
-    number = validation.real("cap", cap)
+    number = checks.real("cap", cap)
     if stated.takes_binary:
         raise InvalidValueError(
             f"`cap` is for rewards that vary widely, not for rewards of 0 or 1, but got {number:g}."
@@ -348,4 +346,4 @@ def _check_cap(cap: Any, stated: Spread) -> float:
 
 def check_max_ahead(max_ahead: Any) -> int | None:
     """Return how many trials may be pending, if it is valid; None for the default."""
-    return None if max_ahead is None else validation.whole("max_ahead", max_ahead, at_least=1, at_most=MAX_PENDING)
+    return None if max_ahead is None else checks.whole("max_ahead", max_ahead, at_least=1, at_most=MAX_PENDING)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dbcare.durations import spell_duration
+from dbcare.base.numbers import Money
+from dbcare.base.times import spell_duration
 from dbcare.live.options import AT_RANDOM
 from dbcare.live.reward_descriptions import describe_rewards
 from dbcare.live.settings import Settings
-from dbcare.money import Money
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 def describe_settings(settings: Settings, max_ahead: int | None) -> list[tuple[str, str]]:

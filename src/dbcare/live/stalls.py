@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbcare.durations import format_duration
+from dbcare.base.times import format_duration
 from dbcare.live.events import EventKind
 from dbcare.live.ledger import Ledger, RefusalReason
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dbcare.durations import format_duration
+from dbcare.base.numbers import Money, format_chance, round_together
+from dbcare.base.times import format_duration
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import Status
-from dbcare.money import Money
-from dbcare.numbers_in_words import format_chance, round_together
 
 UNKNOWN = "-"
 

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import cast
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.numbers import DEFAULT_CURRENCY
+from dbcare.base.options import read_options
 from dbcare.errors import (
     InvalidValueError,
     StudyExistsError,
@@ -23,9 +26,6 @@ from dbcare.live.stored_study import StoredStudy
 from dbcare.live.stores.base import Store, StudyRecord
 from dbcare.live.stores.open import open_store
 from dbcare.live.study import Study
-from dbcare.money import DEFAULT_CURRENCY
-from dbcare.options import read_options
-from dbcare.validation import show
 
 MAX_COMPARED = 10_000  # names, which takes a tenth of a second
 
@@ -339,18 +339,18 @@ def find_in(
 ) -> list[StudyRecord]:
     """Find studies by name, if the arguments are valid: a database refuses some texts that no name can contain."""
     if limit is not None:
-        limit = validation.whole("limit", limit, at_least=1)
+        limit = checks.whole("limit", limit, at_least=1)
     if not isinstance(search, str) or not search.isprintable():
         raise InvalidValueError(f"`search` must be part of a name, of printable characters, but got {show(search)}.")
     if after is not None:
         after = check_name(after)
-    validation.flag("by_state", by_state)
+    checks.flag("by_state", by_state)
     return store.find(search, after=after, limit=limit, by_state=by_state)
 
 
 def check_name(name: object) -> str:
     """Return a study's name, if it is valid: it becomes part of URLs and file names."""
-    checked = validation.text("name", name)
+    checked = checks.text("name", name)
     if "/" in checked or checked in (".", ".."):
         raise InvalidValueError(f"`name` must not contain a slash, or be . or .., but got {show(checked)}.")
     return checked

@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from dbcare import validation
-from dbcare.data_frames import list_rows
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.frames import list_rows
+from dbcare.base.times import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.errors import InvalidValueError
 from dbcare.live.assignment import Assignment, TimelyAssignments
-from dbcare.live.leases import DEFAULT_LEASE, Lease, parse_lease
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.study_management import StudyManagement
 from dbcare.live.study_reports import StudyReports
@@ -27,7 +28,6 @@ from dbcare.live.trial import (
     get_trial_number,
 )
 from dbcare.live.trial_runner import TrialRunner
-from dbcare.validation import show
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -132,10 +132,10 @@ class Study(StudyReports, StudyManagement):
 
     def check_ask(self, n: Any, lease: Lease, worker: Any, timeout_reward: Any, key: Any, unit: Any) -> AskRequest:
         """Return the arguments of `ask`, if they are valid."""
-        wanted = validation.whole("n", n, at_least=1)
+        wanted = checks.whole("n", n, at_least=1)
         for name, text in (("worker", worker), ("key", key), ("unit", unit)):
             if text is not None:
-                validation.text(name, text)
+                checks.text(name, text)
         if unit is not None and wanted > 1:
             raise InvalidValueError(f"`n` must be 1 for a `unit` but got {wanted}.")
         if unit is not None and key is not None:
@@ -195,7 +195,7 @@ class Study(StudyReports, StudyManagement):
         """
         if fallback is None:
             return self._assign(self.check_assign(unit, None, None, lease, worker), None, None)
-        within = validation.positive("within", within)
+        within = checks.positive("within", within)
         request = self.check_assign(unit, fallback, within, lease, worker, secrets.token_hex(8))
         return self._timely_assignments.assign(request, fallback, within)
 
@@ -203,13 +203,13 @@ class Study(StudyReports, StudyManagement):
         self, unit: Any, fallback: Any, within: Any, lease: Lease, worker: Any, tag: Any = None
     ) -> AskRequest:
         """Return the request of `assign`, if its arguments are valid."""
-        validation.text("unit", unit)
+        checks.text("unit", unit)
         if fallback is not None:
             self._arm_index(fallback, "fallback")
         if within is not None:
-            validation.positive("within", within)
+            checks.positive("within", within)
         if tag is not None:
-            validation.text("tag", tag, longest=MAX_TAG_LENGTH)
+            checks.text("tag", tag, longest=MAX_TAG_LENGTH)
         return replace(self.check_ask(1, lease, worker, None, None, unit), tag=tag)
 
     @cached_property
@@ -225,7 +225,7 @@ class Study(StudyReports, StudyManagement):
 
         `assign` does this for trials that were granted too late to be shown.
         """
-        return self._give_back(validation.text("unit", unit), validation.text("tag", tag, longest=MAX_TAG_LENGTH))
+        return self._give_back(checks.text("unit", unit), checks.text("tag", tag, longest=MAX_TAG_LENGTH))
 
     @abstractmethod
     def _give_back(self, unit: str, tag: str) -> bool:
@@ -305,14 +305,14 @@ class Study(StudyReports, StudyManagement):
             raise InvalidValueError(f"Pass either `trial` or `unit` but got {show(trial)} and {show(unit)}.")
         if failed is not (reward is None):
             raise InvalidValueError(f"Pass either `reward` or failed=True but got {show(reward)} and {show(failed)}.")
-        if price is not None and not validation.flag("charged", charged):
+        if price is not None and not checks.flag("charged", charged):
             raise InvalidValueError(f"`price` requires charged=True but got {show(price)} and charged=False.")
-        validation.flag("charged", charged)
+        checks.flag("charged", charged)
         if reason is not None and not failed:
             raise InvalidValueError(f"`reason` requires failed=True but got {show(reason)}.")
-        why = None if reason is None else validation.text("reason", reason, longest=MAX_REASON_LENGTH)
+        why = None if reason is None else checks.text("reason", reason, longest=MAX_REASON_LENGTH)
         if trial is None:
-            return self._tell_unit(validation.text("unit", unit), reward, charged, price, why)
+            return self._tell_unit(checks.text("unit", unit), reward, charged, price, why)
         self._tell(trial, reward, charged, price, why)
         return None
 
@@ -343,7 +343,7 @@ class Study(StudyReports, StudyManagement):
         """
         rows = list_rows("outcomes", outcomes, ("trial", "reward"), ("price",))
         what = "pairs of a trial and its reward, with or without a price,"
-        listed = [(*outcome, None)[:3] for outcome in validation.tuples("outcomes", rows, what, 2, 3)]
+        listed = [(*outcome, None)[:3] for outcome in checks.tuples("outcomes", rows, what, 2, 3)]
         for trial, reward, _ in listed:
             if reward is None:
                 raise InvalidValueError(
@@ -371,7 +371,7 @@ class Study(StudyReports, StudyManagement):
         columns = ("arm", "reward", "block") if has_blocks else ("arm", "reward")
         rows = list_rows("observations", observations, columns)
         what = "triples of an arm's name, a reward and a block" if has_blocks else "pairs of an arm's name and a reward"
-        listed = validation.tuples("observations", rows, what, len(columns))
+        listed = checks.tuples("observations", rows, what, len(columns))
         self._add([self._check_observation(*observation) for observation in listed])
 
     def _check_observation(self, arm: Any, reward: Any, *block: Any) -> Observation:
@@ -435,11 +435,11 @@ class Study(StudyReports, StudyManagement):
         runner = TrialRunner(
             self,
             function,
-            validation.whole("workers", workers, at_least=1, at_most=MAX_WORKERS),
+            checks.whole("workers", workers, at_least=1, at_most=MAX_WORKERS),
             parse_lease(lease),
-            validation.whole("max_failures", max_failures, at_least=1),
+            checks.whole("max_failures", max_failures, at_least=1),
         )
-        if validation.flag("progress", progress):
+        if checks.flag("progress", progress):
             with StudyProgress(self, Console(stderr=True, highlight=False)) as shown:
                 runner.run(shown.show)
         else:

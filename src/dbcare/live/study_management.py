@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
-from dbcare import validation
-from dbcare.live.leases import Lease, parse_lease
+from dbcare.base import checks
+from dbcare.base.times import Lease, parse_lease
 from dbcare.live.settings import Settings, check_description, check_max_ahead
 from dbcare.live.trial import MAX_REASON_LENGTH
 
@@ -55,10 +55,10 @@ class StudyManagement(ABC):
             If one of the trials was never asked.
         """
         if trials is not None:
-            numbers = validation.items("trials", trials, "numbers of trials")
-            trials = [validation.whole("trials", number, at_least=1) for number in numbers]
+            numbers = checks.items("trials", trials, "numbers of trials")
+            trials = [checks.whole("trials", number, at_least=1) for number in numbers]
         if worker is not None:
-            validation.text("worker", worker)
+            checks.text("worker", worker)
         return self._give_up(trials, worker, parse_lease(older_than, "older_than"))
 
     @abstractmethod
@@ -67,7 +67,7 @@ class StudyManagement(ABC):
 
     def stop(self, reason: str = "stopped by hand") -> None:
         """Stop the study for good."""
-        self._stop(validation.text("reason", reason, longest=MAX_REASON_LENGTH))
+        self._stop(checks.text("reason", reason, longest=MAX_REASON_LENGTH))
 
     @abstractmethod
     def _stop(self, reason: str) -> None:
@@ -98,7 +98,7 @@ class StudyManagement(ABC):
         The study then decides among the others as if this one had never been in it, and may need more trials for that
         even if it had stopped. Past spend still counts.
         """
-        self._retire(self._arm_index(arm), validation.text("reason", reason, longest=MAX_REASON_LENGTH))
+        self._retire(self._arm_index(arm), checks.text("reason", reason, longest=MAX_REASON_LENGTH))
 
     @abstractmethod
     def _retire(self, arm: int, reason: str) -> None:
@@ -109,4 +109,4 @@ class StudyManagement(ABC):
         """Replay all events and compare with the stored summary; return their number, or raise what differs."""
 
     def _arm_index(self, name: str, argument: str = "arm") -> int:
-        return self.settings.arms.index(validation.one_of(argument, name, self.settings.arms))
+        return self.settings.arms.index(checks.one_of(argument, name, self.settings.arms))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbcare.base.files import check_figure_path, check_path, replacing
 from dbcare.live.export import TrialRow, make_data_frame, write_trials
 from dbcare.live.recommendation import Recommendation
 from dbcare.live.settings import Settings
 from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.whole_files import check_figure_path, check_path, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

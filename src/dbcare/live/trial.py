@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.live.forks import renew_after_fork
 
 # How notes begin that are kept with events.
@@ -137,4 +137,4 @@ def make_tag() -> str:
 
 def get_trial_number(trial: TrialReference) -> int:
     """Return the number of a trial, which users pass as a `Trial` or as its number."""
-    return validation.whole("trial", trial.id if isinstance(trial, Trial | TaggedNumber) else trial, at_least=1)
+    return checks.whole("trial", trial.id if isinstance(trial, Trial | TaggedNumber) else trial, at_least=1)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbcare.base.times import Lease
 from dbcare.errors import InvalidValueError, StudyError, TrialsFailedError
 from dbcare.live.interrupts import deferred_interrupt
-from dbcare.live.leases import Lease
 from dbcare.live.priced import Priced
 from dbcare.live.trial import MAX_REASON_LENGTH, Trial
 

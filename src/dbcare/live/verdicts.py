@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dbcare.durations import SECONDS_PER_DAY
+from dbcare.base.numbers import MOST_STATED, Money, format_chance, round_together
+from dbcare.base.times import SECONDS_PER_DAY
 from dbcare.live.ledger import Ledger
 from dbcare.live.recommendation import ArmStatus, Interval
 from dbcare.live.standing import UNDECIDED
 from dbcare.live.variety import MIN_REWARDS_FOR_CHANCE
-from dbcare.money import Money
-from dbcare.numbers_in_words import MOST_STATED, format_chance, round_together
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 TRIALS_AHEAD = 100  # whose price is stated where the pace of a day is unknown
 MIN_SECONDS = 3600.0  # that a study must have run before its pace is known

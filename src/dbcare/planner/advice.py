@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from dbcare.durations import SECONDS_PER_DAY, spell_duration
+from dbcare.base.times import SECONDS_PER_DAY, spell_duration
 from dbcare.planner.strategies import BEST_SIZE, DECIDE_NOW, find_label
 from dbcare.planner.table import format_chance, format_percent
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
 from dbcare.engines import exact
 from dbcare.engines.build_evaluation import build_from_law
 from dbcare.engines.estimates import QUANTILES
@@ -26,7 +25,8 @@ from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
 from dbcare.policies.elimination import count_max_epochs
 from dbcare.policies.policy import Pace, Policy
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Risk
 
 MAX_EXACT_EPOCHS = 8_000  # about a tenth of a second, which cannot be interrupted
 MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy: 80 MB, and several times that to build
@@ -139,7 +139,7 @@ def _describe_limit(setting: PlanSetting, largest: float) -> str:
 
 
 def _check_names(policies: Any) -> list[str]:
-    listed = [policies] if isinstance(policies, str) else validation.items("policies", policies, "names of policies")
+    listed = [policies] if isinstance(policies, str) else checks.items("policies", policies, "names of policies")
     wanted = [find_strategy(name).name for name in listed]
     if not wanted:
         raise InvalidValueError("`policies` must be at least one name but got none.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbcare.matplotlib_figure import DisplayedFigure, drawing_figure
+from dbcare.base.figures import DisplayedFigure, drawing_figure
 from dbcare.planner.presentation import title
 from dbcare.planner.strategies import find_label, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY

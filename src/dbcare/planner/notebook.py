@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbcare.html_display import make_code, make_display, make_list, make_table
+from dbcare.base.html import make_code, make_display, make_list, make_table
 from dbcare.planner.presentation import how_to_run, notes, title
 from dbcare.planner.table import LEFT, list_headers, list_lines
 

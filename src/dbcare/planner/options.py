@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, TypedDict
 
-from dbcare.options import Option, OptionKind
-from dbcare.risk import Loss
+from dbcare.base.options import Option, OptionKind
+from dbcare.problem.risk import Loss
 
 MAX_CURRENCY_LENGTH = 200
 MAX_GAPS_PER_REQUEST = 12

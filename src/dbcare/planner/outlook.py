@@ -9,7 +9,7 @@ from dbcare.engines.estimates import Estimate
 from dbcare.engines.evaluation import Evaluation
 from dbcare.planner.precision import Measured, MeasuredChance, measure, measure_chance, measure_total
 from dbcare.policies.policy import Policy
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import dbcare
-from dbcare import validation
-from dbcare.data_frames import make_frame
+from dbcare.base import checks
+from dbcare.base.files import check_figure_path
+from dbcare.base.frames import make_frame
 from dbcare.planner.advice import give_advice
 from dbcare.planner.arguments import check_count, check_gaps, count_trials, find_control
 from dbcare.planner.cells import Cell, build_cells, choose_strategies
@@ -22,9 +23,8 @@ from dbcare.planner.strategies import find_label, strategy_names
 from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
 from dbcare.planner.table import find_lowest, format_figures
 from dbcare.policies.registry import DEFAULT_POLICY
-from dbcare.risk import Loss, Risk
-from dbcare.spread import DEFAULT_SIGMA_PULLS, Spread
-from dbcare.whole_files import check_figure_path
+from dbcare.problem.risk import Loss, Risk
+from dbcare.problem.spread import DEFAULT_SIGMA_PULLS, Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +91,7 @@ class Plan:
 
     def of(self, policy: str) -> tuple[Outlook, ...]:
         """Return the outlooks of one policy, by gap."""
-        validation.one_of("policy", policy, self.policies)
+        checks.one_of("policy", policy, self.policies)
         return tuple(outlook for outlook in self.outlooks if outlook.name == policy)
 
     @property
@@ -296,7 +296,7 @@ def plan(
     Experimenting is not worth it at all: decid
     """
     count = check_count(arms)
-    loss = validation.one_of("risk", risk, list(Loss))
+    loss = checks.one_of("risk", risk, list(Loss))
     make = Risk.simple_regret if loss == Loss.SIMPLE_REGRET else Risk.misidentification
     prices, costs = list_amounts("price", price, arms), list_amounts("cost", cost, arms)
     spread = Spread(sigma, baseline, bounds, binary, sigma_pulls)
@@ -305,9 +305,9 @@ def plan(
     checked = setting.default_gaps if gaps is None else check_gaps(setting, gaps)
     names, left_out = choose_strategies(setting, policies, checked)
     study = make_recipe(arms, setting, names, price=prices, value=value, cost=costs)
-    threads = None if threads is None else validation.whole("threads", threads, at_least=1)
-    runs = None if runs is None else validation.whole("runs", runs, at_least=2)  # one has no standard error
-    seed = validation.whole("seed", seed, at_least=0)
+    threads = None if threads is None else checks.whole("threads", threads, at_least=1)
+    runs = None if runs is None else checks.whole("runs", runs, at_least=2)  # one has no standard error
+    seed = checks.whole("seed", seed, at_least=0)
     cells = build_cells(setting, names, checked)
     flipped = setting.flipped
     if_best = [] if flipped is None else build_cells(flipped, names, flipped.list_possible(checked))

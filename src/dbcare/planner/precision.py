@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dbcare.engines.estimates import Estimate
 from dbcare.engines.evaluation import Evaluation
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 MAX_ERROR = 0.2  # relative to the figure
 SMALL_CHANCE = 0.001

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.measure import Measurement
 
 from dbcare.planner.strategies import BEST_SIZE, DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
-from dbcare.planner.table import make_table
-from dbcare.risk import Loss
-from dbcare.spread import Spread
+from dbcare.planner.table import tabulate_plan
+from dbcare.problem.risk import Loss
+from dbcare.problem.spread import Spread
 
 if TYPE_CHECKING:
     from dbcare.planner.plan import Plan
@@ -32,7 +32,7 @@ def format_plan(plan: Plan) -> str:
 
 def show(plan: Plan, console: Console) -> None:
     """Print title, table and sentences to a console; a table wider than that is not cut."""
-    table = make_table(plan)
+    table = tabulate_plan(plan)
     table.width = Measurement.get(console, console.options.update(max_width=10 * DEFAULT_WIDTH), table).maximum
     console.print(title(plan), markup=False, highlight=False)
     console.print(table, soft_wrap=table.width > console.width)

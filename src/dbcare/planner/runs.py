@@ -39,7 +39,7 @@ from dbcare.planner.cells import Cell
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Known, RowTarget
 from dbcare.policies.policy import CustomPolicy, Policy
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 WORK = 1.8e9  # of a plan: about a second on two CPUs
 REFINING_WORK = 8e8  # up to which figures that are known to a fifth become better known

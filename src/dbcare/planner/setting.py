@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
-from dbcare import validation
-from dbcare.bandit import Bandit
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.numbers import Money
 from dbcare.engines.exact.equal_size import OneBest
 from dbcare.errors import InvalidValueError
-from dbcare.money import Money
 from dbcare.policies.facts import PolicyFacts
-from dbcare.risk import Loss, Risk, check_risk
-from dbcare.spread import Spread
-from dbcare.validation import show
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss, Risk, check_risk
+from dbcare.problem.spread import Spread
 
 LEVEL, POWER = 0.05, 0.80  # of the fixed-size test: two-sided level, power at its gap
 Z_LEVEL, Z_POWER = NormalDist().inv_cdf(1.0 - LEVEL / 2.0), NormalDist().inv_cdf(POWER)
@@ -79,14 +79,14 @@ class PlanSetting:
     control_is_best: bool = False
 
     def __post_init__(self) -> None:
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.arms(self.arms),
-            per_day=None if self.per_day is None else validation.positive("per_day", self.per_day),
-            not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_TRIALS),
+            arms=checks.arms(self.arms),
+            per_day=None if self.per_day is None else checks.positive("per_day", self.per_day),
+            not_before=checks.whole("not_before", self.not_before, at_least=0, at_most=MAX_TRIALS),
         )
         if self.currency is not None:
-            validation.text("currency", self.currency)
+            checks.text("currency", self.currency)
         check_risk(self.risk).costs(self.arms)
         if not isinstance(self.spread, Spread):
             raise InvalidValueError(f"`spread` must be a Spread but got {show(self.spread)}.")
@@ -155,7 +155,7 @@ class PlanSetting:
 
     def check_gap(self, name: str, gap: Any) -> float:
         """Return a gap, if it is within the range."""
-        number = validation.positive(name, gap)
+        number = checks.positive(name, gap)
         if number > self.largest_gap * (1.0 + 1e-12):
             raise InvalidValueError(
                 f"`{name}` must be at most {self.largest_gap:g}, as {self._why_limited()}, but got {number:g}."

@@ -7,15 +7,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import BLACK, DASHES, ORANGE, RED, Look
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
 from dbcare.policies.fixed import Guess, Uniform
 from dbcare.policies.keep import Keep
-from dbcare.policies.look import BLACK, DASHES, ORANGE, RED, Look
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 Build = Callable[[PlanSetting, float], tuple[Policy, Risk]]  # from a setting and the gap
 
@@ -66,7 +66,7 @@ def find_strategy(name: object) -> Strategy:
     """Return a strategy by name; an unknown name is an error that lists all."""
     if isinstance(name, str) and name in OWN:
         return OWN[name]
-    entry = POLICIES[validation.one_of("policies", name, strategy_names())]
+    entry = POLICIES[checks.one_of("policies", name, strategy_names())]
 
     def build(setting: PlanSetting, _gap: float) -> tuple[Policy, Risk]:
         with warnings.catch_warnings():

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dbcare import validation
-from dbcare.arm_names import check_arm_names, order_by_arm
+from dbcare.base import checks
+from dbcare.base.checks import check_arm_names, order_by_arm
 from dbcare.planner.setting import PlanSetting
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 STUDY_NAME = "my-study"
 STORAGE = "sqlite:///studies.db"
@@ -63,7 +63,7 @@ def list_amounts(name: str, amount: Any, arms: Any) -> Any:
     ordered = order_by_arm(name, amount, arms)
     if isinstance(ordered, numbers.Real | str) or not isinstance(ordered, Iterable):
         return ordered
-    return validation.items(name, ordered, "one number, or one per arm")
+    return checks.items(name, ordered, "one number, or one per arm")
 
 
 def make_recipe(arms: Any, setting: PlanSetting, compared: Sequence[str], **amounts: Any) -> StudyRecipe | None:

@@ -30,7 +30,7 @@ class PlanLine(NamedTuple):
     ends_section: bool
 
 
-def make_table(plan: Plan) -> Table:
+def tabulate_plan(plan: Plan) -> Table:
     """Return a section per gap with a line per policy; a star marks the lowest total loss."""
     table = Table(box=box.SIMPLE_HEAD, padding=0)
     for header in list_headers(plan):

@@ -6,15 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import VIOLET, Look, PolicyKind
 from dbcare.policies import breakeven_losses, breakeven_rule
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
 from dbcare.policies.breakeven_spread import BreakevenTables
 from dbcare.policies.breakeven_state import DEVIATION, state_size
-from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk, check_risk
-from dbcare.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
+from dbcare.problem.risk import Loss, Risk, check_risk
+from dbcare.problem.spread import DEFAULT_SIGMA_PULLS, check_sigma_pulls
 from dbcare.theory import normal
 
 MAX_SIGMA_FACTOR = 10.0  # a stated sigma is never corrected upward by more than this
@@ -91,16 +91,14 @@ class Breakeven(BreakevenPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.arms(self.arms),
-            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
+            arms=checks.arms(self.arms),
+            sigma=None if self.sigma is None else checks.positive("sigma", self.sigma),
             sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=self.sigma is not None),
-            bound=None if self.bound is None else validation.positive("bound", self.bound),
-            largest_sigma=None
-            if self.largest_sigma is None
-            else validation.positive("largest_sigma", self.largest_sigma),
-            not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
+            bound=None if self.bound is None else checks.positive("bound", self.bound),
+            largest_sigma=None if self.largest_sigma is None else checks.positive("largest_sigma", self.largest_sigma),
+            not_before=checks.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
         )
         self.risk.costs(self.arms)
 

@@ -7,7 +7,7 @@ from dbcare.policies.breakeven_state import LEADER, LOSS, PULLS, RIVAL, SEEN, SP
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 MAX_PULLS = 2.0**62  # fits into a counter
 UNLIMITED = 1e300  # stands for an infinite loss in tables and states, which must be written as JSON

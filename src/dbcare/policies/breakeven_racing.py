@@ -7,12 +7,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import VIOLET, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables
-from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk, check_risk
+from dbcare.problem.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, normal
 
 Floats = npt.NDArray[np.float64]
@@ -65,10 +65,10 @@ class BreakevenRacing(EliminationPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.whole("arms", self.arms, at_least=2, at_most=MAX_ARMS),
-            sigma=validation.known_sigma(self.sigma),
+            arms=checks.whole("arms", self.arms, at_least=2, at_most=MAX_ARMS),
+            sigma=checks.known_sigma(self.sigma),
         )
         self.risk.costs(self.arms)
         if self.cost < self._smallest_cost:

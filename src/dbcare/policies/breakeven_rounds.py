@@ -6,14 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import MAX_BLOCKS
+from dbcare.base.look import VIOLET, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_losses, pooled_rounds, timed_rounds
 from dbcare.policies.breakeven import MAX_NOT_BEFORE
 from dbcare.policies.breakeven_promise import UNLIMITED, BreakevenPolicy
 from dbcare.policies.breakeven_state import DEVIATION, LEADER, PULLS, RIVAL, ROUND, section
 from dbcare.policies.comparisons import Comparisons
-from dbcare.policies.look import VIOLET, Look, PolicyKind
 from dbcare.policies.rounds_state import (
     DIFFERENCE,
     SHARED,
@@ -24,8 +25,7 @@ from dbcare.policies.rounds_state import (
 )
 from dbcare.policies.rule import BlockRule, State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
-from dbcare.risk import Loss, Risk, check_risk
-from dbcare.validation import MAX_BLOCKS
+from dbcare.problem.risk import Loss, Risk, check_risk
 
 PATIENCE = {Loss.SIMPLE_REGRET: 0.5, Loss.MISIDENTIFICATION: 1.0}
 POOLED_WEIGHT = 4.0  # differences that the pooled variance counts as
@@ -109,16 +109,16 @@ class BreakevenRounds(BreakevenPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.arms(self.arms),
-            bound=None if self.bound is None else validation.positive("bound", self.bound),
-            pool=None if self.pool is None else validation.whole("pool", self.pool, at_least=2, at_most=MAX_BLOCKS),
-            only_these_blocks=validation.flag("only_these_blocks", self.only_these_blocks),
+            arms=checks.arms(self.arms),
+            bound=None if self.bound is None else checks.positive("bound", self.bound),
+            pool=None if self.pool is None else checks.whole("pool", self.pool, at_least=2, at_most=MAX_BLOCKS),
+            only_these_blocks=checks.flag("only_these_blocks", self.only_these_blocks),
             first_blocks=None
             if self.first_blocks is None
-            else validation.whole("first_blocks", self.first_blocks, at_least=2, at_most=MAX_BLOCKS),
-            not_before=validation.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
+            else checks.whole("first_blocks", self.first_blocks, at_least=2, at_most=MAX_BLOCKS),
+            not_before=checks.whole("not_before", self.not_before, at_least=0, at_most=MAX_NOT_BEFORE),
         )
         self.risk.costs(self.arms)
         if self.pool is None:

@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import BLUE, Look, PolicyKind
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
-from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
-from dbcare.risk import Loss, Risk, check_risk
+from dbcare.problem.risk import Loss, Risk, check_risk
 from dbcare.theory import budgets, pulls
 
 
@@ -71,14 +71,14 @@ class DBCARE(EliminationPolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.arms(self.arms),
-            sigma=validation.known_sigma(self.sigma),
-            bound=validation.positive("bound", self.bound),
+            arms=checks.arms(self.arms),
+            sigma=checks.known_sigma(self.sigma),
+            bound=checks.positive("bound", self.bound),
         )
         self.risk.costs(self.arms)
-        validation.one_of("confidence", self.confidence, budgets.PRESETS)
+        checks.one_of("confidence", self.confidence, budgets.PRESETS)
         check_length(float(budgets.epoch_budget(self.risk.loss, 2, self.cost, self.sigma)), "cost")
         self._warn_if_guessing_is_best()
 

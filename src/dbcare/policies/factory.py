@@ -9,11 +9,11 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, cast
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import Rule
-from dbcare.validation import show
 
 # Parameters that a problem fills, and those of them that an option may replace.
 OVERRIDABLE = (
@@ -85,7 +85,7 @@ def make_policy(name: str, factory: Callable[..., Policy], facts: Any, options: 
     if "budget_per_arm" in arguments:
         if "budget" in arguments:
             raise InvalidValueError(f"Pass {name} either `budget` or `budget_per_arm`, not both.")
-        per_arm = validation.whole("budget_per_arm", arguments.pop("budget_per_arm"), at_least=1)
+        per_arm = checks.whole("budget_per_arm", arguments.pop("budget_per_arm"), at_least=1)
         arguments["budget"] = per_arm * known["arms"]
     require_all(name, taken, arguments)
     if _is_shipped(factory) and _is_hashable(tuple(arguments.values())):

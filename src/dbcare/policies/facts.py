@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import ScoreTable
-from dbcare.rewards import Bernoulli
-from dbcare.risk import Risk
-from dbcare.spread import Spread
+from dbcare.problem.bandits import Bandit, ScoreTable
+from dbcare.problem.rewards import Bernoulli
+from dbcare.problem.risk import Risk
+from dbcare.problem.spread import Spread
 
 MAX_CAP_PULLS = 1e15
 

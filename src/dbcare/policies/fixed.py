@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import PURPLE, YELLOW, Look, PolicyKind
 from dbcare.errors import InvalidValueError
-from dbcare.policies.look import PURPLE, YELLOW, Look, PolicyKind
 from dbcare.policies.schedule import SchedulePolicy
-from dbcare.risk import Risk, check_risk
+from dbcare.problem.risk import Risk, check_risk
 from dbcare.theory import budgets
 
 MAX_PULLS_PER_ARM = 2.0**62  # fits into a counter
@@ -40,10 +40,10 @@ class Uniform(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(
+        checks.set_fields(
             self,
-            arms=validation.arms(self.arms),
-            pulls=validation.whole("pulls", self.pulls, at_least=1),
+            arms=checks.arms(self.arms),
+            pulls=checks.whole("pulls", self.pulls, at_least=1),
         )
 
     @property
@@ -87,7 +87,7 @@ class KnownGapOracle(SchedulePolicy):
 
     def __post_init__(self) -> None:
         check_risk(self.risk)
-        validation.set_fields(self, gap=validation.positive("gap", self.gap), sigma=validation.known_sigma(self.sigma))
+        checks.set_fields(self, gap=checks.positive("gap", self.gap), sigma=checks.known_sigma(self.sigma))
         self.risk.costs(2)
         # The oracle never pulls an arm more often than N*(2), rounded up.
         if budgets.epoch_budget(self.risk.loss, 2, self.risk.single_cost, self.sigma) > MAX_PULLS_PER_ARM:
@@ -130,7 +130,7 @@ class Guess(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

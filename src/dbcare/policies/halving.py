@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import ORANGE, RED, Look, PolicyKind
 from dbcare.errors import InvalidValueError
-from dbcare.policies.look import ORANGE, RED, Look, PolicyKind
 from dbcare.policies.schedule import SchedulePolicy
 
 RANKINGS = ("round", "all")
@@ -47,9 +47,9 @@ class SequentialHalving(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
-        validation.set_fields(self, budget=validation.whole("budget", self.budget, at_least=0))
-        validation.one_of("ranking", self.ranking, RANKINGS)
+        checks.set_fields(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, budget=checks.whole("budget", self.budget, at_least=0))
+        checks.one_of("ranking", self.ranking, RANKINGS)
         least = self.arms * self.rounds
         if self.budget < least:
             product = f"{self.arms} * {self.rounds} = {least}"
@@ -106,9 +106,9 @@ class SuccessiveRejects(SchedulePolicy):
     risk = None
 
     def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
+        arms = checks.arms(self.arms)
         # With a smaller budget than K + 1 the first phase would make no pull.
-        validation.set_fields(self, arms=arms, budget=validation.whole("budget", self.budget, at_least=arms + 1))
+        checks.set_fields(self, arms=arms, budget=checks.whole("budget", self.budget, at_least=arms + 1))
 
     @property
     def schedule(self) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import STOP, Rule, State
 
@@ -47,8 +47,8 @@ class Keep(Policy):
     rule = Rule(_init, _ask, _tell, _recommend)
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
-        validation.set_fields(self, arm=validation.whole("arm", self.arm, at_least=0, at_most=self.arms - 1))
+        checks.set_fields(self, arms=checks.arms(self.arms))
+        checks.set_fields(self, arm=checks.whole("arm", self.arm, at_least=0, at_most=self.arms - 1))
 
     @property
     def tables(self) -> tuple[int]:

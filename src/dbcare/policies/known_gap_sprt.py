@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
-from dbcare.risk import Risk, check_risk
+from dbcare.problem.risk import Risk, check_risk
 
 TAIL = 30.0  # the cap cuts off runs with a probability of about e^-30
 
@@ -50,11 +50,11 @@ class KnownGapSPRT(EliminationPolicy):
     def __post_init__(self) -> None:
         check_risk(self.risk)
         guess = isinstance(self.threshold, float) and self.threshold == math.inf
-        validation.set_fields(
+        checks.set_fields(
             self,
-            gap=validation.positive("gap", self.gap),
-            sigma=validation.known_sigma(self.sigma),
-            threshold=math.inf if guess else validation.non_negative("threshold", self.threshold),
+            gap=checks.positive("gap", self.gap),
+            sigma=checks.known_sigma(self.sigma),
+            threshold=math.inf if guess else checks.non_negative("threshold", self.threshold),
         )
         self.risk.costs(2)
         _ = self.risk.single_cost  # raises if costs differ

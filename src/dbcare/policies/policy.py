@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies import epochs
 from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
-from dbcare.policies.look import PLAIN, Look, PolicyKind
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
 from dbcare.policies.run import Run, RunEvent
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
-from dbcare.risk import Risk
-from dbcare.validation import show
+from dbcare.problem.risk import Risk
 
 MAX_STATE_SIZE = 100_000_000  # numbers; more than any policy for the most arms needs
 
@@ -195,7 +195,7 @@ class Policy(ABC):
 
     def start(self, seed: int = 0) -> Run:
         """Start a run that is stepped by hand; `seed` breaks ties."""
-        generator = np.random.default_rng(validation.whole("seed", seed, at_least=0))
+        generator = np.random.default_rng(checks.whole("seed", seed, at_least=0))
         return Run.fresh(self, int(generator.integers(1, TIE_MODULUS)))
 
     def resume(self, snapshot: dict[str, Any]) -> Run:
@@ -340,13 +340,13 @@ class CustomPolicy(Policy):
         for what, value, kind in (("rule", rule, Rule), ("risk", risk, Risk | None)):
             if not isinstance(value, kind):
                 raise InvalidValueError(f"`{what}` must be a {what.capitalize()} but got {show(value)}.")
-        self.name = validation.text("name", name)
-        self.arms = validation.arms(arms)
+        self.name = checks.text("name", name)
+        self.arms = checks.arms(arms)
         self.rule = rule
         self.risk = risk
         self._tables = tables
-        self._state_size = validation.whole("state_size", state_size, at_least=1, at_most=MAX_STATE_SIZE)
-        self._max_pulls = validation.whole("max_pulls", max_pulls, at_least=0)
+        self._state_size = checks.whole("state_size", state_size, at_least=1, at_most=MAX_STATE_SIZE)
+        self._max_pulls = checks.whole("max_pulls", max_pulls, at_least=0)
 
     def __repr__(self) -> str:
         return f"CustomPolicy({self.name!r}, arms={self.arms}, max_pulls={self.max_pulls})"

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import GREEN, SKY, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination import (
     EliminationPolicy,
@@ -18,7 +19,6 @@ from dbcare.policies.elimination import (
     from_rate,
     hoeffding,
 )
-from dbcare.policies.look import GREEN, SKY, Look, PolicyKind
 
 # 10/c pulls in all at c = 1e-4: the safeguard of the paper's experiments.
 DEFAULT_MAX_PULLS = 100_000
@@ -81,13 +81,13 @@ class Racing(ConfidencePolicy):
     max_pulls: int = DEFAULT_MAX_PULLS
 
     def __post_init__(self) -> None:
-        arms = validation.arms(self.arms)
-        validation.set_fields(
+        arms = checks.arms(self.arms)
+        checks.set_fields(
             self,
             arms=arms,
-            delta=validation.open_unit("delta", self.delta),
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=arms),
+            delta=checks.open_unit("delta", self.delta),
+            sigma=checks.known_sigma(self.sigma),
+            max_pulls=checks.whole("max_pulls", self.max_pulls, at_least=arms),
         )
         check_length(count_max_epochs(self.arms, self.max_pulls), "max_pulls")
 
@@ -152,12 +152,12 @@ class TwoArmConfidence(ConfidencePolicy):
     arms = 2
 
     def __post_init__(self) -> None:
-        validation.one_of("rate", self.rate, RATES)
-        validation.set_fields(
+        checks.one_of("rate", self.rate, RATES)
+        checks.set_fields(
             self,
-            delta=validation.open_unit("delta", self.delta),
-            sigma=validation.known_sigma(self.sigma),
-            max_pulls=validation.whole("max_pulls", self.max_pulls, at_least=2),
+            delta=checks.open_unit("delta", self.delta),
+            sigma=checks.known_sigma(self.sigma),
+            max_pulls=checks.whole("max_pulls", self.max_pulls, at_least=2),
         )
         check_length(count_max_epochs(2, self.max_pulls), "max_pulls")
         if self.rate == "kaufmann" and self.delta > 0.1:

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from dbcare import validation
-from dbcare.bandit import Bandit, check_bandit
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.look import Look, PolicyKind
 from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
 from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
 from dbcare.policies.facts import PolicyFacts
-from dbcare.policies.look import Look, PolicyKind
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk, check_risk
-from dbcare.validation import show
+from dbcare.problem.bandits import Bandit, check_bandit
+from dbcare.problem.risk import Risk, check_risk
 
 DEFAULT_POLICY = "breakeven"
 BLOCK_POLICY = "breakeven-rounds"  # the default where arms share blocks
@@ -112,7 +112,7 @@ class PolicyEntry:
                 raise InvalidValueError(f"`{what}` must be of type {kind.__name__} but got {show(value)}.")
         if self.planned and not self.live:
             raise InvalidValueError(f"`planned` requires live=True, which {self.name} lacks.")
-        validation.set_fields(self, label=self.label or self.name)
+        checks.set_fields(self, label=self.label or self.name)
 
     @classmethod
     def of(cls, name: str, source: Callable[..., Policy], **given: Any) -> PolicyEntry:
@@ -165,7 +165,7 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         """Return an entry; a name that is unknown, or not live where that is required, is an error listing names."""
         if isinstance(name, str) and name in self.shipped and (self[name].live or not live):
             return self[name]
-        return self[validation.one_of(argument, name, self.live if live else self)]
+        return self[checks.one_of(argument, name, self.live if live else self)]
 
     @property
     def live(self) -> list[str]:
@@ -195,7 +195,7 @@ class PolicyRegistry(Mapping[str, PolicyEntry]):
         """Remove an entry that was added; those that ship stay."""
         with self._lock:
             self._load_packages()
-            del self._added[validation.one_of("name", name, self._added)]
+            del self._added[checks.one_of("name", name, self._added)]
 
     def _load_packages(self) -> None:
         with self._lock:

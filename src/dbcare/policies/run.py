@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
 from dbcare.policies.rule import STOP, BlockRule
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
-from dbcare.validation import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +186,7 @@ class Run:
         if isinstance(reward, bool | np.bool_):
             return float(reward)
         try:
-            number = validation.real("reward", reward)
+            number = checks.real("reward", reward)
         except InvalidValueError as refused:
             raise InvalidRewardError(f"Pull {self.pulls + 1}, of arm {arm}: {refused}") from None
         if (limits := self.policy.reward_range) is not None and not limits[0] <= number <= limits[1]:

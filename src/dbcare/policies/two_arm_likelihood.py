@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, replace
 
+from dbcare.base.look import GREEN, SKY, Look, PolicyKind
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.likelihood import decide
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, ends_round
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven_state import least_pulled
-from dbcare.policies.look import GREEN, SKY, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 

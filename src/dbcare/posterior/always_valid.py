@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 REGRET_LENGTH = 0.43  # rewards of the chosen arm when Breakeven stops, over (sigma/c)^(2/3)
 ERROR_LENGTH = 0.05  # for misidentification, over 1/c: between what easy and what hard problems take

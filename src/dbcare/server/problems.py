@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dbcare import errors
+from dbcare.base.checks import MAX_SHOWN
 from dbcare.server.request_trace import HEADER, get_trace
-from dbcare.validation import MAX_SHOWN
 
 LOG = logging.getLogger("dbcare")
 MEDIA_TYPE = "application/problem+json"

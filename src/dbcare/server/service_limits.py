@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Annotated, get_type_hints
 
-from dbcare import validation
+from dbcare.base import checks
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class ServiceLimits:
         for name, kind, _ in describe_limits():
             value = getattr(self, name)
             if kind is int:
-                validation.whole(name, value, at_least=1)
+                checks.whole(name, value, at_least=1)
             else:
-                validation.positive(name, value)
+                checks.positive(name, value)
 
 
 def describe_limits() -> Iterator[tuple[str, type[int] | type[float], str]]:

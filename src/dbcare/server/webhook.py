@@ -23,9 +23,9 @@ from functools import partial
 from urllib.parse import SplitResult, urlsplit
 
 import dbcare
-from dbcare.durations import format_duration
+from dbcare.base.files import replace_non_finite
+from dbcare.base.times import format_duration
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.json_values import replace_non_finite
 from dbcare.live.stores.base import Store
 from dbcare.server.deliveries import Deliveries, StudyStop, open_deliveries
 from dbcare.server.post import PostError, post

@@ -11,7 +11,7 @@ race_results       `cv_results_` of a race
 figure             the picture of a search; requires matplotlib
 """
 
-from dbcare.extras import say_how_to_install
+from dbcare.base.extras import say_how_to_install
 
 try:
     import sklearn

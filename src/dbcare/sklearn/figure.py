@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.extras import say_how_to_install
+from dbcare.base.extras import say_how_to_install
 
 try:
     import matplotlib as mpl

@@ -15,6 +15,7 @@ from typing import Any
 
 import joblib
 
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError, StudyError, StudyMismatchError, StudyNotFoundError
 from dbcare.live.settings import Settings
 from dbcare.live.stored_study import StoredStudy
@@ -24,7 +25,6 @@ from dbcare.live.trial import Observation
 from dbcare.policies.registry import BLOCK_POLICY
 from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
-from dbcare.validation import show
 
 MAX_SEED = 2**31 - 1
 LONGEST_ERROR = 2_000  # characters

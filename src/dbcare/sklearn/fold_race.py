@@ -16,7 +16,7 @@ from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.rounds_state import is_open
 from dbcare.policies.rule import STOP
 from dbcare.posterior import Posterior
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 from dbcare.sklearn.fit_plan import FitOutcome, FitPlan, Place
 
 ROUNDING = 1e-13  # of the leader's largest score: what is smaller is no difference between candidates

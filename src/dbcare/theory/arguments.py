@@ -1,14 +1,14 @@
-"""Check arguments that may be arrays: the counterpart of `dbcare.validation`, with the same messages."""
+"""Check arguments that may be arrays: the counterpart of `dbcare.base.checks`, with the same messages."""
 
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
-from dbcare.validation import show
+from dbcare.problem.risk import Loss
 
 Floats: TypeAlias = NDArray[np.float64]
 FloatOrFloats: TypeAlias = np.float64 | NDArray[np.float64]
@@ -17,7 +17,7 @@ IntOrInts: TypeAlias = np.int64 | NDArray[np.int64]
 
 def loss(value: Any) -> Loss:
     """Return the loss, given as a `Loss` or by name."""
-    return Loss(validation.one_of("loss", value, list(Loss)))
+    return Loss(checks.one_of("loss", value, list(Loss)))
 
 
 def positive(name: str, value: ArrayLike, *, infinite: bool = False) -> Floats:

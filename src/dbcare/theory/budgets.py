@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dbcare import validation
-from dbcare.risk import Loss
+from dbcare.base import checks
+from dbcare.problem.risk import Loss
 from dbcare.theory import arguments
 from dbcare.theory.arguments import FloatOrFloats, IntOrInts
 
@@ -65,7 +65,7 @@ def confidence(
     any K; "corrected" uses the two-arm formula for K = 2, else the corrected one. The result is a probability for every
     sensible cost: it is below cost / w.
     """
-    validation.one_of("preset", preset, PRESETS)
+    checks.one_of("preset", preset, PRESETS)
     arms = arguments.whole("arms", arms, at_least=2)
     cost = arguments.positive("cost", cost)
     bound = arguments.positive("bound", bound)

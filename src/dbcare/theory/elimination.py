@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import arguments
 from dbcare.theory.arguments import FloatOrFloats, Floats, IntOrInts
 from dbcare.theory.budgets import confidence, epoch_budget

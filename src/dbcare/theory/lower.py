@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import arguments
 from dbcare.theory.arguments import FloatOrFloats
 

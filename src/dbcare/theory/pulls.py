@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dbcare import validation
-from dbcare.risk import Loss
+from dbcare.base import checks
+from dbcare.problem.risk import Loss
 from dbcare.theory import arguments
 from dbcare.theory.arguments import FloatOrFloats, IntOrInts
 from dbcare.theory.budgets import last_epoch
@@ -38,7 +38,7 @@ def most_pulls(loss: Loss, arms: int, cost: ArrayLike, sigma: ArrayLike = 1.0) -
     and all of these are attained together if each arm is dropped as late as possible. In pulls of all arms;
     the bound is tight: some sequence of eliminations attains it.
     """
-    survivors = np.arange(2, validation.whole("arms", arms, at_least=2) + 1)
+    survivors = np.arange(2, checks.whole("arms", arms, at_least=2) + 1)
     cost = arguments.positive("cost", cost)[..., np.newaxis]
     sigma = arguments.positive("sigma", sigma)[..., np.newaxis]
     last = np.asarray(last_epoch(loss, survivors, cost, sigma))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dbcare.errors import InvalidValueError
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from dbcare.theory import arguments, lower
 from dbcare.theory.arguments import FloatOrFloats
 from dbcare.theory.budgets import epoch_budget

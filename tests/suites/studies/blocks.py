@@ -9,7 +9,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial
 from dbcare.policies.rule import BlockRule
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
 
 QUESTIONS = [f"question {number}" for number in range(1, 31)]

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dbcare.base.look import PolicyKind
 from dbcare.live.study import Study
 from dbcare.live.trial import Trial
-from dbcare.policies.look import PolicyKind
 from dbcare.policies.registry import POLICIES
 
 NAMES = ("A", "B", "C")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 from dbcare.live.study import Study
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from suites.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_epochs
 
 THREADS, TRIALS_PER_THREAD = 8, 4

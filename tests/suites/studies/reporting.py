@@ -14,7 +14,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.live.status import Status
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 from suites.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
 
 

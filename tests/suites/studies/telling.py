@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dbcare.data_frames import open_frame
+from dbcare.base.frames import open_frame
 from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, StaleTrialError
 from suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
 

@@ -24,13 +24,13 @@ def demo(
     """Watch a simulated study find the best of five home pages for a shop."""
     from rich.console import Console
 
-    from dbcare import validation
+    from dbcare.base import checks
     from dbcare.cli.demo import scene
     from dbcare.cli.demo.shop import TYPICAL_SEED, simulate
 
     with friendly_errors():
-        validation.positive("seconds", seconds)
-        chosen = TYPICAL_SEED if seed is None else validation.whole("seed", seed, at_least=0)
+        checks.positive("seconds", seconds)
+        chosen = TYPICAL_SEED if seed is None else checks.whole("seed", seed, at_least=0)
         moments = simulate(chosen)
     if not at_terminal():
         for line in scene.summarize(moments[-1], chosen):

@@ -6,14 +6,14 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dbcare.base.numbers import Money
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import draw_interval
 from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.money import Money
 from dbcare.planner.setting import PlanSetting
-from dbcare.risk import Risk
-from dbcare.spread import Spread
+from dbcare.problem.risk import Risk
+from dbcare.problem.spread import Spread
 
 TITLE = "Which home page sells best?"
 IDEA = "Stop once the expected loss to the strongest rival is no more than what has been spent."

@@ -20,9 +20,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import BlockBandit
+from dbcare.base import checks
 from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
 from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
@@ -30,7 +28,8 @@ from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
 from dbcare.errors import EngineError
 from dbcare.policies.policy import Pace, Policy
-from dbcare.rewards import Bernoulli, Gaussian
+from dbcare.problem.bandits import Bandit, BlockBandit
+from dbcare.problem.rewards import Bernoulli, Gaussian
 
 FAMILIES = ("gaussian", "bernoulli")
 MAX_EXACT_EPOCHS = 100_000  # the most that `applies` accepts: about a second, which cannot be interrupted
@@ -84,8 +83,8 @@ def two_arm_curve(
 
     The means are +-gap/2 (Gaussian, with standard deviation `sigma`) or 1/2 +- gap/2 (Bernoulli).
     """
-    gaussian = validation.one_of("family", family, FAMILIES) == "gaussian"
-    validation.positive("sigma", sigma)
+    gaussian = checks.one_of("family", family, FAMILIES) == "gaussian"
+    checks.positive("sigma", sigma)
     _require(_policy_obstacle(policy), otherwise="pass a `shape` to `evaluate_grid` to simulate instead")
     if (pulls := policy.pulls_each) is None:
         if gaussian:
@@ -107,7 +106,7 @@ def guess_law(policy: Policy, bandit: Bandit, *, levels: Iterable[float] = QUANT
     _require(find_obstacle(policy, bandit))
     if policy.odds is None:
         raise EngineError(
-            f"A guess makes no pulls but got {validation.show(policy)}, which makes up to {policy.max_pulls}."
+            f"A guess makes no pulls but got {checks.show(policy)}, which makes up to {policy.max_pulls}."
         )
     gaps = np.array(bandit.gaps)
     law = fixed_law(check_gaps(bandit.smallest_gap), 0, np.zeros(1), check_levels(levels))
@@ -151,4 +150,4 @@ def _policy_obstacle(policy: Policy) -> str | None:
         return f"The exact engine needs two arms, except for a guess, but got {policy.arms}"
     if policy.pace is Pace.ELIMINATION or policy.pulls_each is not None:
         return None
-    return f"The exact engine needs an elimination policy or one round of pulls but got {validation.show(policy)}"
+    return f"The exact engine needs an elimination policy or one round of pulls but got {checks.show(policy)}"

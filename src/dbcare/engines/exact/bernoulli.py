@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.engines.compile import kernel
 from dbcare.engines.exact.accumulator import (
     NEGLIGIBLE,
@@ -74,7 +74,7 @@ def two_arm_bernoulli_pair(
     tables: EliminationTables, best: float, other: float, *, levels: Iterable[float] = ()
 ) -> TwoArmLaw:
     """Compute the law of an elimination policy on two Bernoulli arms with means `best` >= `other`."""
-    high, low = validation.unit("best", best), validation.unit("other", other)
+    high, low = checks.unit("best", best), checks.unit("other", other)
     if high < low:
         raise InvalidValueError(f"`best` must not be below `other` but got {best} and {other}.")
     gap = check_gaps(high - low)

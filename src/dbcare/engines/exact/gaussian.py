@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.engines.compile import kernel
 from dbcare.engines.exact.accumulator import Accumulator, Floats, decide, make_accumulator
 from dbcare.engines.exact.gaussian_kernel import (
@@ -57,11 +57,11 @@ def two_arm_gaussian(
     """
     grid = check_gaps(gaps)
     quantile_levels = check_levels(levels)
-    scale = math.sqrt(2.0) * validation.positive("sigma", sigma)
+    scale = math.sqrt(2.0) * checks.positive("sigma", sigma)
     boundary = two_arm_boundary(tables) / scale
     if not boundary.size:
         return fixed_law(grid, 0, np.full(grid.shape, 0.5), quantile_levels)
-    if validation.positive("step", step) > 0.5:
+    if checks.positive("step", step) > 0.5:
         raise InvalidValueError(f"`step` must be at most 0.5 but got {step}.")
     # Beyond this drift, the first epoch with a finite boundary is certain to be the last.
     max_drift = float(np.max(boundary[np.isfinite(boundary)], initial=0.0)) + 50.0

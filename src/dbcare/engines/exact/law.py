@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.engines.exact.accumulator import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Accumulator, Floats
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination import EliminationTables
-from dbcare.risk import Loss, Risk
+from dbcare.problem.risk import Loss, Risk
 
 # A gap whose total mass is farther than this from 1 gets another pass, with a reference nearer to it.
 MAX_MASS_DEFECT = 1e-11
@@ -129,7 +129,7 @@ def check_gaps(gaps: npt.ArrayLike, at_most: float = np.inf) -> Floats:
     except (TypeError, ValueError, OverflowError):  # not numbers, or not floating-point ones
         array = np.empty(0)
     if array.ndim != 1 or not array.size:
-        raise InvalidValueError(f"`gaps` must be one number or a flat list of numbers but got {validation.show(gaps)}.")
+        raise InvalidValueError(f"`gaps` must be one number or a flat list of numbers but got {checks.show(gaps)}.")
     for gap in array[~(np.isfinite(array) & (array >= 0.0) & (array <= at_most))]:
         raise InvalidValueError(f"`gaps` must lie between 0 and {at_most:g} and be finite but got {gap}.")
     return array
@@ -137,7 +137,7 @@ def check_gaps(gaps: npt.ArrayLike, at_most: float = np.inf) -> Floats:
 
 def check_levels(levels: Iterable[float]) -> Floats:
     """Return quantile levels as an array; they must be in ascending order."""
-    array = np.array([validation.open_unit("levels", level) for level in levels], dtype=np.float64)
+    array = np.array([checks.open_unit("levels", level) for level in levels], dtype=np.float64)
     if np.any(np.diff(array) < 0.0):
         raise InvalidValueError(f"`levels` must be in ascending order but got {array.tolist()}.")
     return array

@@ -6,8 +6,6 @@ import time
 
 import numpy as np
 
-from dbcare.bandit import Bandit
-from dbcare.block_bandits import BlockBandit
 from dbcare.engines.build_evaluation import build_from_averages
 from dbcare.engines.draws import make_arms
 from dbcare.engines.estimates import Estimate
@@ -20,7 +18,8 @@ from dbcare.engines.pooling.sums import SourceSums, Sums, cut_chunks, sum_chunks
 from dbcare.engines.simulators import direct_simulator
 from dbcare.engines.threads import fill
 from dbcare.policies.policy import Policy
-from dbcare.risk import Risk
+from dbcare.problem.bandits import Bandit, BlockBandit
+from dbcare.problem.risk import Risk
 
 MIN_RUNS = 256  # with fewer, coefficients mean little
 MIN_RUNS_BY_ARM = 8  # with fewer, some labels hardly occur

@@ -36,7 +36,7 @@ from dbcare.engines.pooling.columns import (
 )
 from dbcare.engines.pooling.model import Model
 from dbcare.engines.pooling.sums import Sums
-from dbcare.risk import Loss
+from dbcare.problem.risk import Loss
 
 Floats = npt.NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from typing import cast
 
 import numpy as np
 
-from dbcare.bandit import Bandit
 from dbcare.engines.pooling.model import Model
-from dbcare.rewards import Bernoulli, Gaussian
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Bernoulli, Gaussian
 
 DECOY_RUNS = 32  # on each decoy at first
 STRIDE = 2  # neighboring bandits that share a decoy, as their errors look alike

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from dbcare.bandit import Bandit
 from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.refinement import Pooled, Refinement, Target
 from dbcare.policies.policy import Policy
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss
 
 
 def evaluate_pooled(

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
 from dbcare.policies.policy import Policy
-from dbcare.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.rewards import Bernoulli, Categorical, Empirical, Gaussian, Reward
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
 from dbcare.engines.cheapest_simulator import choose_simulator
 from dbcare.engines.draws import make_arms
 from dbcare.engines.outcomes import Outcomes
@@ -20,6 +19,7 @@ from dbcare.engines.pooling.sums import Floats, SourceSums, Sums, cut_chunks, su
 from dbcare.engines.simulator import Simulator
 from dbcare.engines.simulators import direct_simulator
 from dbcare.policies.policy import Policy
+from dbcare.problem.bandits import Bandit
 
 MAX_RISE, MAX_FALL = 3.0, 10.0  # of a bandit's share of the runs, before all runs are weighted anew
 

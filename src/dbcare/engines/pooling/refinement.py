@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.bandit import Bandit
 from dbcare.engines.pooling.columns import FOLDS
 from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
 from dbcare.engines.pooling.decoys import DECOY_RUNS, STRIDE, make_decoys
@@ -19,7 +18,8 @@ from dbcare.engines.pooling.pooled_runs import PooledRuns
 from dbcare.engines.pooling.sums import Floats
 from dbcare.errors import PrecisionWarning
 from dbcare.policies.policy import Policy
-from dbcare.risk import Loss
+from dbcare.problem.bandits import Bandit
+from dbcare.problem.risk import Loss
 
 FIRST_RUNS = 64  # on each bandit
 NEIGHBORS = 16  # bandits of a fine grid whose runs serve each other, at most

@@ -6,11 +6,11 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any
 
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
 from dbcare.live.forks import renew_after_fork
 from dbcare.live.stores.base import Store
 from dbcare.live.stores.memory import MemoryStore
-from dbcare.validation import show
 
 if TYPE_CHECKING:
     from dbcare.live.stores.sql.store import SqlStore

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from dbcare.base.look import PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies.adaptive.catalog import find_parts
 from dbcare.policies.adaptive.parts import AdaptiveProblem, SamplingPart, StoppingPart
@@ -14,10 +15,9 @@ from dbcare.policies.adaptive.policy import (
 )
 from dbcare.policies.adaptive.rates import PROVEN
 from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.look import PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
-from dbcare.risk import Risk
-from dbcare.spread import DEFAULT_SIGMA_PULLS
+from dbcare.problem.risk import Risk
+from dbcare.problem.spread import DEFAULT_SIGMA_PULLS
 
 
 @dataclass(frozen=True)

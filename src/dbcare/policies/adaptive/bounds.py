@@ -9,7 +9,7 @@ from dbcare.policies.adaptive.rates import Rate, current_rate
 from dbcare.policies.breakeven_state import COUNT, LEADER, MEAN, STOPPED, section
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 class BoundNumbers(NamedTuple):

@@ -8,7 +8,7 @@ from dbcare.policies.breakeven_rule import decide as decide_by_loss
 from dbcare.policies.breakeven_state import DEVIATION, LEADER, LOSS, RIVAL, SPENT, section
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 def no_numbers(problem: AdaptiveProblem) -> Any:

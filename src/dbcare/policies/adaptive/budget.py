@@ -6,7 +6,7 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Stop
 from dbcare.policies.breakeven_state import PULLS, STOPPED
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 class BudgetNumbers(NamedTuple):

@@ -1,6 +1,6 @@
 """The parts by name, and which of them make no sense together."""
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 from dbcare.policies.adaptive import (
     breakeven_parts,
@@ -53,8 +53,8 @@ def find_parts(sampling: str, stopping: str) -> tuple[SamplingPart, StoppingPart
     for value in (sampling, stopping):
         if isinstance(value, str) and value in NOT_APART:
             raise InvalidValueError(f"{NOT_APART[value]}.")
-    sampler = SAMPLING_PARTS[validation.one_of("sampling", sampling, SAMPLING_PARTS)]
-    stopper = STOPPING_PARTS[validation.one_of("stopping", stopping, STOPPING_PARTS)]
+    sampler = SAMPLING_PARTS[checks.one_of("sampling", sampling, SAMPLING_PARTS)]
+    stopper = STOPPING_PARTS[checks.one_of("stopping", stopping, STOPPING_PARTS)]
     if sampler.only_with not in (None, stopper):
         raise InvalidValueError(f"`sampling` {sampling!r} does not go with `stopping` {stopping!r}: {sampler.why}.")
     if stopper.only_with not in (None, sampler):

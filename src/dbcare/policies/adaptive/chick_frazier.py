@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.base.look import RED, Look, PolicyKind
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, StoppingPart, wins_tie
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
-from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 def boundary(s: float) -> float:

@@ -2,12 +2,12 @@
 
 import math
 
+from dbcare.base.look import PURPLE, Look, PolicyKind
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.likelihood import likelihood_ratio
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.look import PURPLE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 LED, LED_PULLS = OWN_SECTION, OWN_SECTION + 1  # how often an arm led before a pull, and how often it was pulled then

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dbcare.base.look import ORANGE, Look, PolicyKind
 from dbcare.policies.adaptive.chick_frazier import second_mean
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, StoppingPart, wins_tie
 from dbcare.policies.adaptive.policy import ValueRule
 from dbcare.policies.breakeven_losses import gaussian_loss, series_of
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
-from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 from dbcare.theory.normal import PSI_AT_0, expected_excess
 
 Floats = npt.NDArray[np.float64]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dbcare.base.look import GREEN, Look, PolicyKind
 from dbcare.policies.adaptive.bernoulli_bounds import divergence, lower_bound, upper_bound
 from dbcare.policies.adaptive.bounds import describe_bounds
 from dbcare.policies.adaptive.pairs import sample_pairs
@@ -10,11 +11,10 @@ from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, Stop
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN, Rate, current_rate, heuristic_rate, kl_lucb_rate
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, STOPPED, section
-from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 class KLNumbers(NamedTuple):

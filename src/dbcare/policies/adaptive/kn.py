@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import YELLOW, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, check_cap, check_delta
-from dbcare.policies.look import YELLOW, Look, PolicyKind
 from dbcare.policies.policy import Policy
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import STOP, Rule, State, next_tie
@@ -209,18 +209,18 @@ class KN(Policy):
     risk = None
 
     def __post_init__(self) -> None:
-        arms = validation.whole("arms` of `KN", self.arms, at_least=2, at_most=MAX_ARMS)
-        first = validation.whole("first_pulls` of `KN", self.first_pulls, at_least=2)
+        arms = checks.whole("arms` of `KN", self.arms, at_least=2, at_most=MAX_ARMS)
+        first = checks.whole("first_pulls` of `KN", self.first_pulls, at_least=2)
         delta = check_delta(self, self.delta)
         if delta >= 1.0 - 1.0 / arms:
             raise InvalidValueError(
                 f"`delta` of `KN` must be below {1.0 - 1.0 / arms:.4g}, the error of a guess among {arms} arms, "
                 f"but got {delta}."
             )
-        validation.set_fields(
+        checks.set_fields(
             self,
             arms=arms,
-            indifference=validation.positive("indifference` of `KN", self.indifference),
+            indifference=checks.positive("indifference` of `KN", self.indifference),
             delta=delta,
             first_pulls=first,
             max_pulls=check_cap(self, self.max_pulls, arms * first),

@@ -20,7 +20,7 @@ from dbcare.policies.adaptive.rates import (
 from dbcare.policies.breakeven_state import COUNT, LEADER, MEAN, STOPPED, section
 from dbcare.policies.rule import State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 
 class RewardFamily(NamedTuple):

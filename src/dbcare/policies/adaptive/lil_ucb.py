@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from dbcare.base.look import RED, Look, PolicyKind
 from dbcare.policies.adaptive.parts import (
     OWN_SECTION,
     AdaptiveProblem,
@@ -16,11 +17,10 @@ from dbcare.policies.adaptive.parts import (
 from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
 from dbcare.policies.adaptive.rates import HEURISTIC, PROVEN
 from dbcare.policies.breakeven_state import COUNT, MADE, MEAN, PULLS, STOPPED, is_ahead, section
-from dbcare.policies.look import RED, Look, PolicyKind
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import Rule, State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 RADIUS, KNOWN = OWN_SECTION, OWN_SECTION + 1  # of the bound by arm, and the number of pulls that it was computed for
 

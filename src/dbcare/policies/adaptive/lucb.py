@@ -2,13 +2,13 @@
 
 import math
 
+from dbcare.base.look import GREEN, Look, PolicyKind
 from dbcare.policies.adaptive.bounds import make_numbers, make_stop, square_radius
 from dbcare.policies.adaptive.pairs import sample_pairs
 from dbcare.policies.adaptive.parts import AdaptiveTables, wins_tie
 from dbcare.policies.adaptive.policy import ConfidenceRule
 from dbcare.policies.adaptive.rates import lucb_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.look import GREEN, Look, PolicyKind
 from dbcare.policies.rule import State
 
 

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import ORANGE, Look, PolicyKind
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveProblem, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import BudgetRule
 from dbcare.policies.breakeven_state import COUNT, LEADER, MADE, MEAN, SQUARES, section
-from dbcare.policies.look import ORANGE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of the pulls that each arm should get
@@ -96,5 +96,5 @@ class OCBA(BudgetRule):
     sampling_part = SAMPLING
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, first_pulls=validation.whole("first_pulls` of `OCBA", self.first_pulls, at_least=2))
+        checks.set_fields(self, first_pulls=checks.whole("first_pulls` of `OCBA", self.first_pulls, at_least=2))
         super().__post_init__()

@@ -37,7 +37,7 @@ from dbcare.policies.breakeven_state import (
 from dbcare.policies.breakeven_state import send as count_pending
 from dbcare.policies.rule import STOP, Rule, State
 from dbcare.policies.wording import Wording
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 OWN_SECTION = SECTIONS  # the first section of the sampling part's own
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 from dbcare.policies import breakeven_state
 from dbcare.policies.adaptive import budget as fixed_budget
@@ -27,7 +27,7 @@ from dbcare.policies.policy import Policy
 from dbcare.policies.racing import DEFAULT_MAX_PULLS
 from dbcare.policies.rule import Rule, State
 from dbcare.policies.wording import DEFAULT_WORDING, Wording
-from dbcare.risk import Loss, Risk, check_risk
+from dbcare.problem.risk import Loss, Risk, check_risk
 
 UNIT_RANGE = (0.0, 1.0)
 FAMILIES = ("gaussian", "bernoulli")
@@ -51,11 +51,11 @@ class AdaptivePolicy(Policy):
         """When to stop."""
 
     def __post_init__(self) -> None:
-        validation.set_fields(self, arms=validation.arms(self.arms))
+        checks.set_fields(self, arms=checks.arms(self.arms))
         for field in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             value = getattr(self, field.name)
             if field.name in CHECKS and not (value is None and field.default is None):
-                validation.set_fields(self, **{field.name: CHECKS[field.name](self, value)})
+                checks.set_fields(self, **{field.name: CHECKS[field.name](self, value)})
 
     @property
     def is_bernoulli(self) -> bool:
@@ -189,12 +189,12 @@ class ValueRule(AdaptivePolicy):
 
 def check_delta(policy: Policy, delta: float) -> float:
     """Return the error that is aimed at, between 0 and 1."""
-    return validation.open_unit(f"delta` of `{type(policy).__name__}", delta)
+    return checks.open_unit(f"delta` of `{type(policy).__name__}", delta)
 
 
 def check_cap(policy: Policy, max_pulls: int, at_least: int) -> int:
     """Return the cap on pulls, which must allow the first ones."""
-    return validation.whole(f"max_pulls` of `{type(policy).__name__}", max_pulls, at_least=at_least)
+    return checks.whole(f"max_pulls` of `{type(policy).__name__}", max_pulls, at_least=at_least)
 
 
 def check_regret(policy: Policy, risk: Risk) -> None:
@@ -214,16 +214,16 @@ def _check_risk(policy: AdaptivePolicy, risk: Risk) -> Risk:
 
 def _check_budget(policy: AdaptivePolicy, budget: int) -> int:
     least = policy.arms * policy.first_pulls
-    return validation.whole(f"budget` of `{type(policy).__name__}", budget, at_least=least)
+    return checks.whole(f"budget` of `{type(policy).__name__}", budget, at_least=least)
 
 
 # How fields are checked, given the policy and a value, once its arms are known.
 CHECKS: dict[str, Callable[[Any, Any], Any]] = {
     "risk": _check_risk,
     "delta": check_delta,
-    "sigma": lambda _, sigma: validation.known_sigma(sigma),
-    "family": lambda _, family: validation.one_of("family", family, FAMILIES),
-    "rate": lambda _, rate: validation.one_of("rate", rate, RATES),
+    "sigma": lambda _, sigma: checks.known_sigma(sigma),
+    "family": lambda _, family: checks.one_of("family", family, FAMILIES),
+    "rate": lambda _, rate: checks.one_of("rate", rate, RATES),
     "budget": _check_budget,
     "max_pulls": lambda policy, cap: check_cap(policy, cap, policy.arms * policy.first_pulls),
 }

@@ -2,12 +2,12 @@
 
 import math
 
+from dbcare.base.look import BLUE, Look, PolicyKind
 from dbcare.policies.adaptive import likelihood
 from dbcare.policies.adaptive.parts import OWN_SECTION, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import FamilyRule
 from dbcare.policies.adaptive.proportions import fill_proportions
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, least_pulled, section
-from dbcare.policies.look import BLUE, Look, PolicyKind
 from dbcare.policies.rule import State
 
 SHARE = OWN_SECTION  # of pulls that each arm should get

@@ -6,12 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.look import RED, Look, PolicyKind
 from dbcare.policies.adaptive.chick_frazier import boundary
 from dbcare.policies.adaptive.policy import check_regret
 from dbcare.policies.elimination import EliminationPolicy, EliminationTables, check_length
-from dbcare.policies.look import RED, Look, PolicyKind
-from dbcare.risk import Risk
+from dbcare.problem.risk import Risk
 
 LEAST_VARIANCE = 0.05  # s at which the boundary is 0.003 standard deviations from 0: almost no run gets so far
 
@@ -51,7 +51,7 @@ class TwoArmChickFrazier(EliminationPolicy):
 
     def __post_init__(self) -> None:
         check_regret(self, self.risk)
-        validation.set_fields(self, sigma=validation.known_sigma(self.sigma))
+        checks.set_fields(self, sigma=checks.known_sigma(self.sigma))
         _ = self.risk.single_cost  # raises if costs differ
         check_length(self._first_variance / LEAST_VARIANCE, "cost")
 

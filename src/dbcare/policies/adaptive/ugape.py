@@ -8,13 +8,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dbcare.base.look import SKY, Look, PolicyKind
 from dbcare.policies.adaptive import budget as fixed_budget
 from dbcare.policies.adaptive.bounds import make_numbers, make_stop, square_radius
 from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, wins_tie
 from dbcare.policies.adaptive.policy import BudgetRule, ConfidenceRule
 from dbcare.policies.adaptive.rates import ugape_rate
 from dbcare.policies.breakeven_state import LEADER, MADE, MEAN, section
-from dbcare.policies.look import SKY, Look, PolicyKind
 from dbcare.policies.rule import State
 
 

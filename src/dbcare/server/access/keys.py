@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.times import Lease, parse_lease
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.live.leases import Lease, parse_lease
 from dbcare.server.access.records import AccessRecords, KeyRecord
 from dbcare.server.access.roles import Role
 from dbcare.server.access.secrets import make_digest, make_secret
@@ -73,8 +73,8 @@ class Keys:
 
         `expires` is how long the key is valid, such as "90d". Default: until it is revoked.
         """
-        validation.text("name", name)
-        validation.one_of("role", role, list(Role))
+        checks.text("name", name)
+        checks.one_of("role", role, list(Role))
         duration, now = parse_lease(expires, "expires"), time.time()
         identity, salt, secret = secrets.token_hex(6), secrets.token_hex(16), make_secret()
         record = KeyRecord(

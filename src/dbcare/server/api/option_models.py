@@ -1,4 +1,4 @@
-"""Requests built from option definitions (`dbcare.options`): a new study, and a plan."""
+"""Requests built from option definitions (`dbcare.base.options`): a new study, and a plan."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WrapValidator
 from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
+from dbcare.base.options import NamedOption, Option, OptionKind, named_options
 from dbcare.live.options import MAX_ARMS, StudyOptions
 from dbcare.live.studies import create_study
-from dbcare.options import NamedOption, Option, OptionKind, named_options
 from dbcare.planner.options import PlanOptions
 from dbcare.planner.plan import plan
 from dbcare.server.api.schemas import Name, Number, strict

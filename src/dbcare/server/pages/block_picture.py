@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbcare.base.numbers import format_number
 from dbcare.live.events import EventKind
 from dbcare.live.export import TrialRow
 from dbcare.live.stored_study import StoredStudy
-from dbcare.server.pages.formatting import format_number
 
-MAX_BLOCKS, MAX_ARMS = 60, 20  # columns and rows
+MAX_PICTURE_BLOCKS, MAX_PICTURE_ARMS = 60, 20  # columns and rows
 LEVELS = 7  # colors
 TRIALS_PER_CELL = 4  # read for each cell: arms of a pool may be far behind each other
 CELL = 16  # width and height of a cell, with its gap
@@ -47,10 +47,12 @@ class BlockPicture:
 
 def draw_blocks(study: StoredStudy, arms: Sequence[str]) -> BlockPicture:
     """Return the picture of the latest blocks, with the first of these arms."""
-    shown = arms[:MAX_ARMS]
+    shown = arms[:MAX_PICTURE_ARMS]
     names = study.settings.block_names
-    rows = [row for row in study.recent_trials(TRIALS_PER_CELL * MAX_BLOCKS * len(shown)) if row.block is not None]
-    blocks = sorted({row.block for row in rows if row.block is not None}, key=names.find)[-MAX_BLOCKS:]
+    rows = [
+        row for row in study.recent_trials(TRIALS_PER_CELL * MAX_PICTURE_BLOCKS * len(shown)) if row.block is not None
+    ]
+    blocks = sorted({row.block for row in rows if row.block is not None}, key=names.find)[-MAX_PICTURE_BLOCKS:]
     trials = {(row.arm, row.block): row for row in rows if row.arm in shown and row.block in blocks}
     rewards = [row.reward for row in trials.values() if row.reward is not None]
     low, high = min(rewards, default=0.0), max(rewards, default=0.0)

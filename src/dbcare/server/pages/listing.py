@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
+from dbcare.base.numbers import Money
 from dbcare.live.standing import Standing
 from dbcare.live.stores.base import StudyRecord
 from dbcare.live.studies import find_in
-from dbcare.money import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies

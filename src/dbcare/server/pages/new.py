@@ -9,13 +9,21 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ValidationError, create_model
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.options import (
+    NamedOption,
+    OptionKind,
+    find_name,
+    named_options,
+    parse_blocks,
+    parse_number,
+    parse_per_arm,
+    translate_names,
+)
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.live.option_text import find_name, parse_blocks, parse_number, parse_per_arm, translate_names
 from dbcare.live.options import StudyOptions
 from dbcare.live.settings import Settings
 from dbcare.live.studies import create_in, create_study
-from dbcare.options import NamedOption, OptionKind, named_options
 from dbcare.planner.strategies import default_names, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
@@ -93,7 +101,7 @@ def parse_form(form: BaseModel) -> dict[str, Any]:
 
 def parse_spread(typed: Mapping[str, str]) -> dict[str, Any]:
     """Return the options that state the spread of the rewards in the chosen way; other fields do not matter."""
-    way = validation.one_of("rewards", typed["rewards"], SPREADS)
+    way = checks.one_of("rewards", typed["rewards"], SPREADS)
     if way == "bounds":
         sigma = parse_number("sigma", typed["sigma"]) if typed["sigma"] else None
         return {"bounds": [_require_number(end, typed[end]) for end in ("low", "high")], "sigma": sigma}

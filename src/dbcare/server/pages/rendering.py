@@ -14,11 +14,12 @@ from fastapi.routing import APIRoute
 from markupsafe import Markup, escape
 
 import dbcare
-from dbcare.durations import format_duration, format_minute
+from dbcare.base import numbers
+from dbcare.base.times import format_duration, format_minute
 from dbcare.errors import DbcareError
 from dbcare.server.access.gate import Gate, Visitor, is_cross_site
 from dbcare.server.access.roles import Role
-from dbcare.server.pages import files, formatting
+from dbcare.server.pages import files
 from dbcare.server.problems import RefusalError, describe_invalid, find_status, public_message
 from dbcare.server.request_trace import get_trace
 from dbcare.server.turns import Turns
@@ -53,8 +54,8 @@ templates.globals |= {
 templates.filters |= {
     "segment": quote_segment,
     "code": mark_code,
-    "number": formatting.format_number,
-    "count": formatting.format_count,
+    "number": numbers.format_number,
+    "count": numbers.format_count,
     "duration": format_duration,
     "minute": format_minute,
 }

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from dbcare.base.options import parse_number
 from dbcare.errors import InvalidValueError, StudyNotFoundError
-from dbcare.live.option_text import parse_number
 from dbcare.live.settings_texts import describe_settings
 from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor

@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dbcare.axis import Axis
+from dbcare.base.axis import Axis
+from dbcare.base.numbers import MOST_STATED, Money, format_chance
 from dbcare.live.count_descriptions import describe_uncounted
 from dbcare.live.options import MAX_DESCRIPTION_LENGTH
 from dbcare.live.recommendation import ArmStatus, Recommendation
@@ -17,8 +18,6 @@ from dbcare.live.settings import Settings
 from dbcare.live.status import Status
 from dbcare.live.stored_study import StoredStudy
 from dbcare.live.study import Study
-from dbcare.money import Money
-from dbcare.numbers_in_words import MOST_STATED, format_chance
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.pages.block_picture import LEVELS, draw_blocks

@@ -13,12 +13,12 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
+from dbcare.base.files import check_path, replacing
 from dbcare.errors import StorageError
 from dbcare.live.stores.sql import tables
 from dbcare.live.stores.sql.engine import parse_address
 from dbcare.live.stores.sql.errors import show_url, translate_error
 from dbcare.live.stores.sql.sqlite_file import SqliteFile, is_busy
-from dbcare.whole_files import check_path, replacing
 
 WAIT_SECONDS = 5.0  # for a program that has the database open
 UNUSABLE = ("SQLITE_CORRUPT", "SQLITE_NOTADB")

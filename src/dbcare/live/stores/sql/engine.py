@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
+from dbcare.base.extras import say_how_to_install
 from dbcare.errors import StorageError
-from dbcare.extras import say_how_to_install
 from dbcare.live.forks import Turnstile, suspend_for_fork
 from dbcare.live.stores.sql.errors import show_unreadable, show_url
 from dbcare.live.stores.sql.sqlite_file import DEFAULT_TIMEOUT_SECONDS, SqliteFile

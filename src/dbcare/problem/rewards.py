@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 Array = npt.NDArray[np.float64]
 
@@ -60,8 +60,8 @@ class Gaussian:
     sigma: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", validation.real("mean", self.mean))
-        object.__setattr__(self, "sigma", validation.positive("sigma", self.sigma))
+        object.__setattr__(self, "mean", checks.real("mean", self.mean))
+        object.__setattr__(self, "sigma", checks.positive("sigma", self.sigma))
 
     def sample(self, generator: np.random.Generator, size: int) -> Array:
         return generator.normal(self.mean, self.sigma, size)
@@ -96,7 +96,7 @@ class Categorical:
                 f"`probabilities` must be as long as `values` ({len(values)}) but got {len(probabilities)}."
             )
         for index, probability in enumerate(probabilities):
-            validation.unit(f"probabilities[{index}]", probability)
+            checks.unit(f"probabilities[{index}]", probability)
         total = math.fsum(probabilities)
         if abs(total - 1.0) > 1e-9:
             raise InvalidValueError(f"`probabilities` must sum to 1 but got {total}.")
@@ -139,7 +139,7 @@ class Bernoulli:
     mean: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mean", validation.unit("mean", self.mean))
+        object.__setattr__(self, "mean", checks.unit("mean", self.mean))
 
     @property
     def sigma(self) -> float:
@@ -194,8 +194,8 @@ class Empirical:
 
 
 def _check_numbers(name: str, values: Any) -> tuple[float, ...]:
-    listed = validation.items(name, values, "a sequence of numbers")
-    numbers = tuple(validation.real(f"{name}[{index}]", value) for index, value in enumerate(listed))
+    listed = checks.items(name, values, "a sequence of numbers")
+    numbers = tuple(checks.real(f"{name}[{index}]", value) for index, value in enumerate(listed))
     if not numbers:
         raise InvalidValueError(f"`{name}` must not be empty but got {show(values)}.")
     return numbers

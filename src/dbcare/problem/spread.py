@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.validation import show
 
 BINARY = (0.0, 1.0)
-MIN_WIDTH = 2.0 * validation.MIN_MAGNITUDE  # half the width of the bounds is a standard deviation
+MIN_WIDTH = 2.0 * checks.MIN_MAGNITUDE  # half the width of the bounds is a standard deviation
 DEFAULT_SIGMA_PULLS = 6.0
 
 
@@ -39,7 +39,7 @@ class Spread:
 
     Examples
     --------
-    >>> from dbcare.spread import Spread
+    >>> from dbcare.problem.spread import Spread
     >>> spread = Spread(baseline=0.2)
     >>> spread.guess, spread.certain, spread.width
     (0.4, 0.5, 1.0)
@@ -52,12 +52,12 @@ class Spread:
     sigma_pulls: float = DEFAULT_SIGMA_PULLS
 
     def __post_init__(self) -> None:
-        validation.set_fields(
+        checks.set_fields(
             self,
-            sigma=None if self.sigma is None else validation.positive("sigma", self.sigma),
-            baseline=None if self.baseline is None else validation.open_unit("baseline", self.baseline),
+            sigma=None if self.sigma is None else checks.positive("sigma", self.sigma),
+            baseline=None if self.baseline is None else checks.open_unit("baseline", self.baseline),
             bounds=_check_interval(self.bounds),
-            binary=validation.flag("binary", self.binary),
+            binary=checks.flag("binary", self.binary),
         )
         stated = self._ways()
         if len(stated) > 1:
@@ -65,7 +65,7 @@ class Spread:
                 f"State the spread of the rewards in one way but got {' and '.join(stated)}; only `sigma` and `bounds` "
                 "go together."
             )
-        validation.set_fields(self, sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=bool(stated)))
+        checks.set_fields(self, sigma_pulls=check_sigma_pulls(self.sigma_pulls, is_stated=bool(stated)))
 
     def _ways(self) -> list[str]:
         """List the ways in which the spread is stated; sigma and bounds together are one."""
@@ -127,7 +127,7 @@ class Spread:
 
 def check_sigma_pulls(value: Any, *, is_stated: bool) -> float:
     """Return how many rewards a stated sigma counts as, perhaps infinitely many; if none is stated, the default."""
-    number = math.inf if isinstance(value, float) and value == math.inf else validation.positive("sigma_pulls", value)
+    number = math.inf if isinstance(value, float) and value == math.inf else checks.positive("sigma_pulls", value)
     if not is_stated and number != DEFAULT_SIGMA_PULLS:
         raise InvalidValueError(
             "`sigma_pulls` is the weight of a stated spread, and none is stated: state one, or leave it out; "
@@ -141,11 +141,11 @@ def _check_interval(bounds: Any) -> tuple[float, float] | None:
         return None
     if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
         raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {show(bounds)}.")
-    low, high = (validation.real("bounds", end) for end in bounds)
+    low, high = (checks.real("bounds", end) for end in bounds)
     if not low < high:
         raise InvalidValueError(f"`bounds` must be two numbers, the lower one first, but got {low:g} and {high:g}.")
-    if not MIN_WIDTH <= high - low <= validation.MAX_MAGNITUDE:
+    if not MIN_WIDTH <= high - low <= checks.MAX_MAGNITUDE:
         raise InvalidValueError(
-            f"`bounds` must be {MIN_WIDTH:g} to {validation.MAX_MAGNITUDE:g} apart but got {low:g} and {high:g}."
+            f"`bounds` must be {MIN_WIDTH:g} to {checks.MAX_MAGNITUDE:g} apart but got {low:g} and {high:g}."
         )
     return low, high

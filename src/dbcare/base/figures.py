@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbcare.extras import say_how_to_install
+from dbcare.base.extras import say_how_to_install
 
 try:
     import matplotlib as mpl

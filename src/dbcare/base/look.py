@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.validation import show
 
 # The colors of Okabe and Ito, distinct for any color vision (with their yellow darkened).
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PURPLE = (
@@ -68,11 +68,11 @@ class Look:
     hollow: bool = False
 
     def __post_init__(self) -> None:
-        colors = tuple(validation.items("colors", self.colors, "a sequence of colors"))
+        colors = tuple(checks.items("colors", self.colors, "a sequence of colors"))
         for name, value in (("marker", self.marker), *(("colors", color) for color in colors)):
             if not isinstance(value, str):
                 raise InvalidValueError(f"`{name}` must be of type str but got {show(value)}.")
-        validation.set_fields(self, colors=colors, hollow=validation.flag("hollow", self.hollow))
+        checks.set_fields(self, colors=colors, hollow=checks.flag("hollow", self.hollow))
 
 
 PLAIN = Look()

@@ -1,4 +1,4 @@
-"""Check arguments; each check returns the value in its canonical type.
+"""Checks of arguments: each returns the value in its plain form, or says what must hold and what it got.
 
 Messages have the form "`name` must <condition> but got <value>."
 
@@ -8,9 +8,11 @@ largest expression in the package is gap^3 / (8 sigma^2 cost), which stays below
 becomes 0. Real prices, rewards and standard deviations are nowhere near the limits.
 """
 
+from __future__ import annotations
+
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dbcare.errors import InvalidValueError
@@ -174,3 +176,29 @@ def one_of(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in names:
         raise InvalidValueError(f"`{name}` must be one of {', '.join(names)} but got {show(value)}.")
     return str(value)
+
+
+def check_arm_names(arms: Any) -> tuple[str, ...]:
+    """Return the names of two or more arms, all of them different."""
+    if isinstance(arms, str | bytes) or not isinstance(arms, Sequence):
+        raise InvalidValueError(f"`arms` must be a sequence of names but got {show(arms)}.")
+    names = tuple(text("arms", arm) for arm in arms)
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise InvalidValueError(f"`arms` must be 2 or more different names but got {show(list(names))}.")
+    return names
+
+
+def order_by_arm(name: str, amount: Any, arms: Any) -> Any:
+    """Return amounts given by the names of the arms as a list in their order; any others as they are."""
+    if not isinstance(amount, Mapping):
+        return amount
+    if not isinstance(arms, Sequence):
+        raise InvalidValueError(f"`{name}` is given by name, so `arms` must be names, not {show(arms)}.")
+    names = check_arm_names(arms)
+    if missing := [arm for arm in names if arm not in amount]:
+        raise InvalidValueError(f"`{name}` must have an entry for each arm but got none for {show(missing[0])}.")
+    if unknown := [arm for arm in amount if arm not in names]:
+        raise InvalidValueError(
+            f"`{name}` has an entry for {show(unknown[0])}, which is not an arm; the arms are {', '.join(names)}."
+        )
+    return [amount[arm] for arm in names]

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from dbcare import validation
+from dbcare.base import checks
 from dbcare.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def show_columns(names: Sequence[str]) -> str:
 
 def make_frame(columns: Mapping[str, Iterable[Any]], types_: Mapping[str, type], library: str | None) -> Any:
     """Return a data frame of a library, or of the first one that is installed; each column has a type of its own."""
-    chosen = _choose_library() if library is None else validation.one_of("library", library, LIBRARIES)
+    chosen = _choose_library() if library is None else checks.one_of("library", library, LIBRARIES)
     try:
         module = import_module(chosen)
     except ModuleNotFoundError:

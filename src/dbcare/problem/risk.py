@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dbcare import validation
+from dbcare.base import checks
+from dbcare.base.checks import show
+from dbcare.base.numbers import Money, check_amount
 from dbcare.errors import InvalidValueError
-from dbcare.money import Money, check_amount
-from dbcare.validation import show
 
 
 class Loss(StrEnum):
@@ -61,10 +61,10 @@ class Risk:
     value: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "loss", Loss(validation.one_of("loss", self.loss, list(Loss))))
+        object.__setattr__(self, "loss", Loss(checks.one_of("loss", self.loss, list(Loss))))
         object.__setattr__(self, "cost", _per_pull("cost", self.cost))
         if self.value is not None:
-            object.__setattr__(self, "value", validation.positive("value", self.value))
+            object.__setattr__(self, "value", checks.positive("value", self.value))
 
     def __repr__(self) -> str:
         if self.value is None:
@@ -123,7 +123,7 @@ class Risk:
     def costs(self, arms: int) -> tuple[float, ...]:
         """Return the cost of a pull, arm by arm."""
         if isinstance(self.cost, float):
-            return (self.cost,) * validation.arms(arms, at_least=1)
+            return (self.cost,) * checks.arms(arms, at_least=1)
         if len(self.cost) != arms:
             raise InvalidValueError(
                 f"`{self._unit_name}` must have one entry per arm ({arms}) but got {len(self.cost)}."
@@ -163,17 +163,17 @@ def _make_risk(loss: Loss, cost: Any, price: Any, value: Any) -> Risk:
             "by its own value instead."
         )
     prices = _per_pull("price", price)
-    worth = validation.positive("value", value)
+    worth = checks.positive("value", value)
     cost = prices / worth if isinstance(prices, float) else tuple(one / worth for one in prices)
     return Risk(loss, _per_pull("price / value", cost), worth)
 
 
 def _per_pull(name: str, amount: Any) -> float | tuple[float, ...]:
     if isinstance(amount, numbers.Real | str) or not isinstance(amount, Iterable):
-        return validation.positive(name, amount)
-    listed = validation.items(name, amount, "one number, or one per arm")
+        return checks.positive(name, amount)
+    listed = checks.items(name, amount, "one number, or one per arm")
     if len(listed) < 2:
         raise InvalidValueError(
             f"`{name}` must be one number, or one per arm for 2 or more, but got {show(tuple(listed))}."
         )
-    return tuple(validation.positive(f"{name}[{arm}]", one) for arm, one in enumerate(listed))
+    return tuple(checks.positive(f"{name}[{arm}]", one) for arm, one in enumerate(listed))

@@ -16,7 +16,7 @@ def say_how_to_install(extra: str) -> str:
 
     Examples
     --------
-    >>> from dbcare.extras import say_how_to_install
+    >>> from dbcare.base.extras import say_how_to_install
     >>> say_how_to_install("server").endswith("[server]'")
     True
     """

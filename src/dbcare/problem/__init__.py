@@ -1,0 +1,1 @@
+"""What there is to decide: arms and their rewards, how far these vary, what a pull costs and a wrong choice loses."""
