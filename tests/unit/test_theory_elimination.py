@@ -13,7 +13,7 @@ from dbcare import DBCARE, Bandit, Risk, evaluate_grid
 from dbcare.engines.evaluate import evaluate
 from dbcare.errors import InvalidValueError
 from dbcare.problem.risk import Loss
-from dbcare.theory import budgets, elimination, lower, pulls, upper
+from dbcare.theory import budgets, elimination, lower, upper
 
 MI, SR = Loss.MISIDENTIFICATION, Loss.SIMPLE_REGRET
 
@@ -115,7 +115,7 @@ def test_lemmas_5_to_7_hold_for_several_arms() -> None:
             regret = float(elimination.regret_of_choice(budget, left)) + 6.0 * policy.delta
             assert found.simple_regret + 5.0 * found.losses[SR].standard_error <= regret
             dropped = elimination.pulls_until_dropped(loss, gaps, cost, bound=6.0)[max(left, 2) - 1 :]
-            rest = float(pulls.most_pulls(loss, left, cost)) if left > 1 else 0.0
+            rest = float(budgets.most_pulls(loss, left, cost)) if left > 1 else 0.0
             assert left < 8 or gaps[-1] == 0.3
             assert found.pulls.mean <= rest + float(np.sum(dropped + 1.0)) + policy.delta * policy.max_pulls
 
@@ -206,7 +206,7 @@ def test_the_constant_of_theorem_4_survives() -> None:
     # The other parts: 4 ln K (K sigma^2 c)^(1/3) at large H, and 20 ln K H*_SR.
     for arms in range(2, 300):
         cost = 1e-6
-        most = ours(arms) * ((arms - 1) * cost) ** (1 / 3) + float(pulls.expected_pulls(SR, arms, cost)) * cost
+        most = ours(arms) * ((arms - 1) * cost) ** (1 / 3) + float(budgets.expected_pulls(SR, arms, cost)) * cost
         assert most <= 4.0 * log(arms) * (arms * cost) ** (1 / 3)
         assert most <= 20.0 * log(arms) * float(lower.simple_regret_minimax(arms, cost))
 

@@ -25,7 +25,7 @@ from dbcare.policies.registry import POLICIES
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.rewards import Gaussian
 from dbcare.problem.risk import Loss
-from dbcare.theory import breakeven, lower, pulls
+from dbcare.theory import breakeven, budgets, lower
 
 Floats = npt.NDArray[np.float64]
 P = TypeVar("P", bound=Policy)
@@ -184,7 +184,7 @@ def _compute_our_bounds(loss: Loss, bandit: Bandit, cost: float, policy: DBCARE 
     most_pulls = math.nan
     if policy is not None:
         arms = len(bandit.arms)
-        most_pulls = float(pulls.expected_pulls(loss, arms, cost, policy.sigma)) + arms  # whole epochs: its docstring
+        most_pulls = float(budgets.expected_pulls(loss, arms, cost, policy.sigma)) + arms  # whole epochs: its docstring
     return most_pulls, _compute_racing_bound(loss, bandit, cost)
 
 

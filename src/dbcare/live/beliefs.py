@@ -16,8 +16,7 @@ from dbcare.live.arm_statistics import ArmStatistics
 from dbcare.live.recommendation import Interval
 from dbcare.live.settings import Settings
 from dbcare.posterior import AlwaysValid, Posterior, expect_rewards
-from dbcare.posterior.model import LEVEL, Floats
-from dbcare.posterior.once import ComputedOnce
+from dbcare.posterior.model import LEVEL, ComputedOnce, Floats
 from dbcare.problem.risk import Loss
 
 

@@ -31,7 +31,7 @@ from dbcare.policies.facts import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.policies.rule import BlockRule
-from dbcare.posterior.once import ComputedOnce
+from dbcare.posterior.model import ComputedOnce
 from dbcare.problem.risk import Loss, Risk
 from dbcare.problem.spread import BINARY, DEFAULT_SIGMA_PULLS, MIN_WIDTH, Spread
 

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.policies.rule import index
-from dbcare.theory.normal import PSI_AT_0, expected_excess, upper_tail
-from dbcare.theory.student import density_at_0, student_excess, student_tail
+from dbcare.theory.normal import PSI_AT_0, density_at_0, expected_excess, student_excess, student_tail, upper_tail
 
 Floats = npt.NDArray[np.float64]
 

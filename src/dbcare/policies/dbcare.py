@@ -13,7 +13,7 @@ from dbcare.errors import GuessingIsBestWarning
 from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables, check_length, hoeffding
 from dbcare.policies.rule import State
 from dbcare.problem.risk import Loss, Risk, check_risk
-from dbcare.theory import budgets, pulls
+from dbcare.theory import budgets
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class DBCARE(EliminationPolicy):
 
     @cached_property
     def max_pulls(self) -> int:
-        return int(pulls.most_pulls(self.risk.loss, self.arms, self.cost, self.sigma))
+        return int(budgets.most_pulls(self.risk.loss, self.arms, self.cost, self.sigma))
 
     def why_limited(self, state: State, survivors: int) -> str:
         return f"{survivors} arms remain and epoch {self.epoch_limit(survivors)} is the last that can pay for itself"
