@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.rewards import Gaussian
 

@@ -20,8 +20,8 @@ from dbcare.engines.rng import begun, normal, normal_at, uniform
 from dbcare.live.beliefs import ArmRewards
 from dbcare.live.paired_beliefs import PairedBeliefs
 from dbcare.live.settings import Settings
-from dbcare.policies import breakeven_rule, pooled_rounds, timed_rounds
-from dbcare.policies.breakeven_state import COUNT, MEAN, SQUARES, section
+from dbcare.policies.breakeven import pooled_rounds, rule, timed_rounds
+from dbcare.policies.breakeven.state import COUNT, MEAN, SQUARES, section
 
 Floats = npt.NDArray[np.float64]
 LEAST_RATE, MOST_RATE = 0.002, 0.98
@@ -151,7 +151,7 @@ def stop_loop(rule: Any) -> Callable[..., None]:
 
 @cache
 def _compiled() -> Any:
-    return kernel(stop_loop(breakeven_rule.RULE), "studies until they stop")
+    return kernel(stop_loop(rule.RULE), "studies until they stop")
 
 
 def run_to_stops(cell: StopCell, studies: int, seed: int) -> Stops:

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dbcare.engines.exact.equal_size import OneBest
-from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
 from dbcare.theory import normal
 
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from benchmarks.parts.bars import Bars
 from benchmarks.parts.instances import Cell
 from benchmarks.parts.measurements import Ratio, count_arms, divide, measure, report_ratios
 from dbcare import Bandit, Breakeven, Loss, Policy, Risk
-from dbcare.policies.breakeven_spread import BreakevenTables
+from dbcare.policies.breakeven.losses import BreakevenTables
 
 ORDERS = 400  # equally likely sizes of an order, at the quantiles of a log-normal law
 ORDER_RATE = 0.04

@@ -28,7 +28,7 @@ from dbcare.lab import definition, paper
 from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.reproduce import RESULTS
 from dbcare.lab.result_store import ResultStore
-from dbcare.policies.elimination import EliminationPolicy
+from dbcare.policies.elimination.elimination import EliminationPolicy
 from dbcare.problem.rewards import Gaussian
 
 RUNS = 100

@@ -65,33 +65,33 @@ if TYPE_CHECKING:
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
     from dbcare.planner.setting import PlanSetting as PlanSetting
-    from dbcare.policies.adaptive.adaptive import Adaptive as Adaptive
-    from dbcare.policies.adaptive.chick_frazier import ChickFrazier as ChickFrazier
-    from dbcare.policies.adaptive.eb_tci import EBTCI as EBTCI
-    from dbcare.policies.adaptive.kg_star import KGStar as KGStar
-    from dbcare.policies.adaptive.kl_lucb import KLLUCB as KLLUCB
-    from dbcare.policies.adaptive.kn import KN as KN
-    from dbcare.policies.adaptive.lil_ucb import LilUCB as LilUCB
-    from dbcare.policies.adaptive.lucb import LUCB as LUCB
-    from dbcare.policies.adaptive.ocba import OCBA as OCBA
-    from dbcare.policies.adaptive.track_and_stop import TrackAndStop as TrackAndStop
-    from dbcare.policies.adaptive.two_arm_chick_frazier import TwoArmChickFrazier as TwoArmChickFrazier
-    from dbcare.policies.adaptive.ugape import UGapE as UGapE
-    from dbcare.policies.adaptive.ugape import UGapEBudget as UGapEBudget
-    from dbcare.policies.breakeven import Breakeven as Breakeven
-    from dbcare.policies.breakeven_racing import BreakevenRacing as BreakevenRacing
-    from dbcare.policies.breakeven_rounds import BreakevenRounds as BreakevenRounds
-    from dbcare.policies.dbcare import DBCARE as DBCARE
-    from dbcare.policies.fixed import Guess as Guess
-    from dbcare.policies.fixed import KnownGapOracle as KnownGapOracle
-    from dbcare.policies.fixed import Uniform as Uniform
-    from dbcare.policies.halving import SequentialHalving as SequentialHalving
-    from dbcare.policies.halving import SuccessiveRejects as SuccessiveRejects
-    from dbcare.policies.known_gap_sprt import KnownGapSPRT as KnownGapSPRT
+    from dbcare.policies.breakeven.policy import Breakeven as Breakeven
+    from dbcare.policies.breakeven.racing import BreakevenRacing as BreakevenRacing
+    from dbcare.policies.breakeven.rounds import BreakevenRounds as BreakevenRounds
+    from dbcare.policies.elimination.dbcare import DBCARE as DBCARE
+    from dbcare.policies.elimination.racing import Racing as Racing
+    from dbcare.policies.elimination.racing import TwoArmConfidence as TwoArmConfidence
+    from dbcare.policies.elimination.sprt import KnownGapSPRT as KnownGapSPRT
+    from dbcare.policies.literature.adaptive import Adaptive as Adaptive
+    from dbcare.policies.literature.chick_frazier import ChickFrazier as ChickFrazier
+    from dbcare.policies.literature.chick_frazier import TwoArmChickFrazier as TwoArmChickFrazier
+    from dbcare.policies.literature.eb_tci import EBTCI as EBTCI
+    from dbcare.policies.literature.kg_star import KGStar as KGStar
+    from dbcare.policies.literature.kl_lucb import KLLUCB as KLLUCB
+    from dbcare.policies.literature.kn import KN as KN
+    from dbcare.policies.literature.lil_ucb import LilUCB as LilUCB
+    from dbcare.policies.literature.lucb import LUCB as LUCB
+    from dbcare.policies.literature.ocba import OCBA as OCBA
+    from dbcare.policies.literature.track_and_stop import TrackAndStop as TrackAndStop
+    from dbcare.policies.literature.ugape import UGapE as UGapE
+    from dbcare.policies.literature.ugape import UGapEBudget as UGapEBudget
+    from dbcare.policies.planned import Guess as Guess
+    from dbcare.policies.planned import KnownGapOracle as KnownGapOracle
+    from dbcare.policies.planned import SequentialHalving as SequentialHalving
+    from dbcare.policies.planned import SuccessiveRejects as SuccessiveRejects
+    from dbcare.policies.planned import Uniform as Uniform
     from dbcare.policies.policy import CustomPolicy as CustomPolicy
     from dbcare.policies.policy import Policy as Policy
-    from dbcare.policies.racing import Racing as Racing
-    from dbcare.policies.racing import TwoArmConfidence as TwoArmConfidence
     from dbcare.policies.registry import PolicyEntry as PolicyEntry
     from dbcare.policies.registry import build_policy as build_policy
     from dbcare.policies.registry import register_policy as register_policy
@@ -100,8 +100,8 @@ if TYPE_CHECKING:
     from dbcare.policies.rule import Rule as Rule
     from dbcare.policies.run import Run as Run
     from dbcare.policies.run import RunEvent as RunEvent
+    from dbcare.policies.run import Wording as Wording
     from dbcare.policies.two_arm_likelihood import TwoArmLikelihood as TwoArmLikelihood
-    from dbcare.policies.wording import Wording as Wording
     from dbcare.problem.bandits import Bandit as Bandit
     from dbcare.problem.bandits import GaussianBlocks as GaussianBlocks
     from dbcare.problem.bandits import ScoreTable as ScoreTable
@@ -166,36 +166,36 @@ _HOME = {
     "Outlook": "planner.outlook",
     "Plan": "planner.plan",
     "plan": "planner.plan",
-    "Adaptive": "policies.adaptive.adaptive",
-    "ChickFrazier": "policies.adaptive.chick_frazier",
-    "EBTCI": "policies.adaptive.eb_tci",
-    "KGStar": "policies.adaptive.kg_star",
-    "KLLUCB": "policies.adaptive.kl_lucb",
-    "KN": "policies.adaptive.kn",
-    "LilUCB": "policies.adaptive.lil_ucb",
-    "LUCB": "policies.adaptive.lucb",
-    "OCBA": "policies.adaptive.ocba",
-    "TrackAndStop": "policies.adaptive.track_and_stop",
-    "TwoArmChickFrazier": "policies.adaptive.two_arm_chick_frazier",
+    "Adaptive": "policies.literature.adaptive",
+    "ChickFrazier": "policies.literature.chick_frazier",
+    "EBTCI": "policies.literature.eb_tci",
+    "KGStar": "policies.literature.kg_star",
+    "KLLUCB": "policies.literature.kl_lucb",
+    "KN": "policies.literature.kn",
+    "LilUCB": "policies.literature.lil_ucb",
+    "LUCB": "policies.literature.lucb",
+    "OCBA": "policies.literature.ocba",
+    "TrackAndStop": "policies.literature.track_and_stop",
+    "TwoArmChickFrazier": "policies.literature.chick_frazier",
     "TwoArmLikelihood": "policies.two_arm_likelihood",
-    "UGapE": "policies.adaptive.ugape",
-    "UGapEBudget": "policies.adaptive.ugape",
-    "Breakeven": "policies.breakeven",
-    "BreakevenRacing": "policies.breakeven_racing",
-    "BreakevenRounds": "policies.breakeven_rounds",
-    "DBCARE": "policies.dbcare",
-    "Guess": "policies.fixed",
-    "KnownGapOracle": "policies.fixed",
-    "Uniform": "policies.fixed",
-    "SequentialHalving": "policies.halving",
-    "SuccessiveRejects": "policies.halving",
-    "KnownGapSPRT": "policies.known_gap_sprt",
+    "UGapE": "policies.literature.ugape",
+    "UGapEBudget": "policies.literature.ugape",
+    "Breakeven": "policies.breakeven.policy",
+    "BreakevenRacing": "policies.breakeven.racing",
+    "BreakevenRounds": "policies.breakeven.rounds",
+    "DBCARE": "policies.elimination.dbcare",
+    "Guess": "policies.planned",
+    "KnownGapOracle": "policies.planned",
+    "Uniform": "policies.planned",
+    "SequentialHalving": "policies.planned",
+    "SuccessiveRejects": "policies.planned",
+    "KnownGapSPRT": "policies.elimination.sprt",
     "Look": "base.look",
     "PolicyKind": "base.look",
     "CustomPolicy": "policies.policy",
     "Policy": "policies.policy",
-    "Racing": "policies.racing",
-    "TwoArmConfidence": "policies.racing",
+    "Racing": "policies.elimination.racing",
+    "TwoArmConfidence": "policies.elimination.racing",
     "PolicyEntry": "policies.registry",
     "build_policy": "policies.registry",
     "register_policy": "policies.registry",
@@ -204,7 +204,7 @@ _HOME = {
     "Rule": "policies.rule",
     "Run": "policies.run",
     "RunEvent": "policies.run",
-    "Wording": "policies.wording",
+    "Wording": "policies.run",
     "Bernoulli": "rewards",
     "Categorical": "rewards",
     "Empirical": "rewards",

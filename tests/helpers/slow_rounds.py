@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from scipy import stats
 
-from dbcare.policies.breakeven_rounds import BreakevenRounds
+from dbcare.policies.breakeven.rounds import BreakevenRounds
 from dbcare.policies.rule import next_tie
 from dbcare.problem.risk import Loss
 

@@ -30,7 +30,7 @@ def parse(module: str) -> ast.Module:
 # Where policies may be named: their registry, the parts of some of them, and what the paper and we say about others.
 NAMING_MODULES = (
     "policies/registry.py",
-    "policies/adaptive/catalog.py",
+    "policies/literature/adaptive.py",
     "lab/paper_claims.py",
     "lab/our_claims.py",
     "lab/bounds.py",

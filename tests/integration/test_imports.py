@@ -208,7 +208,7 @@ def test_the_check_of_imports_sees_what_it_should(tmp_path: Path) -> None:
     """Negative control: imports of all forms are seen, also by a public name; those from elsewhere are not."""
     file = tmp_path / "wrong.py"
     file.write_text(
-        "import dbcare.policies.dbcare\nfrom dbcare.problem import risk; from dbcare import Bandit\n"
+        "import dbcare.policies.elimination.dbcare\nfrom dbcare.problem import risk; from dbcare import Bandit\n"
         "def late():\n    from dbcare.theory.budgets import confidence\nimport numpy\n"
     )
     assert _imports(file) == {"policies", "risk", "bandit", "theory"}

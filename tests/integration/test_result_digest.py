@@ -16,7 +16,7 @@ PACKAGE = Path(dbcare.__file__).parent
 
 FILES = {  # whether an edit can change a number
     "engines/rng.py": True,
-    "policies/breakeven_rule.py": True,
+    "policies/breakeven/rule.py": True,
     "theory/budgets.py": True,
     "problem/rewards.py": True,
     "lab/results.py": True,

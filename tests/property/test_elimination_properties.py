@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dbcare.base.checks import MAX_MAGNITUDE
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import EliminationPolicy
+from dbcare.policies.elimination.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.run import Run
 from dbcare.problem.risk import Loss, Risk
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dbcare.policies.dbcare import DBCARE
+from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss, Risk
 

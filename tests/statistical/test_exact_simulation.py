@@ -14,9 +14,9 @@ import pytest
 
 from dbcare.engines.exact import two_arm_law
 from dbcare.engines.exact.law import TwoArmLaw
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import EliminationPolicy
-from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import EliminationPolicy
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Risk
 

@@ -28,9 +28,9 @@ from dbcare.engines.draws import FiniteArms, make_arms
 from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.simulators import direct_simulator, safe_jump_simulator
 from dbcare.engines.skip.safe_jumps import Reach, make_reach
-from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.racing import ConfidencePolicy
 from dbcare.policies.epochs import ALIVE, SUMS, arms_offset
-from dbcare.policies.racing import ConfidencePolicy
 
 ALPHA = 1e-11
 

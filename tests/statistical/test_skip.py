@@ -36,11 +36,11 @@ from dbcare.engines.skip import many_arms as skip_many
 from dbcare.engines.skip import two_arms as skip_two
 from dbcare.engines.skip.crossing_pairs import close_arms
 from dbcare.engines.tallies import Tallies
-from dbcare.policies.breakeven_racing import BreakevenRacing
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import RULE, EliminationPolicy, EliminationTables, idle
+from dbcare.policies.breakeven.racing import BreakevenRacing
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import RULE, EliminationPolicy, EliminationTables, idle
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
 from dbcare.policies.epochs import EpochRule, state_size
-from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]

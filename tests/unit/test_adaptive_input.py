@@ -27,7 +27,7 @@ from dbcare import (
     evaluate,
 )
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.policies.adaptive.catalog import SAMPLING_PARTS, STOPPING_PARTS, find_parts
+from dbcare.policies.literature.adaptive import SAMPLING_PARTS, STOPPING_PARTS, find_parts
 from dbcare.policies.registry import POLICIES
 
 REGRET, ERROR = Risk.simple_regret(0.01), Risk.misidentification(0.01)

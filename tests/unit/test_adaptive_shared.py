@@ -9,13 +9,13 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import zeta
 from scipy.stats import norm
 
-from dbcare.policies.adaptive import rates
-from dbcare.policies.adaptive.bernoulli_bounds import divergence, lower_bound, upper_bound
-from dbcare.policies.adaptive.chick_frazier import boundary
-from dbcare.policies.adaptive.kg_star import GainNumbers, best_shares, gain_rate
-from dbcare.policies.adaptive.likelihood import RewardFamily, likelihood_ratio
-from dbcare.policies.adaptive.proportions import optimal_proportions
-from dbcare.policies.breakeven_losses import series_of
+from dbcare.policies.breakeven.losses import series_of
+from dbcare.policies.literature import parts
+from dbcare.policies.literature.bounds import divergence, lower_bound, upper_bound
+from dbcare.policies.literature.chick_frazier import boundary
+from dbcare.policies.literature.kg_star import GainNumbers, best_shares, gain_rate
+from dbcare.policies.literature.likelihood import RewardFamily, likelihood_ratio
+from dbcare.policies.literature.track_and_stop import optimal_proportions
 
 MEANS = (1e-9, 1e-4, 0.02, 0.3, 0.5, 0.9, 0.999, 1.0 - 1e-9)
 LEVELS = (1e-12, 1e-8, 1e-4, 0.01, 0.5, 3.0, 15.0)
@@ -93,18 +93,18 @@ def test_likelihood_ratios_are_maximal_likelihoods() -> None:
 def test_rates() -> None:
     """Against the formulas, written out."""
     arms, delta, t = 6, 0.05, 37.0
-    assert rates.rate_at(rates.lucb_rate(arms, delta), t) == pytest.approx(math.log(5 * arms * t**4 / (4 * delta)))
-    assert rates.rate_at(rates.ugape_rate(arms, delta), t) == pytest.approx(math.log(4 * arms * t**3 / delta))
-    assert rates.rate_at(rates.heuristic_rate(delta), t) == pytest.approx(math.log((math.log(t) + 1) / delta))
-    ratio = rates.rate_at(rates.bernoulli_ratio_rate(arms, delta), t)
+    assert parts.rate_at(parts.lucb_rate(arms, delta), t) == pytest.approx(math.log(5 * arms * t**4 / (4 * delta)))
+    assert parts.rate_at(parts.ugape_rate(arms, delta), t) == pytest.approx(math.log(4 * arms * t**3 / delta))
+    assert parts.rate_at(parts.heuristic_rate(delta), t) == pytest.approx(math.log((math.log(t) + 1) / delta))
+    ratio = parts.rate_at(parts.bernoulli_ratio_rate(arms, delta), t)
     assert ratio == pytest.approx(math.log(2 * (arms - 1) * t / delta))
     x = 405.5 * arms * t**1.1 / delta
-    assert rates.rate_at(rates.kl_lucb_rate(arms, delta), t) == pytest.approx(math.log(x) + math.log(math.log(x)))
+    assert parts.rate_at(parts.kl_lucb_rate(arms, delta), t) == pytest.approx(math.log(x) + math.log(math.log(x)))
     shares = np.linspace(0.5001, 0.9999, 20_000)
     curve = 2 * shares - 2 * shares * np.log(4 * shares) + np.log(zeta(2 * shares)) - 0.5 * np.log(1 - shares)
     smallest = np.min((curve + 0.5 * math.log((arms - 1) / delta)) / shares)
     expected = 2 * smallest + 4 * math.log(4 + math.log(t / 2))
-    assert rates.rate_at(rates.gaussian_ratio_rate(arms, delta), t) == pytest.approx(expected, rel=1e-6)
+    assert parts.rate_at(parts.gaussian_ratio_rate(arms, delta), t) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_boundary_is_continuous_and_rises() -> None:

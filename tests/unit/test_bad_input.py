@@ -13,11 +13,10 @@ from helpers.play_run import play_by
 from dbcare import errors
 from dbcare.base.checks import MAX_MAGNITUDE, MIN_MAGNITUDE
 from dbcare.errors import DbcareError, DbcareWarning, InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
-from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
+from dbcare.policies.planned import Guess, KnownGapOracle, SequentialHalving, SuccessiveRejects, Uniform
 from dbcare.policies.policy import CustomPolicy, Policy
-from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 MI = Risk.misidentification(1e-3)

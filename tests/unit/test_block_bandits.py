@@ -38,7 +38,7 @@ from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.results import compute
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts
 from dbcare.policies.rule import BlockRule, Rule
 from dbcare.policies.run import Run
 

@@ -18,9 +18,9 @@ from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
 from dbcare.engines.draws import make_arms
 from dbcare.engines.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
-from dbcare.policies import breakeven_losses, breakeven_state
-from dbcare.policies.breakeven import MAX_SIGMA_FACTOR
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.breakeven import losses, state
+from dbcare.policies.breakeven.policy import MAX_SIGMA_FACTOR
+from dbcare.policies.build import PolicyFacts
 from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import STOP
 from dbcare.policies.run import Run
@@ -59,8 +59,8 @@ def test_the_table_of_the_gaussian_loss_matches_the_loss(risk: Risk) -> None:
     series = Breakeven(risk, 2).tables.series
     for z in (0.0, 0.004, 0.5, 1.2345, 3.0, 8.0, 20.0):
         expected = norm.sf(z) if risk is MI else norm.pdf(z) - z * norm.sf(z)
-        assert breakeven_losses.gaussian_loss(series, z) == pytest.approx(expected, rel=1e-6 if z <= 8.0 else 3e-5)
-    assert breakeven_losses.gaussian_loss(series, 100.0) == 0.0
+        assert losses.gaussian_loss(series, z) == pytest.approx(expected, rel=1e-6 if z <= 8.0 else 3e-5)
+    assert losses.gaussian_loss(series, 100.0) == 0.0
 
 
 @pytest.mark.parametrize("risk", [MI, SR])
@@ -72,7 +72,7 @@ def test_the_table_of_the_student_losses_matches_the_losses(risk: Risk, freedom:
         x = math.sqrt(freedom * math.expm1(z * z / (freedom - 0.5)))
         tail = t.sf(x, freedom)
         expected = tail if risk is MI else (freedom + x * x) / (freedom - 1) * t.pdf(x, freedom) - x * tail
-        found = breakeven_losses.student_loss(tables.series, tables.ratios, x, freedom)
+        found = losses.student_loss(tables.series, tables.ratios, x, freedom)
         # The subtraction above loses digits as x grows, more so with many degrees of freedom.
         assert found == pytest.approx(expected, rel=2e-6 if z <= 4.0 else 2e-5)
 
@@ -329,14 +329,14 @@ def test_pending_pulls_count_as_made() -> None:
         arm = run.ask()
         assert arm is not None
         asked.append(arm)
-        breakeven_state.send(run.state, policy.tables, arm, 1)
+        state.send(run.state, policy.tables, arm, 1)
     assert asked == [0, 1, 2, 0, 1, 2]
     for arm in range(3):
         policy.rule.tell(run.state, policy.tables, arm, 0.1 * arm)
     assert run.ask() == 2  # two pulls of each arm are made; another of the leader helps against both rivals
-    breakeven_state.send(run.state, policy.tables, 2, 1)
+    state.send(run.state, policy.tables, 2, 1)
     assert run.ask() == 1  # now the strongest rival
-    loss = breakeven_state.section(policy.tables.cost, breakeven_state.LOSS)
+    loss = state.section(policy.tables.cost, state.LOSS)
     assert run.state[loss + 1] == pytest.approx(norm.sf(0.1 / math.sqrt(2.0)), rel=1e-6)
 
 
@@ -350,8 +350,8 @@ def test_rewards_may_arrive_in_any_order() -> None:
         assert run.recommendation() == 2
     assert run.ask() == 1
     policy.rule.tell(run.state, policy.tables, 1, 0.65)
-    assert int(run.state[breakeven_state.LEADER]) == 1
-    assert run.state[breakeven_state.WITHIN] == pytest.approx(0.02)
+    assert int(run.state[state.LEADER]) == 1
+    assert run.state[state.WITHIN] == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize("factor", [1e-3, 4.0, 1e6])

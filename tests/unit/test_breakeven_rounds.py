@@ -9,8 +9,8 @@ import pytest
 from helpers.slow_rounds import SlowRounds
 
 from dbcare.errors import InvalidValueError
-from dbcare.policies import pooled_rounds
-from dbcare.policies.breakeven_rounds import BreakevenRounds
+from dbcare.policies.breakeven import pooled_rounds
+from dbcare.policies.breakeven.rounds import BreakevenRounds
 from dbcare.policies.rule import TIE_MODULUS, BlockRule
 from dbcare.policies.run import Run
 from dbcare.problem.risk import Loss, Risk

@@ -11,28 +11,25 @@ from typing import ClassVar
 import pytest
 
 from dbcare import policies
-from dbcare.policies.adaptive.adaptive import Adaptive
-from dbcare.policies.adaptive.chick_frazier import ChickFrazier
-from dbcare.policies.adaptive.eb_tci import EBTCI
-from dbcare.policies.adaptive.kg_star import KGStar
-from dbcare.policies.adaptive.kl_lucb import KLLUCB
-from dbcare.policies.adaptive.kn import KN
-from dbcare.policies.adaptive.lil_ucb import LilUCB
-from dbcare.policies.adaptive.lucb import LUCB
-from dbcare.policies.adaptive.ocba import OCBA
-from dbcare.policies.adaptive.track_and_stop import TrackAndStop
-from dbcare.policies.adaptive.two_arm_chick_frazier import TwoArmChickFrazier
-from dbcare.policies.adaptive.ugape import UGapE, UGapEBudget
-from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.breakeven_racing import BreakevenRacing
-from dbcare.policies.breakeven_rounds import BreakevenRounds
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
-from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
-from dbcare.policies.keep import Keep
-from dbcare.policies.known_gap_sprt import KnownGapSPRT
+from dbcare.policies.breakeven.policy import Breakeven
+from dbcare.policies.breakeven.racing import BreakevenRacing
+from dbcare.policies.breakeven.rounds import BreakevenRounds
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.racing import RATES, Racing, TwoArmConfidence
+from dbcare.policies.elimination.sprt import KnownGapSPRT
+from dbcare.policies.literature.adaptive import Adaptive
+from dbcare.policies.literature.chick_frazier import ChickFrazier, TwoArmChickFrazier
+from dbcare.policies.literature.eb_tci import EBTCI
+from dbcare.policies.literature.kg_star import KGStar
+from dbcare.policies.literature.kl_lucb import KLLUCB
+from dbcare.policies.literature.kn import KN
+from dbcare.policies.literature.lil_ucb import LilUCB
+from dbcare.policies.literature.lucb import LUCB
+from dbcare.policies.literature.ocba import OCBA
+from dbcare.policies.literature.track_and_stop import TrackAndStop
+from dbcare.policies.literature.ugape import UGapE, UGapEBudget
+from dbcare.policies.planned import Guess, Keep, KnownGapOracle, SequentialHalving, SuccessiveRejects, Uniform
 from dbcare.policies.policy import CustomPolicy, Policy
-from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.two_arm_likelihood import TwoArmLikelihood
 from dbcare.problem.risk import Risk
 from dbcare.testing import PolicySuite

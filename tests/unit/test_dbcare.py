@@ -8,8 +8,8 @@ import pytest
 from helpers.play_run import play, play_by
 
 from dbcare.errors import GuessingIsBestWarning
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import NO_CAP, EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import NO_CAP, EliminationPolicy, EliminationTables
 from dbcare.problem.risk import Loss, Risk
 
 # Four arms, sigma = 0.1, c = 0.02: 1/(e c) = 18.394, so N*(4) = 4.60, N*(3) = 6.13, N*(2) = 9.20 and the last

@@ -12,11 +12,10 @@ from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_
 from dbcare.engines.exact.closed_form import bernoulli_error, binomial, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
-from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
+from dbcare.policies.planned import Guess, KnownGapOracle, SequentialHalving, SuccessiveRejects, Uniform
 from dbcare.policies.policy import Policy
-from dbcare.policies.racing import Racing, TwoArmConfidence
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Risk
 

@@ -9,9 +9,9 @@ import pytest
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
 from dbcare.engines.exact.closed_form import bernoulli_error
 from dbcare.errors import InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import NO_CAP, EliminationTables
-from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import NO_CAP, EliminationTables
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]

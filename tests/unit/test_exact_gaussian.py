@@ -16,9 +16,9 @@ from dbcare.engines.exact.closed_form import gaussian_error
 from dbcare.engines.exact.gaussian import edge_table, two_arm_gaussian
 from dbcare.engines.exact.gaussian_kernel import HALF, Walk
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import NO_CAP, EliminationTables
-from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import NO_CAP, EliminationTables
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 Floats = npt.NDArray[np.float64]

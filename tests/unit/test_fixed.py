@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from helpers.play_run import play, play_by
 
-from dbcare.policies.fixed import Guess, KnownGapOracle, Uniform
+from dbcare.policies.planned import Guess, KnownGapOracle, Uniform
 from dbcare.policies.policy import Policy
 from dbcare.problem.risk import Risk
 

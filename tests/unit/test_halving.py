@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from helpers.play_run import play, play_by
 
-from dbcare.policies.halving import SequentialHalving, SuccessiveRejects
+from dbcare.policies.planned import SequentialHalving, SuccessiveRejects
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from dbcare.lab.reproduce import _compute_digest
 from dbcare.lab.result_store import ResultStore
 from dbcare.lab.results import Record, compute
 from dbcare.lab.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
-from dbcare.policies.schedule import RULE
+from dbcare.policies.planned import RULE
 from dbcare.problem.risk import Loss
 
 

@@ -13,7 +13,7 @@ from dbcare.lab.curves import Curve, Panel
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.our_claims import ALL_CLAIMS
 from dbcare.lab.random_gaps import SHAPES, draw_gaps
-from dbcare.policies.adaptive.catalog import SAMPLING_PARTS, STOPPING_PARTS, find_parts
+from dbcare.policies.literature.adaptive import SAMPLING_PARTS, STOPPING_PARTS, find_parts
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.rewards import Bernoulli
 from dbcare.problem.risk import Loss
@@ -26,7 +26,7 @@ def experiments() -> dict[str, Experiment]:
 
 def test_every_rule_of_the_literature_takes_part(experiments: dict[str, Experiment]) -> None:
     shipped = {
-        name for name, entry in POLICIES.items() if entry.source.__module__.startswith("dbcare.policies.adaptive.")
+        name for name, entry in POLICIES.items() if entry.source.__module__.startswith("dbcare.policies.literature.")
     }
     present = {contender.policy for one in experiments.values() for contender in one.contenders.values()}
     assert len(shipped) == 13

@@ -15,8 +15,8 @@ from dbcare.base import checks
 from dbcare.base.checks import MAX_MAGNITUDE
 from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.live.stores.sql.errors import translate_error
-from dbcare.policies import breakeven_racing
-from dbcare.policies.breakeven_racing import BreakevenRacing
+from dbcare.policies.breakeven import racing
+from dbcare.policies.breakeven.racing import BreakevenRacing
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, POLICIES
 from dbcare.problem.risk import Loss, Risk
@@ -237,7 +237,7 @@ def test_tables_of_breakeven_racing_have_a_largest_size(
     monkeypatch: pytest.MonkeyPatch, loss: Loss, arms: int, sigma: float
 ) -> None:
     """The smallest cost that the message states is accepted, and its tables have about the largest size."""
-    monkeypatch.setitem(breakeven_racing.MAX_TABLE_SIZES, loss, 50_000)
+    monkeypatch.setitem(racing.MAX_TABLE_SIZES, loss, 50_000)
     with pytest.raises(InvalidValueError, match=f"`cost` must be at least .* for {arms} arms at sigma") as caught:
         BreakevenRacing(Risk(loss, 1e-40), arms, sigma)
     smallest = float(str(caught.value).split()[5])

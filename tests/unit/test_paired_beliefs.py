@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import dbcare
-from dbcare.policies.comparisons import Comparisons
+from dbcare.policies.run import Comparisons
 
 BLOCKS = 60
 Floats = npt.NDArray[np.float64]

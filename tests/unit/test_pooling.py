@@ -54,7 +54,7 @@ from dbcare.engines.pooling.sums import NO_WEIGHTS, Chunk, SourceSums, Sums, sum
 from dbcare.engines.rng import stream
 from dbcare.engines.simulators import direct_simulator, skip_simulator, trace
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.keep import Keep
+from dbcare.policies.planned import Keep
 
 BANDITS = [Bandit.bernoulli(means) for means in ([0.7, 0.5], [0.55, 0.4], [0.9, 0.3])]
 THREE = [Bandit.bernoulli(means) for means in ([0.7, 0.5, 0.4], [0.6, 0.5, 0.2])]

@@ -5,8 +5,8 @@ import math
 import pytest
 from helpers.play_run import Turns, play, play_by
 
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.racing import Racing, TwoArmConfidence
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.racing import Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 

@@ -16,7 +16,7 @@ from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, bui
 from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.lab.points import Point
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State
 from dbcare.problem.spread import Spread
@@ -205,7 +205,7 @@ def test_facts_leave_out_what_nobody_knows() -> None:
 
 def test_a_registry_of_its_own_knows_only_its_entries() -> None:
     """Negative control: names come from entries, not from anywhere else."""
-    registry = PolicyRegistry({"coin": "policies.fixed:Guess"})
+    registry = PolicyRegistry({"coin": "policies.planned:Guess"})
     assert list(registry) == ["coin"]
     with pytest.raises(InvalidValueError, match="`policy` must be one of coin but got 'breakeven'"):
         registry.entry("breakeven")
@@ -278,9 +278,9 @@ def test_what_ships_is_imported_when_it_is_needed() -> None:
 import sys
 from dbcare.policies.registry import POLICIES
 names = list(POLICIES)
-assert "dbcare.policies.adaptive.kg_star" not in sys.modules
+assert "dbcare.policies.literature.kg_star" not in sys.modules
 POLICIES.live, POLICIES.planned
-assert "dbcare.policies.adaptive.kg_star" in sys.modules
+assert "dbcare.policies.literature.kg_star" in sys.modules
 assert not {"numba", "scipy"} & sys.modules.keys()
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, ProtocolError, StoppedError
-from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.breakeven_rounds import BreakevenRounds
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import Uniform
-from dbcare.policies.halving import SequentialHalving
+from dbcare.policies.breakeven.policy import Breakeven
+from dbcare.policies.breakeven.rounds import BreakevenRounds
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.racing import Racing
+from dbcare.policies.planned import SequentialHalving, Uniform
 from dbcare.policies.policy import Policy
-from dbcare.policies.racing import Racing
-from dbcare.policies.run import RunEvent
-from dbcare.policies.wording import Wording
+from dbcare.policies.run import RunEvent, Wording
 from dbcare.problem.risk import Risk
 
 

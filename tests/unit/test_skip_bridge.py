@@ -21,10 +21,10 @@ from scipy.stats import binom, chi2, norm
 from dbcare.engines.rng import stream
 from dbcare.engines.skip.bridge import between, between_touching, is_concave, touch
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.racing import RATES, Racing, TwoArmConfidence
 from dbcare.policies.epochs import ALIVE, EPOCH, SUMS, state_size
-from dbcare.policies.racing import RATES, Racing, TwoArmConfidence
 from dbcare.problem.risk import Risk
 
 ALPHA = 1e-8

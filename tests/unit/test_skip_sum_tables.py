@@ -8,7 +8,7 @@ from dbcare import Bandit, Racing
 from dbcare.engines.draws import FiniteArms, make_arms
 from dbcare.engines.skip.safe_jumps import make_reach
 from dbcare.engines.skip.sum_tables import MAX_VALUES, add_sums, double_law
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 
 
 def finite(bandit: Bandit) -> FiniteArms:

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from benchmarks.parts import yardsticks
 from dbcare import Risk, TwoArmChickFrazier, evaluate_grid
-from dbcare.policies.adaptive.chick_frazier import boundary
+from dbcare.policies.literature.chick_frazier import boundary
 
 COST = 1e-3
 RISK = Risk.simple_regret(COST)

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from dbcare.base import checks
 from dbcare.base.look import YELLOW, Look, PolicyKind
-from dbcare.policies.adaptive.policy import FAMILIES
-from dbcare.policies.elimination import EliminationPolicy, EliminationTables
-from dbcare.policies.known_gap_sprt import KnownGapSPRT
+from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
+from dbcare.policies.elimination.sprt import KnownGapSPRT
+from dbcare.policies.literature.parts import FAMILIES
 from dbcare.problem.risk import Loss, Risk, check_risk
 
 # A walk whose steps have variance v overshoots a distant barrier by about this times sqrt(v) (Siegmund 1985,

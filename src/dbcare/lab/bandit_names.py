@@ -8,7 +8,7 @@ from typing import Any
 
 from dbcare.base import checks
 from dbcare.lab.random_gaps import make_random_bernoulli, make_random_gaussian
-from dbcare.policies.factory import refuse_unknown, require_all
+from dbcare.policies.build import refuse_unknown, require_all
 from dbcare.problem.bandits import Bandit
 
 BANDITS: dict[str, Callable[..., Bandit]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbcare.base import checks
 from dbcare.errors import InvalidValueError
-from dbcare.policies.factory import refuse_unknown
+from dbcare.policies.build import refuse_unknown
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.rewards import Bernoulli, Gaussian, Reward
 from dbcare.problem.risk import Loss

@@ -18,8 +18,8 @@ from dbcare.lab.experiment import Experiment, Setting
 from dbcare.lab.guarantees import Guarantee, list_guarantees
 from dbcare.lab.points import Point
 from dbcare.lab.results import Result
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import KnownGapOracle
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.planned import KnownGapOracle
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.bandits import Bandit

@@ -58,7 +58,7 @@ from dbcare.lab.bandit_names import build_bandit
 from dbcare.lab.contenders import EVERYWHERE, as_list, check_text, parse_contenders, parse_losses
 from dbcare.lab.experiment import Experiment, PaperFigure, Setting, Variant
 from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.policies.factory import refuse_unknown
+from dbcare.policies.build import refuse_unknown
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from dbcare.lab.contenders import Contender
 from dbcare.lab.points import Point
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_from_facts
 from dbcare.problem.bandits import Bandit

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.errors import InvalidValueError
-from dbcare.policies.dbcare import DBCARE
-from dbcare.policies.fixed import KnownGapOracle
+from dbcare.policies.elimination.dbcare import DBCARE
+from dbcare.policies.planned import KnownGapOracle
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss
 from dbcare.theory import budgets, elimination, upper

@@ -25,7 +25,7 @@ from dbcare.engines.runs import Runs, start_runs
 from dbcare.lab.points import Pass, Point, digest_code
 from dbcare.lab.several_caps import share_caps
 from dbcare.lab.several_costs import evaluate_costs
-from dbcare.policies.breakeven import Breakeven
+from dbcare.policies.breakeven.policy import Breakeven
 from dbcare.problem.risk import Loss, Risk
 
 PILOT_SHARE = 1.0 / 32.0  # of the plain runs asked for: enough to tell whether a control variate is worth more

@@ -24,9 +24,9 @@ from dbcare.engines.pooling.pooled_runs import PooledRuns, round_to_folds
 from dbcare.engines.pooling.refinement import Pooled, Refinement, Target
 from dbcare.engines.pooling.seeds import derive_seed
 from dbcare.engines.rng import begun
-from dbcare.policies import breakeven_rule
-from dbcare.policies.breakeven import Breakeven
-from dbcare.policies.breakeven_state import COUNT, SPENT, STOPPED, SUM, section
+from dbcare.policies.breakeven import rule
+from dbcare.policies.breakeven.policy import Breakeven
+from dbcare.policies.breakeven.state import COUNT, SPENT, STOPPED, SUM, section
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import Calls
 from dbcare.problem.bandits import Bandit
@@ -111,14 +111,14 @@ class CostRuns:
 @cache
 def _make_kernel(drawing: PullDrawing) -> Any:
     name = f"Breakeven at several costs on {name_arms(drawing)}"
-    calls = breakeven_rule.RULE.calls | {breakeven_rule.observe: Calls.EACH_PULL}
+    calls = rule.RULE.calls | {rule.observe: Calls.EACH_PULL}
     return compile_kernel(costs_loop(drawing), "a simulator", calls, of=name)
 
 
 def costs_loop(drawing: PullDrawing) -> Callable[..., None]:
     """Return the loop for several costs; `tables` are those of the last one, the smallest."""
-    init, ask, recommend = breakeven_rule.RULE.init, breakeven_rule.RULE.ask, breakeven_rule.RULE.recommend
-    tell, decide = breakeven_rule.observe, breakeven_rule.decide  # the two halves of the rule's `tell`
+    init, ask, recommend = rule.RULE.init, rule.RULE.ask, rule.RULE.recommend
+    tell, decide = rule.observe, rule.decide  # the two halves of the rule's `tell`
     start, draw = drawing
 
     def simulate_costs(

@@ -8,12 +8,12 @@ hand, so only their ratios matter much.
 from __future__ import annotations
 
 from dbcare.lab.points import Pass, Point
-from dbcare.policies.adaptive.adaptive import Adaptive
-from dbcare.policies.adaptive.policy import AdaptivePolicy
-from dbcare.policies.adaptive.track_and_stop import TrackAndStop
+from dbcare.policies.elimination.racing import ConfidencePolicy
+from dbcare.policies.literature.adaptive import Adaptive
+from dbcare.policies.literature.parts import AdaptivePolicy
+from dbcare.policies.literature.track_and_stop import TrackAndStop
+from dbcare.policies.planned import SchedulePolicy
 from dbcare.policies.policy import EpochPolicy, Pace, Policy
-from dbcare.policies.racing import ConfidencePolicy
-from dbcare.policies.schedule import SchedulePolicy
 from dbcare.problem.rewards import Gaussian
 
 OVERHEAD = 3e-4  # seconds of any pass

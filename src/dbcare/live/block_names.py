@@ -10,7 +10,7 @@ import numpy as np
 from dbcare.base import checks
 from dbcare.base.checks import MAX_BLOCKS, show
 from dbcare.errors import InvalidValueError
-from dbcare.policies.breakeven_rounds import MAX_POOL_REWARDS
+from dbcare.policies.breakeven.rounds import MAX_POOL_REWARDS
 
 ORDER_STREAM = 17  # any number that no other use of a study's seed has
 

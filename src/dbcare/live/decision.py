@@ -15,10 +15,8 @@ from collections import deque
 from typing import Any
 
 from dbcare.live.settings import Settings
-from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.rule import STOP, State
-from dbcare.policies.run import RunEvent
-from dbcare.policies.wording import Wording
+from dbcare.policies.run import Comparisons, RunEvent, Wording
 
 
 class Decision:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dbcare.live.beliefs import ArmRewards, Beliefs
 from dbcare.live.recommendation import Interval
 from dbcare.live.settings import Settings
-from dbcare.policies.comparisons import Comparisons
+from dbcare.policies.run import Comparisons
 from dbcare.posterior.model import NORMAL_MARGIN
 
 
@@ -16,7 +16,7 @@ class PairedBeliefs(Beliefs):
     """Beliefs from comparisons with the leader on shared blocks, at the level of the leader's own mean.
 
     An arm's mean is that of the leader less the leader's lead over the arm, and its error is that of the comparison
-    (`policies.comparisons`). Intervals of the means themselves also allow for what all arms share: the leader's mean
+    (`policies.run`). Intervals of the means themselves also allow for what all arms share: the leader's mean
     would differ on other blocks.
     """
 

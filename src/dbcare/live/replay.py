@@ -40,7 +40,7 @@ from dbcare.live.replay_orders import (
 from dbcare.live.replay_sentences import describe_replay
 from dbcare.live.report import make_recommendation
 from dbcare.live.settings import Settings
-from dbcare.policies.factory import refuse_unknown
+from dbcare.policies.build import refuse_unknown
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

@@ -26,8 +26,7 @@ from dbcare.live.options import (
     MISSING,
     StudyOptions,
 )
-from dbcare.policies.factory import refuse_unknown
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts, refuse_unknown
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, DEFAULT_POLICY, POLICIES, PolicyEntry
 from dbcare.policies.rule import BlockRule

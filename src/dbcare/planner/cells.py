@@ -23,7 +23,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting
 from dbcare.planner.strategies import default_names, find_largest_gap, find_obstacle, find_strategy, strategy_names
-from dbcare.policies.elimination import count_max_epochs
+from dbcare.policies.elimination.elimination import count_max_epochs
 from dbcare.policies.policy import Pace, Policy
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Risk

@@ -18,7 +18,7 @@ from dbcare.base.checks import show
 from dbcare.base.numbers import Money
 from dbcare.engines.exact.equal_size import OneBest
 from dbcare.errors import InvalidValueError
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss, Risk, check_risk
 from dbcare.problem.spread import Spread

@@ -11,8 +11,7 @@ from dbcare.base import checks
 from dbcare.base.look import BLACK, DASHES, ORANGE, RED, Look
 from dbcare.errors import GuessingIsBestWarning
 from dbcare.planner.setting import PlanSetting
-from dbcare.policies.fixed import Guess, Uniform
-from dbcare.policies.keep import Keep
+from dbcare.policies.planned import Guess, Keep, Uniform
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.risk import Risk

@@ -15,11 +15,9 @@ from dbcare.base.checks import show
 from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.policies import epochs
-from dbcare.policies.comparisons import Comparisons
 from dbcare.policies.epochs import ALIVE, EPOCH, EpochRule
 from dbcare.policies.rule import TIE_MODULUS, Rule, State
-from dbcare.policies.run import Run, RunEvent
-from dbcare.policies.wording import DEFAULT_WORDING, Wording
+from dbcare.policies.run import DEFAULT_WORDING, Comparisons, Run, RunEvent, Wording
 from dbcare.problem.risk import Risk
 
 MAX_STATE_SIZE = 100_000_000  # numbers; more than any policy for the most arms needs

@@ -18,8 +18,7 @@ from dbcare.base import checks
 from dbcare.base.checks import show
 from dbcare.base.look import Look, PolicyKind
 from dbcare.errors import InvalidValueError, PolicyNotLoadedWarning
-from dbcare.policies.factory import check_factory, import_factory, make_policy, own_options
-from dbcare.policies.facts import PolicyFacts
+from dbcare.policies.build import PolicyFacts, check_factory, import_factory, make_policy, own_options
 from dbcare.policies.policy import Policy
 from dbcare.problem.bandits import Bandit, check_bandit
 from dbcare.problem.risk import Risk, check_risk
@@ -35,32 +34,32 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 STATED = {"label": str, "kind": PolicyKind, "look": Look, "live": bool, "planned": bool}
 # The policies that ship, in the order in which people see them.
 SHIPPED = {
-    "breakeven": "policies.breakeven:Breakeven",
-    "breakeven-racing": "policies.breakeven_racing:BreakevenRacing",
-    "breakeven-rounds": "policies.breakeven_rounds:BreakevenRounds",
-    "dbcare": "policies.dbcare:DBCARE",
-    "racing": "policies.racing:Racing",
-    "two-arm-confidence": "policies.racing:TwoArmConfidence",
+    "breakeven": "policies.breakeven.policy:Breakeven",
+    "breakeven-racing": "policies.breakeven.racing:BreakevenRacing",
+    "breakeven-rounds": "policies.breakeven.rounds:BreakevenRounds",
+    "dbcare": "policies.elimination.dbcare:DBCARE",
+    "racing": "policies.elimination.racing:Racing",
+    "two-arm-confidence": "policies.elimination.racing:TwoArmConfidence",
     "two-arm-likelihood": "policies.two_arm_likelihood:TwoArmLikelihood",
-    "sequential-halving": "policies.halving:SequentialHalving",
-    "successive-rejects": "policies.halving:SuccessiveRejects",
-    "uniform": "policies.fixed:Uniform",
-    "lucb": "policies.adaptive.lucb:LUCB",
-    "kl-lucb": "policies.adaptive.kl_lucb:KLLUCB",
-    "lil-ucb": "policies.adaptive.lil_ucb:LilUCB",
-    "ugape": "policies.adaptive.ugape:UGapE",
-    "track-and-stop": "policies.adaptive.track_and_stop:TrackAndStop",
-    "eb-tci": "policies.adaptive.eb_tci:EBTCI",
-    "kn": "policies.adaptive.kn:KN",
-    "ugape-budget": "policies.adaptive.ugape:UGapEBudget",
-    "ocba": "policies.adaptive.ocba:OCBA",
-    "chick-frazier": "policies.adaptive.chick_frazier:ChickFrazier",
-    "two-arm-chick-frazier": "policies.adaptive.two_arm_chick_frazier:TwoArmChickFrazier",
-    "kg-star": "policies.adaptive.kg_star:KGStar",
-    "adaptive": "policies.adaptive.adaptive:Adaptive",
-    "known-gap-oracle": "policies.fixed:KnownGapOracle",
+    "sequential-halving": "policies.planned:SequentialHalving",
+    "successive-rejects": "policies.planned:SuccessiveRejects",
+    "uniform": "policies.planned:Uniform",
+    "lucb": "policies.literature.lucb:LUCB",
+    "kl-lucb": "policies.literature.kl_lucb:KLLUCB",
+    "lil-ucb": "policies.literature.lil_ucb:LilUCB",
+    "ugape": "policies.literature.ugape:UGapE",
+    "track-and-stop": "policies.literature.track_and_stop:TrackAndStop",
+    "eb-tci": "policies.literature.eb_tci:EBTCI",
+    "kn": "policies.literature.kn:KN",
+    "ugape-budget": "policies.literature.ugape:UGapEBudget",
+    "ocba": "policies.literature.ocba:OCBA",
+    "chick-frazier": "policies.literature.chick_frazier:ChickFrazier",
+    "two-arm-chick-frazier": "policies.literature.chick_frazier:TwoArmChickFrazier",
+    "kg-star": "policies.literature.kg_star:KGStar",
+    "adaptive": "policies.literature.adaptive:Adaptive",
+    "known-gap-oracle": "policies.planned:KnownGapOracle",
     "known-gap-sprt": "engines.best_sprt:BestSPRT",
-    "guess": "policies.fixed:Guess",
+    "guess": "policies.planned:Guess",
 }
 
 

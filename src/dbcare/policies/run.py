@@ -1,4 +1,4 @@
-"""A run of a policy, stepped by hand: ask which arm to pull, tell its reward, read the recommendation.
+"""A run of a policy, stepped by hand: what it does, compares and says.
 
 run = policy.start(seed=1)
 while (arm := run.ask()) is not None:
@@ -20,12 +20,91 @@ from dbcare.base import checks
 from dbcare.base.checks import show
 from dbcare.errors import InvalidRewardError, InvalidValueError, NotAskedError, StoppedError
 from dbcare.policies.rule import STOP, BlockRule
-from dbcare.policies.wording import DEFAULT_WORDING, Wording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dbcare.policies.policy import Policy
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The leader against each arm on the blocks that both answered.
+
+    If arms' rewards share only what is common to a block, differences with the leader, over n_j and n_k blocks, have
+    the covariance (v/2)/max(n_j, n_k), where v is the variance of a difference. So they are as if the mean of each arm
+    had an independent error: the leader's with the variance a_L = (v/2)/max n_k, arm k's with s_k^2/n_k - a_L.
+
+    Parameters
+    ----------
+    leader : int
+        The leading arm.
+    blocks : tuple of int
+        Blocks that each arm shares with the leader; for the leader, the most of them.
+    leads : tuple of float
+        By how much the leader is better there, on average; 0 for itself.
+    variances : tuple of float
+        Variance s_k^2 of a difference, as far as the rule believes it; for the leader, the pooled one, v.
+    share_seen : float
+        1/N where nothing but N blocks matters, else 0.
+    """
+
+    leader: int
+    blocks: tuple[int, ...]
+    leads: tuple[float, ...]
+    variances: tuple[float, ...]
+    share_seen: float
+
+    def error_variances(self) -> list[float]:
+        """Return the variance of the error of each arm's mean, apart from what all arms share; at least 0."""
+        own = self._left(self.leader) * self.variances[self.leader] / 2.0
+        return [
+            own if arm == self.leader else max(0.0, variance * self._left(arm) - own)
+            for arm, variance in enumerate(self.variances)
+        ]
+
+    def _left(self, arm: int) -> float:
+        """Return 1/n, or 1/n - 1/N: the error of a mean, per variance of a block."""
+        return math.inf if self.blocks[arm] == 0 else max(0.0, 1.0 / self.blocks[arm] - self.share_seen)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Names for a policy's sentences: of the arms, of one observation, and of the currency.
+
+    A run stepped by hand says "arm 2" and "pull"; a live study has names for its arms, and says "trial".
+
+    Parameters
+    ----------
+    arms : tuple of str, optional
+        Names of the arms. Default: their indices.
+    noun : str
+        What one observation is called.
+    currency : str
+        What follows an amount of money.
+
+    Examples
+    --------
+    >>> from dbcare import Wording
+    >>> Wording(("red", "blue"), "trial").arm(1), Wording().count(21)
+    ('blue', '21 pulls')
+    """
+
+    arms: tuple[str, ...] | None = None
+    noun: str = "pull"
+    currency: str = ""
+
+    def arm(self, index: int) -> str:
+        """Return the name of an arm."""
+        return f"arm {index}" if self.arms is None else self.arms[index]
+
+    def count(self, number: int) -> str:
+        """Return a number of observations, such as "1 pull" or "21 trials"."""
+        return f"{number} {self.noun}" if number == 1 else f"{number} {self.noun}s"
+
+
+DEFAULT_WORDING = Wording()
+
 
 MAX_LISTED_NUMBERS = 1000  # of a state in a snapshot; longer ones are packed
 

@@ -3,13 +3,19 @@
 from dataclasses import dataclass, replace
 
 from dbcare.base.look import GREEN, SKY, Look, PolicyKind
-from dbcare.policies.adaptive import likelihood
-from dbcare.policies.adaptive.likelihood import decide
-from dbcare.policies.adaptive.parts import AdaptiveProblem, AdaptiveTables, SamplingPart, ends_round
-from dbcare.policies.adaptive.policy import DEFAULT_DELTA, AdaptivePolicy
-from dbcare.policies.adaptive.rates import PROVEN
-from dbcare.policies.breakeven_state import least_pulled
-from dbcare.policies.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.breakeven.state import least_pulled
+from dbcare.policies.elimination.racing import DEFAULT_MAX_PULLS
+from dbcare.policies.literature import likelihood
+from dbcare.policies.literature.likelihood import decide
+from dbcare.policies.literature.parts import (
+    DEFAULT_DELTA,
+    PROVEN,
+    AdaptivePolicy,
+    AdaptiveProblem,
+    AdaptiveTables,
+    SamplingPart,
+    ends_round,
+)
 from dbcare.policies.rule import State
 
 

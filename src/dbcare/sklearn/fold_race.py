@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.policies import pooled_rounds
-from dbcare.policies.breakeven_rounds import BreakevenRounds
-from dbcare.policies.breakeven_state import LEADER, LOSS, RIVAL, SPENT, section
-from dbcare.policies.comparisons import Comparisons
-from dbcare.policies.rounds_state import is_open
+from dbcare.policies.breakeven import pooled_rounds
+from dbcare.policies.breakeven.rounds import BreakevenRounds
+from dbcare.policies.breakeven.rounds_state import is_open
+from dbcare.policies.breakeven.state import LEADER, LOSS, RIVAL, SPENT, section
 from dbcare.policies.rule import STOP
+from dbcare.policies.run import Comparisons
 from dbcare.posterior import Posterior
 from dbcare.problem.risk import Risk
 from dbcare.sklearn.fit_plan import FitOutcome, FitPlan, Place

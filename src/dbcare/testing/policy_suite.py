@@ -31,8 +31,7 @@ import numpy as np
 from dbcare.errors import DbcareError, InvalidRewardError, NotAskedError, StoppedError
 from dbcare.policies.policy import Policy
 from dbcare.policies.rule import STOP
-from dbcare.policies.run import Run
-from dbcare.policies.wording import Wording
+from dbcare.policies.run import Run, Wording
 
 # The arm asked for, the arm recommended, and the snapshot.
 Moment = tuple[int | None, int, dict[str, Any]]

@@ -39,7 +39,7 @@ from dbcare.engines.exact.law import (
     two_arm_boundary,
 )
 from dbcare.errors import InvalidValueError
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 
 TINY = 1e-30
 SMALLEST = 1e-290  # above this, products do not lose digits

@@ -33,7 +33,7 @@ from dbcare.engines.exact.law import (
     two_arm_boundary,
 )
 from dbcare.errors import InvalidValueError
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 from dbcare.policies.rule import Calls
 
 DEFAULT_STEP = 0.25

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dbcare.base import checks
 from dbcare.engines.exact.accumulator import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Accumulator, Floats
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 from dbcare.problem.risk import Loss, Risk
 
 # A gap whose total mass is farther than this from 1 gets another pass, with a reference nearer to it.

@@ -17,7 +17,7 @@ from numba import njit
 
 from dbcare.engines.compile import OPTIONS
 from dbcare.engines.rng import INLINE, normal, uniform
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 
 DEPTH = 32  # how often an interval can be halved: more than enough for the longest table
 

@@ -23,7 +23,7 @@ import numpy as np
 from dbcare.engines.draws import Drawing, FiniteArms, Floats
 from dbcare.engines.rng import begun
 from dbcare.engines.tallies import tally_drops, tally_end
-from dbcare.policies.elimination import EliminationTables
+from dbcare.policies.elimination.elimination import EliminationTables
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 
