@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare import Breakeven, BreakevenRounds, Risk
-from dbcare.engines.compile import kernel
-from dbcare.engines.rng import begun, normal, normal_at, uniform
+from dbcare.engines.kernels.compile import kernel
+from dbcare.engines.simulate.rng import begun, normal, normal_at, uniform
 from dbcare.live.beliefs import ArmRewards
 from dbcare.live.paired_beliefs import PairedBeliefs
 from dbcare.live.settings import Settings

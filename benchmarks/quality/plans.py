@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.parts.bars import Bars
 from dbcare import Policy, evaluate, plan
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.errors import WorkCancelledError
 from dbcare.planner.outlook import Outlook
 from dbcare.planner.plan import Plan

@@ -29,7 +29,7 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.rng import normal, stream
+from dbcare.engines.simulate.rng import normal, stream
 
 ERROR = Risk.misidentification(1e-4)
 REGRET = Risk.simple_regret(1e-4)

@@ -18,10 +18,9 @@ import numpy as np
 
 from benchmarks.parts.bars import Bars
 from dbcare import Bandit, Breakeven, BreakevenRacing, Policy, Racing, Risk
-from dbcare.engines.plain_runs import PlainRuns
-from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import Target
+from dbcare.engines.pooling.estimates import combine
+from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
+from dbcare.engines.simulate.runs import PlainRuns
 from dbcare.lab import definition, paper
 from dbcare.lab.points import Pass, plan_passes
 from dbcare.lab.results import compute

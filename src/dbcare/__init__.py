@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from dbcare.comparing.comparison import Comparison as Comparison
     from dbcare.comparing.table import ComparedArm as ComparedArm
     from dbcare.comparing.trial_calls import CallFailure as CallFailure
-    from dbcare.engines.best_sprt import best_sprt as best_sprt
-    from dbcare.engines.estimates import Estimate as Estimate
     from dbcare.engines.evaluate import evaluate as evaluate
-    from dbcare.engines.evaluate_grid import evaluate_grid as evaluate_grid
-    from dbcare.engines.evaluation import ControlVariate as ControlVariate
-    from dbcare.engines.evaluation import Evaluation as Evaluation
-    from dbcare.engines.evaluation import Pulls as Pulls
-    from dbcare.engines.grid_evaluation import GridEvaluation as GridEvaluation
-    from dbcare.engines.pooling.control_variates import Estimates as Estimates
+    from dbcare.engines.grid import GridEvaluation as GridEvaluation
+    from dbcare.engines.grid import evaluate_grid as evaluate_grid
+    from dbcare.engines.pooling.estimates import Estimates as Estimates
+    from dbcare.engines.result import ControlVariate as ControlVariate
+    from dbcare.engines.result import Evaluation as Evaluation
+    from dbcare.engines.result import Pulls as Pulls
+    from dbcare.engines.sprt import best_sprt as best_sprt
+    from dbcare.engines.statistics import Estimate as Estimate
     from dbcare.errors import DbcareError as DbcareError
     from dbcare.live.assignment import Assignment as Assignment
     from dbcare.live.block_log import BlockLog as BlockLog
@@ -125,12 +125,12 @@ _HOME = {
     "Comparison": "comparing.comparison",
     "Priced": "live.priced",
     "compare": "comparing.compare",
-    "best_sprt": "engines.best_sprt",
+    "best_sprt": "engines.sprt",
     "evaluate": "engines.evaluate",
-    "evaluate_grid": "engines.evaluate_grid",
-    "Evaluation": "engines.evaluation",
-    "GridEvaluation": "engines.grid_evaluation",
-    "Estimates": "engines.pooling.control_variates",
+    "evaluate_grid": "engines.grid",
+    "Evaluation": "engines.result",
+    "GridEvaluation": "engines.grid",
+    "Estimates": "engines.pooling.estimates",
     "DbcareError": "errors",
     "Event": "live.events",
     "EventKind": "live.events",
@@ -211,9 +211,9 @@ _HOME = {
     "Gaussian": "rewards",
     "Loss": "risk",
     "Risk": "risk",
-    "Estimate": "engines.estimates",
-    "ControlVariate": "engines.evaluation",
-    "Pulls": "engines.evaluation",
+    "Estimate": "engines.statistics",
+    "ControlVariate": "engines.result",
+    "Pulls": "engines.result",
     "LoggedArm": "live.replay",
     "OrderSummary": "live.replay_orders",
     "ReplayedOrder": "live.replay_orders",

@@ -154,8 +154,8 @@ def test_a_class_name_exists_once() -> None:
 
 # Objects that hold state for the whole process, and why they must.
 PROCESS_WIDE = {
-    ("engines/compile.py", "_LOADED"),  # compiled kernels are shared by all threads
-    ("engines/compile.py", "_PARTS"),  # and so are the functions that kernels share
+    ("engines/kernels/compile.py", "_LOADED"),  # compiled kernels are shared by all threads
+    ("engines/kernels/compile.py", "_PARTS"),  # and so are the functions that kernels share
 }
 CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "deque", "WeakKeyDictionary", "Counter"}
 

@@ -6,8 +6,8 @@ import pytest
 
 import dbcare
 from dbcare import Bandit
-from dbcare.engines.draws import make_arms
-from dbcare.engines.simulators import trace
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
 from dbcare.live.stores.open import open_store
 
 ARMS = ("A", "B", "C")

@@ -15,7 +15,7 @@ PACKAGE = Path(dbcare.__file__).parent
 
 
 FILES = {  # whether an edit can change a number
-    "engines/rng.py": True,
+    "engines/simulate/rng.py": True,
     "policies/breakeven/rule.py": True,
     "theory/budgets.py": True,
     "problem/rewards.py": True,
@@ -84,7 +84,7 @@ def test_everything_that_results_import_is_covered() -> None:
     assert {
         "engines/runs.py",
         "lab/several_caps.py",
-        "engines/rng.py",
+        "engines/simulate/rng.py",
         "policies/policy.py",
         "problem/bandits.py",
     } <= names & covered

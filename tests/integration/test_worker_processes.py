@@ -12,7 +12,7 @@ import pytest
 
 SCRIPT = """
 import os, signal, sys, time
-from dbcare.engines.worker_processes import start_processes
+from dbcare.engines.workers import start_processes
 
 if __name__ == "__main__":
     with start_processes(1, signal.SIG_IGN) as pool:

@@ -30,8 +30,8 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.draws import make_arms
-from dbcare.engines.simulators import trace
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
 from dbcare.policies.run import Run
 
 RISK = Risk.simple_regret(1e-4)

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 from dbcare import DBCARE, Bandit, Risk, evaluate
-from dbcare.engines import simulators
-from dbcare.engines.control_variate import leader_law
-from dbcare.engines.draws import GaussianArms, make_arms
-from dbcare.engines.estimates import Control, Moments
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import direct_simulator, skip_simulator
+from dbcare.engines.simulate import simulators
+from dbcare.engines.simulate.direct import leader_law
+from dbcare.engines.simulate.draws import GaussianArms, make_arms
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.simulator import Simulator
+from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator
+from dbcare.engines.statistics import Control, Moments
 from dbcare.problem.risk import Loss
 
 RUNS = 50_000

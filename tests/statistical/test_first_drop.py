@@ -21,10 +21,18 @@ import pytest
 from numba import njit
 from scipy.stats import fisher_exact
 
-from dbcare.engines.compile import OPTIONS
-from dbcare.engines.rng import begun, normal
-from dbcare.engines.skip.crossing_pairs import close_arms, halved_sums, touching_sum
-from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, step_bridges, work_size
+from dbcare.engines.kernels.compile import OPTIONS
+from dbcare.engines.simulate.rng import begun, normal
+from dbcare.engines.skip.first_drop import (
+    UNKNOWN,
+    close_arms,
+    ends_at,
+    first_drop,
+    halved_sums,
+    step_bridges,
+    touching_sum,
+    work_size,
+)
 from dbcare.engines.skip.many_arms import jump
 from dbcare.policies.epochs import ALIVE, EPOCH, PULLS, SUMS, state_size
 

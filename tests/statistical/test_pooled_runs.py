@@ -28,14 +28,13 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.plain_runs import PlainRuns
-from dbcare.engines.pooling import control_variates, refinement
-from dbcare.engines.pooling.averaged_runs import AveragedRuns
-from dbcare.engines.pooling.control_variates import Estimates, combine, estimate
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
+from dbcare.engines.pooling import estimates as control_variates
+from dbcare.engines.pooling import evaluate as refinement
+from dbcare.engines.pooling.estimates import Estimates, combine, estimate
+from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
 from dbcare.engines.pooling.model import build_model, choose_labels
-from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.pooling.refinement import Target
+from dbcare.engines.pooling.runs import AveragedRuns, PooledRuns
+from dbcare.engines.simulate.runs import PlainRuns
 
 Floats = npt.NDArray[np.float64]
 

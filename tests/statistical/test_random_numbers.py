@@ -7,10 +7,9 @@ import pytest
 from scipy import stats
 
 from dbcare import Bandit
-from dbcare.engines.draws import FiniteArms, draw_finite, make_arms, settle_finite
-from dbcare.engines.rng import next_word, normal, stream, uniform
-from dbcare.engines.skip.binomial import binomial
-from dbcare.engines.skip.planned_epochs import sum_finite
+from dbcare.engines.simulate.draws import FiniteArms, draw_finite, make_arms, settle_finite
+from dbcare.engines.simulate.rng import next_word, normal, stream, uniform
+from dbcare.engines.skip.planned import binomial, sum_finite
 
 LEVEL = 1e-6
 COUNT = 2_000_000

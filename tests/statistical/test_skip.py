@@ -28,14 +28,14 @@ from helpers.run_laws import ALPHA, Runs, list_discrepancies
 from numba import njit
 from scipy.stats import binom, chi2, norm
 
-from dbcare.engines.compile import OPTIONS
-from dbcare.engines.compile import kernel as compile_kernel
-from dbcare.engines.draws import GaussianArms
 from dbcare.engines.exact.gaussian import two_arm_gaussian
+from dbcare.engines.kernels.compile import OPTIONS
+from dbcare.engines.kernels.compile import kernel as compile_kernel
+from dbcare.engines.simulate.draws import GaussianArms
+from dbcare.engines.simulate.outcomes import Tallies
 from dbcare.engines.skip import many_arms as skip_many
 from dbcare.engines.skip import two_arms as skip_two
-from dbcare.engines.skip.crossing_pairs import close_arms
-from dbcare.engines.tallies import Tallies
+from dbcare.engines.skip.first_drop import close_arms
 from dbcare.policies.breakeven.racing import BreakevenRacing
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.elimination.elimination import RULE, EliminationPolicy, EliminationTables, idle

@@ -28,8 +28,8 @@ from dbcare import (
     UGapE,
     UGapEBudget,
 )
-from dbcare.engines.draws import make_arms
-from dbcare.engines.simulators import trace
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
 from dbcare.policies.run import Run
 
 ARMS, SIGMA, CAP = 4, 0.5, 90

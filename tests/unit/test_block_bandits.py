@@ -31,10 +31,10 @@ from dbcare import (
     Uniform,
     evaluate,
 )
-from dbcare.engines.draws import Arms, make_arms, make_pull_drawing, scratch_size
-from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.rng import begun
-from dbcare.engines.simulators import trace
+from dbcare.engines.result import Evaluation
+from dbcare.engines.simulate.draws import Arms, make_arms, make_pull_drawing, scratch_size
+from dbcare.engines.simulate.rng import begun
+from dbcare.engines.simulate.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.results import compute

@@ -15,8 +15,8 @@ from scipy.special import beta, ndtr, stdtr  # far quicker than scipy.stats for 
 from scipy.stats import norm, t
 
 from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
-from dbcare.engines.draws import make_arms
-from dbcare.engines.simulators import trace
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
 from dbcare.policies.breakeven import losses, state
 from dbcare.policies.breakeven.policy import MAX_SIGMA_FACTOR

@@ -19,12 +19,11 @@ import pytest
 from helpers.fork_server import ForkedProcess, ForkServer
 
 from dbcare import Bandit, Breakeven, Risk
-from dbcare.engines import compile as compiling
-from dbcare.engines import simulators
-from dbcare.engines.code_digest import digest, globals_of
-from dbcare.engines.compile import _held_by, kernel
-from dbcare.engines.draws import make_arms
-from dbcare.engines.machine_code import cache_folder
+from dbcare.engines.kernels import compile as compiling
+from dbcare.engines.kernels.cache import cache_folder, digest, globals_of
+from dbcare.engines.kernels.compile import _held_by, kernel
+from dbcare.engines.simulate import simulators
+from dbcare.engines.simulate.draws import make_arms
 from dbcare.lab.warm_up import BANDITS, _build
 from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import Calls
@@ -40,7 +39,7 @@ HALTED = f"""
 import os, sys
 import numpy as np
 from numba.extending import intrinsic
-from dbcare.engines import compile, machine_code
+from dbcare.engines.kernels import compile, cache as machine_code
 from dbcare.policies.rule import Calls
 
 @intrinsic
@@ -79,7 +78,7 @@ def main(*options):
 PREPARATION = """
 import numba
 import numpy as np
-from dbcare.engines import code_digest, compile, machine_code
+from dbcare.engines.kernels import cache as code_digest, compile, cache as machine_code
 from dbcare.policies import rule
 
 @numba.njit

@@ -21,10 +21,10 @@ from dbcare import (
     TwoArmConfidence,
     Uniform,
 )
-from dbcare.engines.draws import Arms, GaussianArms, make_arms, make_drawing
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.rng import begun
-from dbcare.engines.simulators import direct_simulator, trace
+from dbcare.engines.simulate.draws import Arms, GaussianArms, make_arms, make_drawing
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.rng import begun
+from dbcare.engines.simulate.simulators import direct_simulator, trace
 from dbcare.policies.policy import EpochPolicy
 from dbcare.policies.run import Run
 

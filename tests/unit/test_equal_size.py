@@ -8,8 +8,8 @@ import pytest
 from scipy import integrate, stats
 
 from dbcare import Uniform, plan
-from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
 from dbcare.engines.exact.equal_size import OneBest
+from dbcare.engines.exact.law import bernoulli_error, gaussian_error
 
 RUNS = 200_000
 

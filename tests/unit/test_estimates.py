@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbcare.engines.estimates import Control, Moments, clopper_pearson
-from dbcare.engines.outcomes import Outcomes
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.statistics import Control, Moments, clopper_pearson
 from dbcare.problem.risk import Loss
 
 RUNS = 5_000

@@ -29,11 +29,11 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.draws import make_arms
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import direct_simulator, skip_simulator
-from dbcare.engines.threads import fill
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.simulator import Simulator
+from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator
+from dbcare.engines.workers import fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
 from dbcare.problem.risk import Loss
 

@@ -9,8 +9,8 @@ import pytest
 
 from dbcare.engines import exact
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact.closed_form import bernoulli_error, binomial, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
+from dbcare.engines.exact.law import bernoulli_error, binomial, gaussian_error
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.elimination.racing import Racing, TwoArmConfidence

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact.closed_form import bernoulli_error
+from dbcare.engines.exact.law import bernoulli_error
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.elimination.elimination import NO_CAP, EliminationTables

@@ -12,9 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from dbcare.engines.exact import gaussian as exact_gaussian
-from dbcare.engines.exact.closed_form import gaussian_error
-from dbcare.engines.exact.gaussian import edge_table, two_arm_gaussian
-from dbcare.engines.exact.gaussian_kernel import HALF, Walk
+from dbcare.engines.exact.gaussian import HALF, Walk, edge_table, two_arm_gaussian
+from dbcare.engines.exact.law import gaussian_error
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.elimination.elimination import NO_CAP, EliminationTables

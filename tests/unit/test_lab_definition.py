@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbcare import DBCARE, Bandit, KnownGapOracle, Racing, Risk, SequentialHalving
-from dbcare.engines.best_sprt import BestSPRT
+from dbcare.engines.sprt import BestSPRT
 from dbcare.errors import InvalidValueError
 from dbcare.lab import definition, paper
 from dbcare.lab.experiment import Experiment

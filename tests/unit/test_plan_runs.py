@@ -19,7 +19,7 @@ from dbcare import (
     register_policy,
     unregister_policy,
 )
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.errors import NotCompiledWarning, WorkCancelledError
 from dbcare.planner.arguments import MAX_ARMS
 from dbcare.planner.cells import build_cells

@@ -27,10 +27,8 @@ from dbcare import (
     evaluate,
     evaluate_grid,
 )
-from dbcare.engines.draws import make_arms
-from dbcare.engines.outcomes import Outcomes
 from dbcare.engines.pooling import model as model_module
-from dbcare.engines.pooling import pooled_runs
+from dbcare.engines.pooling import runs as pooled_runs
 from dbcare.engines.pooling.columns import (
     COLUMNS,
     CUBE,
@@ -43,16 +41,22 @@ from dbcare.engines.pooling.columns import (
     WEIGHT,
     exp_of,
 )
-from dbcare.engines.pooling.control_variates import combine, estimate
-from dbcare.engines.pooling.decoys import make_decoys
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.label_steps import tabulate
-from dbcare.engines.pooling.model import Labels, Model, build_model, choose_labels, find_family, make_labelings
-from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.pooling.refinement import Target
-from dbcare.engines.pooling.sums import NO_WEIGHTS, Chunk, SourceSums, Sums, sum_chunk
-from dbcare.engines.rng import stream
-from dbcare.engines.simulators import direct_simulator, skip_simulator, trace
+from dbcare.engines.pooling.estimates import NO_WEIGHTS, Chunk, SourceSums, Sums, combine, estimate, sum_chunk
+from dbcare.engines.pooling.evaluate import Target, evaluate_pooled, make_decoys
+from dbcare.engines.pooling.model import (
+    Labels,
+    Model,
+    build_model,
+    choose_labels,
+    find_family,
+    make_labelings,
+    tabulate,
+)
+from dbcare.engines.pooling.runs import PooledRuns
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.rng import stream
+from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator, trace
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.planned import Keep
 

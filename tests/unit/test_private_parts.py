@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 import dbcare
-from dbcare.engines import machine_code
+from dbcare.engines.kernels import cache as machine_code
 from dbcare.server import connections, serve
 
 ROOT = Path(__file__).parents[2]

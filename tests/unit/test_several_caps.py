@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dbcare import Bandit, Racing, Risk, evaluate
-from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.plain_runs import PlainRuns
+from dbcare.engines.result import Evaluation
+from dbcare.engines.simulate.runs import PlainRuns
 from dbcare.lab.points import Point, plan_passes
 from dbcare.lab.results import compute
 from dbcare.lab.several_caps import share_caps

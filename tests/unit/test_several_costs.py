@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dbcare import DBCARE, Bandit, Breakeven, Loss, Risk
-from dbcare.engines.draws import make_arms
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.plain_runs import extend_runs
-from dbcare.engines.simulators import direct_simulator
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.runs import extend_runs
+from dbcare.engines.simulate.simulators import direct_simulator
 from dbcare.lab.several_costs import CostRuns, without_cost
 
 COSTS = (1e-2, 3e-3, 1e-3, 3e-4)

@@ -18,9 +18,9 @@ import pytest
 from numba import njit
 from scipy.stats import binom, chi2, norm
 
-from dbcare.engines.rng import stream
-from dbcare.engines.skip.bridge import between, between_touching, is_concave, touch
+from dbcare.engines.simulate.rng import stream
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
+from dbcare.engines.skip.two_arms import between, between_touching, is_concave, touch
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.elimination.racing import RATES, Racing, TwoArmConfidence

@@ -5,9 +5,8 @@ import pytest
 from scipy.stats import binom
 
 from dbcare import Bandit, Racing
-from dbcare.engines.draws import FiniteArms, make_arms
-from dbcare.engines.skip.safe_jumps import make_reach
-from dbcare.engines.skip.sum_tables import MAX_VALUES, add_sums, double_law
+from dbcare.engines.simulate.draws import FiniteArms, make_arms
+from dbcare.engines.skip.finite import MAX_VALUES, add_sums, double_law, make_reach
 from dbcare.policies.elimination.elimination import EliminationTables
 
 

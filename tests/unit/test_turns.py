@@ -9,7 +9,7 @@ import pytest
 from fastapi import Request
 
 import dbcare
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.gate import VISITOR, Visitor
 from dbcare.server.access.keys import Key

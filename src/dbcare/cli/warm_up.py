@@ -20,7 +20,7 @@ def warm_up(
 ) -> None:
     """Compile the simulators of all policies now, so that no later command waits. Takes a minute or two, once."""
     from dbcare.base import checks
-    from dbcare.engines.machine_code import cache_folder
+    from dbcare.engines.kernels.cache import cache_folder
     from dbcare.lab.warm_up import list_shipped, plan_tasks
     from dbcare.policies.registry import POLICIES
 

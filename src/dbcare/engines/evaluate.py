@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from dbcare.base import checks
 from dbcare.base.checks import show
-from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.result import Evaluation
 from dbcare.engines.runs import start_runs
-from dbcare.engines.threads import available_threads
+from dbcare.engines.workers import available_threads
 from dbcare.errors import InvalidValueError, PrecisionWarning
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import build_policy

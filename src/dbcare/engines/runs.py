@@ -6,11 +6,10 @@ import time
 from typing import Protocol
 
 from dbcare.engines import exact
-from dbcare.engines.build_evaluation import build_from_law
-from dbcare.engines.estimates import Estimate
-from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.plain_runs import PlainRuns, warn_if_interpreted
-from dbcare.engines.pooling.averaged_runs import AveragedRuns, can_average
+from dbcare.engines.pooling.runs import AveragedRuns, can_average
+from dbcare.engines.result import Evaluation, build_from_law
+from dbcare.engines.simulate.runs import PlainRuns, warn_if_interpreted
+from dbcare.engines.statistics import Estimate
 from dbcare.errors import EngineError
 from dbcare.policies.policy import Policy
 from dbcare.problem.bandits import Bandit

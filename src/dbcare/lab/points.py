@@ -23,7 +23,7 @@ import numpy as np
 
 import dbcare
 from dbcare.engines import exact
-from dbcare.engines.code_digest import digest
+from dbcare.engines.kernels.cache import digest
 from dbcare.engines.pooling.model import find_family
 from dbcare.lab.several_costs import without_cost
 from dbcare.policies.policy import Policy, ships
@@ -41,7 +41,7 @@ RESULT_FILES = (
 )  # fmt: skip
 PRESENTATION_FILES = (
     *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
-    "engines/figure.py",
+    "engines/result.py",
 )
 
 

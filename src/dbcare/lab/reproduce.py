@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 import dbcare
-from dbcare.engines.threads import available_threads
+from dbcare.engines.workers import available_threads
 from dbcare.lab.experiment import Experiment
 from dbcare.lab.points import PRESENTATION_FILES, Pass, digest_code, plan_passes
 from dbcare.lab.progress import SweepProgress

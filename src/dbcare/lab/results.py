@@ -15,13 +15,12 @@ import dbcare
 from dbcare.base.files import replace_non_finite
 from dbcare.engines import exact
 from dbcare.engines.evaluate import choose_risk
-from dbcare.engines.evaluate_grid import evaluate_grid
-from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.plain_runs import PlainRuns
-from dbcare.engines.pooling.control_variates import combine
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import MAX_SHARE, Pooled, Target
+from dbcare.engines.grid import evaluate_grid
+from dbcare.engines.pooling.estimates import combine
+from dbcare.engines.pooling.evaluate import MAX_SHARE, Pooled, Target, evaluate_pooled
+from dbcare.engines.result import Evaluation
 from dbcare.engines.runs import Runs, start_runs
+from dbcare.engines.simulate.runs import PlainRuns
 from dbcare.lab.points import Pass, Point, digest_code
 from dbcare.lab.several_caps import share_caps
 from dbcare.lab.several_costs import evaluate_costs

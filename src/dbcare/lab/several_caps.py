@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dbcare.engines.draws import Arms, make_arms
-from dbcare.engines.plain_runs import PlainRuns, extend_runs
-from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import capped_direct_simulator, safe_jump_simulator
+from dbcare.engines.simulate.draws import Arms, make_arms
+from dbcare.engines.simulate.runs import PlainRuns, extend_runs
+from dbcare.engines.simulate.simulator import Simulator
+from dbcare.engines.simulate.simulators import capped_direct_simulator, safe_jump_simulator
 from dbcare.errors import EngineError
 from dbcare.policies.policy import Policy
 from dbcare.problem.bandits import Bandit

@@ -16,14 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from dbcare.engines.block_draws import BlockArms
-from dbcare.engines.compile import kernel as compile_kernel
-from dbcare.engines.draws import Arms, PullDrawing, make_arms, make_pull_drawing, name_arms, scratch_size
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.pooling.pooled_runs import PooledRuns, round_to_folds
-from dbcare.engines.pooling.refinement import Pooled, Refinement, Target
-from dbcare.engines.pooling.seeds import derive_seed
-from dbcare.engines.rng import begun
+from dbcare.engines.kernels.compile import kernel as compile_kernel
+from dbcare.engines.pooling.evaluate import Pooled, Refinement, Target
+from dbcare.engines.pooling.runs import PooledRuns, derive_seed, round_to_folds
+from dbcare.engines.simulate.draws import (
+    Arms,
+    BlockArms,
+    PullDrawing,
+    make_arms,
+    make_pull_drawing,
+    name_arms,
+    scratch_size,
+)
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.rng import begun
 from dbcare.policies.breakeven import rule
 from dbcare.policies.breakeven.policy import Breakeven
 from dbcare.policies.breakeven.state import COUNT, SPENT, STOPPED, SUM, section

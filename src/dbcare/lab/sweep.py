@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import active_children
 from typing import Protocol
 
-from dbcare.engines.threads import available_threads
-from dbcare.engines.worker_processes import start_processes
+from dbcare.engines.workers import available_threads, start_processes
 from dbcare.errors import EngineError
 from dbcare.lab.points import Pass, Point
 from dbcare.lab.result_store import ResultStore

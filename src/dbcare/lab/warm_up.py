@@ -14,14 +14,12 @@ from contextlib import redirect_stderr, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dbcare.engines.compile import list_used
-from dbcare.engines.draws import make_arms
 from dbcare.engines.evaluate import check_rewards, evaluate
-from dbcare.engines.pooling.evaluate_pooled import evaluate_pooled
-from dbcare.engines.pooling.refinement import Target
-from dbcare.engines.simulators import direct_simulator, skip_simulator
-from dbcare.engines.threads import available_threads
-from dbcare.engines.worker_processes import start_processes
+from dbcare.engines.kernels.compile import list_used
+from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator
+from dbcare.engines.workers import available_threads, start_processes
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.lab.several_caps import share_caps
 from dbcare.lab.several_costs import evaluate_costs, without_cost

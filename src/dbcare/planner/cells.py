@@ -13,12 +13,11 @@ import numpy as np
 
 from dbcare.base import checks
 from dbcare.engines import exact
-from dbcare.engines.build_evaluation import build_from_law
-from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.evaluate import choose_risk
-from dbcare.engines.evaluation import Evaluation
 from dbcare.engines.exact.law import fixed_law
 from dbcare.engines.pooling.model import find_family
+from dbcare.engines.result import Evaluation, build_from_law
+from dbcare.engines.statistics import QUANTILES
 from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.setting import PlanSetting

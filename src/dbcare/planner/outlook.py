@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dbcare.engines.estimates import Estimate
-from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.result import Evaluation
+from dbcare.engines.statistics import Estimate
 from dbcare.planner.precision import Measured, MeasuredChance, measure, measure_chance, measure_total
 from dbcare.policies.policy import Policy
 from dbcare.problem.risk import Loss

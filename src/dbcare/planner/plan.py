@@ -286,7 +286,7 @@ def plan(
     InvalidValueError
         If an argument is invalid.
     WorkCancelledError
-        If a switch that applies (`dbcare.engines.halt`) was set.
+        If a switch that applies (`dbcare.engines.simulate.halt`) was set.
 
     Examples
     --------

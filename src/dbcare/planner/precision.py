@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dbcare.engines.estimates import Estimate
-from dbcare.engines.evaluation import Evaluation
+from dbcare.engines.result import Evaluation
+from dbcare.engines.statistics import Estimate
 from dbcare.problem.risk import Loss
 
 MAX_ERROR = 0.2  # relative to the figure

@@ -21,20 +21,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dbcare.engines.build_evaluation import build_from_averages, build_from_runs
-from dbcare.engines.draws import make_arms
-from dbcare.engines.estimates import QUANTILES, Moments, estimate_mean
 from dbcare.engines.evaluate import evaluate
-from dbcare.engines.evaluation import Evaluation
-from dbcare.engines.halt import current_halt
-from dbcare.engines.outcomes import Outcomes
-from dbcare.engines.plain_runs import extend_runs, warn_if_interpreted
-from dbcare.engines.pooling.control_variates import combine, estimate
+from dbcare.engines.pooling.estimates import combine, estimate
 from dbcare.engines.pooling.model import build_model, choose_labels
-from dbcare.engines.pooling.pooled_runs import PooledRuns
-from dbcare.engines.simulator import Simulator
-from dbcare.engines.simulators import charging_simulator, direct_simulator, make_control
-from dbcare.engines.threads import available_threads
+from dbcare.engines.pooling.runs import PooledRuns
+from dbcare.engines.result import Evaluation, build_from_averages, build_from_runs
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.halt import current_halt
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.runs import extend_runs, warn_if_interpreted
+from dbcare.engines.simulate.simulator import Simulator
+from dbcare.engines.simulate.simulators import charging_simulator, direct_simulator, make_control
+from dbcare.engines.statistics import QUANTILES, Moments, estimate_mean
+from dbcare.engines.workers import available_threads
 from dbcare.planner.cells import Cell
 from dbcare.planner.outlook import Omission, Outlook
 from dbcare.planner.precision import LEAST_RUNS, MAX_ERROR, Known, RowTarget

@@ -58,7 +58,7 @@ SHIPPED = {
     "kg-star": "policies.literature.kg_star:KGStar",
     "adaptive": "policies.literature.adaptive:Adaptive",
     "known-gap-oracle": "policies.planned:KnownGapOracle",
-    "known-gap-sprt": "engines.best_sprt:BestSPRT",
+    "known-gap-sprt": "engines.sprt:BestSPRT",
     "guess": "policies.planned:Guess",
 }
 

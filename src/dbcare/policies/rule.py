@@ -42,7 +42,7 @@ class State(Protocol):
 
 
 class Calls(StrEnum):
-    """How often a run calls a function of its rule; engines compile by it (`engines.compile`)."""
+    """How often a run calls a function of its rule; engines compile by it (`engines.kernels.compile`)."""
 
     SELDOM = "seldom"  # once per run, or where something happens
     EACH_PULL = "each pull"

@@ -17,7 +17,7 @@ from anyio import CancelScope, CapacityLimiter, to_thread
 from fastapi import Request
 from starlette.types import Receive
 
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.errors import WorkCancelledError
 from dbcare.server.access.gate import VISITOR
 from dbcare.server.metrics import Metrics, Refusal

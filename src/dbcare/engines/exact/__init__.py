@@ -1,14 +1,7 @@
 """The exact engine: error and pulls without Monte Carlo error.
 
 For two arms, both Gaussian or both Bernoulli, it covers elimination policies and policies that pull each arm a fixed
-number of times. For any number of arms, it covers choosing without pulls.
-
-gaussian         elimination on two Gaussian arms: the tables of `gaussian_kernel`, which has the mathematics
-gaussian_kernel  the density of a walk that stops outside a boundary, compiled
-bernoulli        elimination on two Bernoulli arms: dynamic programming on a lattice
-closed_form      the error after a fixed number of pulls of each arm
-accumulator      the sums and quantiles that a pass collects
-law              the result, `TwoArmLaw`, assembled from as few passes as possible
+number of times. For any number of arms, it covers the guess, and keeping an arm.
 """
 
 from __future__ import annotations
@@ -21,11 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.base import checks
-from dbcare.engines.estimates import QUANTILES
 from dbcare.engines.exact.bernoulli import two_arm_bernoulli, two_arm_bernoulli_pair
-from dbcare.engines.exact.closed_form import bernoulli_error, gaussian_error
 from dbcare.engines.exact.gaussian import two_arm_gaussian
-from dbcare.engines.exact.law import TwoArmLaw, check_gaps, check_levels, fixed_law, two_arm_boundary
+from dbcare.engines.exact.law import (
+    TwoArmLaw,
+    bernoulli_error,
+    check_gaps,
+    check_levels,
+    fixed_law,
+    gaussian_error,
+    two_arm_boundary,
+)
+from dbcare.engines.statistics import QUANTILES
 from dbcare.errors import EngineError
 from dbcare.policies.policy import Pace, Policy
 from dbcare.problem.bandits import Bandit, BlockBandit

@@ -19,25 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from dbcare.base import checks
-from dbcare.engines.compile import kernel
-from dbcare.engines.exact.accumulator import (
+from dbcare.engines.exact.law import (
     NEGLIGIBLE,
     Accumulator,
     Floats,
+    TwoArmLaw,
+    assemble_law,
     book,
+    check_gaps,
+    check_levels,
     finish,
+    fixed_law,
     followed,
     inner,
     make_accumulator,
-)
-from dbcare.engines.exact.law import (
-    TwoArmLaw,
-    assemble_law,
-    check_gaps,
-    check_levels,
-    fixed_law,
     two_arm_boundary,
 )
+from dbcare.engines.kernels.compile import kernel
 from dbcare.errors import InvalidValueError
 from dbcare.policies.elimination.elimination import EliminationTables
 

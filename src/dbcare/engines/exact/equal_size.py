@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import bdtrc, gammaln, log_ndtr, xlog1py, xlogy
 
-from dbcare.engines.exact.accumulator import Floats
+from dbcare.engines.exact.law import Floats
 
 Z = np.linspace(-14.0, 14.0, 801)  # the trapezoidal rule is exact to rounding for such integrands
 PHI = np.exp(-0.5 * Z**2) * (Z[1] - Z[0]) / math.sqrt(2.0 * math.pi)

@@ -1,18 +1,148 @@
-"""The result of the exact engine: the law of a two-arm run, for every gap of a grid."""
+"""The law of a run on two arms: errors and pulls, in closed form or collected epoch by epoch."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from dbcare.base import checks
-from dbcare.engines.exact.accumulator import CAPPED, EPOCHS, MASS, SQUARES, WRONG, Accumulator, Floats
 from dbcare.errors import EngineError, InvalidValueError
 from dbcare.policies.elimination.elimination import EliminationTables
 from dbcare.problem.risk import Loss, Risk
+
+Floats = npt.NDArray[np.float64]
+
+# Columns of `sums`.
+WRONG, MASS, EPOCHS, SQUARES, CAPPED = range(5)
+
+NEGLIGIBLE = 1e-15  # a gap with less mass still running is not followed further
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def inner(fastmath: bool | set[str] = False) -> Callable[[Function], Function]:
+    """Compile a function that only compiled code calls; leave out the wrappers that Python would need."""
+    options: Any = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Callable[[Function], Function], njit(error_model="numpy", fastmath=fastmath, **options))
+
+
+class Accumulator(NamedTuple):
+    """Sums and quantiles; rows are gaps in ascending order.
+
+    `found` holds the mass that the kernel weighed last: right choices and wrong choices.
+    """
+
+    sums: Floats
+    levels: Floats
+    quantiles: Floats
+    reached: npt.NDArray[np.int64]
+    found: Floats
+
+
+def make_accumulator(gaps: int, levels: Floats) -> Accumulator:
+    """Allocate an empty accumulator."""
+    return Accumulator(
+        sums=np.zeros((gaps, 5)),
+        levels=levels,
+        quantiles=np.zeros((gaps, levels.size)),
+        reached=np.zeros(gaps, dtype=np.int64),
+        found=np.zeros((gaps, 2)),
+    )
+
+
+@inner()
+def book(tally: Accumulator, active: int, epoch: int) -> None:
+    """Add the mass found to stop at `epoch`; record the epoch for each quantile level that is reached."""
+    for gap in range(active):
+        mass = tally.found[gap, 0] + tally.found[gap, 1]
+        tally.sums[gap, WRONG] += tally.found[gap, 1]
+        tally.sums[gap, MASS] += mass
+        tally.sums[gap, EPOCHS] += epoch * mass
+        tally.sums[gap, SQUARES] += float(epoch) * epoch * mass
+        while tally.reached[gap] < len(tally.levels) and tally.sums[gap, MASS] >= tally.levels[tally.reached[gap]]:
+            tally.quantiles[gap, tally.reached[gap]] = epoch
+            tally.reached[gap] += 1
+
+
+@inner()
+def followed(tally: Accumulator, active: int, epoch: int, least: float) -> int:
+    """Return how many gaps, from the smallest, to follow further: those with at least `least` mass still running.
+
+    `found` must hold the running mass.
+    """
+    while active > 0 and not tally.found[active - 1, 0] + tally.found[active - 1, 1] >= least:
+        active -= 1
+        for level in range(tally.reached[active], len(tally.levels)):
+            tally.quantiles[active, level] = epoch
+    return active
+
+
+@inner()
+def decide(tally: Accumulator, active: int) -> None:
+    """Record the mass found to stop at the last epoch with one arm left; call `finish` next."""
+    for gap in range(active):
+        tally.sums[gap, CAPPED] = -(tally.found[gap, 0] + tally.found[gap, 1])
+
+
+@inner()
+def finish(tally: Accumulator, active: int, epoch: int) -> None:
+    """Add all mass still running at the last epoch."""
+    book(tally, active, epoch)
+    for gap in range(active):
+        tally.sums[gap, CAPPED] += tally.found[gap, 0] + tally.found[gap, 1]
+    followed(tally, active, epoch, np.inf)
+
+
+def gaussian_error(pulls: npt.ArrayLike, gaps: npt.ArrayLike, sigma: float) -> Floats:
+    """P(the worse of two Gaussian arms has the larger mean after `pulls` of each) = Q(gap sqrt(pulls / (2 sigma^2))).
+
+    Q is the upper tail of the standard normal law, so 0 pulls give 1/2. `pulls` is one number or one per gap.
+    """
+    separations = np.atleast_1d(np.asarray(gaps, dtype=np.float64) * np.sqrt(np.asarray(pulls, dtype=np.float64)))
+    return np.array([0.5 * math.erfc(separation / (2.0 * sigma)) for separation in separations])
+
+
+def bernoulli_error(pulls: int, best: float, other: float) -> float:
+    """P(the worse of two Bernoulli arms has more successes in `pulls` of each), counting half of the ties.
+
+    The sum over k of P(best = k) (P(other > k) + P(other = k)/2), both binomial.
+    """
+    first = min(window(pulls, best)[0], window(pulls, other)[0])
+    last = max(window(pulls, best)[1], window(pulls, other)[1])
+    if window(pulls, other)[1] < window(pulls, best)[0]:
+        return 0.0
+    best_law, other_law = binomial(pulls, best, first, last), binomial(pulls, other, first, last)
+    above = np.cumsum(other_law[::-1])[::-1] - other_law
+    return float(best_law @ (above + 0.5 * other_law))
+
+
+def window(trials: int, chance: float) -> tuple[int, int]:
+    """Return the range of successes that matter: within 40 standard deviations plus 1,000 of the mean."""
+    mean, reach = trials * chance, 40.0 * math.sqrt(trials * chance * (1.0 - chance)) + 1_000.0
+    return max(0, math.floor(mean - reach)), min(trials, math.ceil(mean + reach))
+
+
+def binomial(trials: int, chance: float, first: int, last: int) -> Floats:
+    """Return the binomial law from `first` to `last`, a range that contains its mode.
+
+    It multiplies ratios of neighbors from the mode outward, so every term is accurate.
+    """
+    law = np.zeros(last - first + 1)
+    mode = min(int((trials + 1) * chance), trials) - first
+    law[mode] = 1.0
+    if 0.0 < chance < 1.0:
+        k = np.arange(first + 1, last + 1)
+        ratios = (trials - k + 1) / k * (chance / (1.0 - chance))
+        law[mode + 1 :] = np.cumprod(ratios[mode:])
+        law[:mode] = np.cumprod(1.0 / ratios[:mode][::-1])[::-1]
+    return np.asarray(law / law.sum())
+
 
 # A gap whose total mass is farther than this from 1 gets another pass, with a reference nearer to it.
 MAX_MASS_DEFECT = 1e-11

@@ -5,19 +5,19 @@ import math
 import numpy as np
 from numba import njit, uint64
 
-from dbcare.engines.pooling.label_steps import (
+from dbcare.engines.pooling.model import (
     ALL,
     ALL_VARIANCE,
     BEST,
     BEST_BY_SUM,
     BEST_VARIANCE,
+    DIRECTIONS,
     SECOND,
     SECOND_BY_SUM,
     SECOND_VARIANCE,
     THIRD,
 )
-from dbcare.engines.pooling.model import DIRECTIONS
-from dbcare.engines.rng import INLINE, stream
+from dbcare.engines.simulate.rng import INLINE, stream
 
 # The columns of a run: its weight; two martingales per direction, the square and the cube of the difference between the
 # best and the second best, and the exponential of `model.Tilt`; then error, regret and pulls. All are multiplied by the

@@ -23,14 +23,13 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from dbcare.engines.compile import OPTIONS
-from dbcare.engines.control_variate import note_epoch, note_leader
-from dbcare.engines.direct import drawing_loop
-from dbcare.engines.draws import Drawing, draw_gaussian, settle_gaussian
-from dbcare.engines.rng import begun, normal, uniform
-from dbcare.engines.skip.bridge import reachable
+from dbcare.engines.kernels.compile import OPTIONS
+from dbcare.engines.simulate.direct import drawing_loop, note_epoch, note_leader
+from dbcare.engines.simulate.draws import Drawing, draw_gaussian, settle_gaussian
+from dbcare.engines.simulate.outcomes import tally_drops, tally_end
+from dbcare.engines.simulate.rng import begun, normal, uniform
 from dbcare.engines.skip.first_drop import UNKNOWN, ends_at, first_drop, work_size
-from dbcare.engines.tallies import tally_drops, tally_end
+from dbcare.engines.skip.two_arms import reachable
 from dbcare.policies.epochs import ALIVE, EACH, EPOCH, HIGH, LIMIT, LOW, PULLS, SUMS, EpochRule, arms_offset, end_epochs
 
 __all__ = ["EPSILON", "skip_loop", "work_size"]

@@ -18,7 +18,7 @@ class KnownGapSPRT(EliminationPolicy):
     """Two arms whose gap is known, but not which one is better: stop once their sums differ by more than `threshold`.
 
     The log-likelihood ratio of the two hypotheses is gap * (S_1 - S_2) / sigma^2, so this is Wald's test with equal
-    error probabilities. With the right threshold, which `engines.best_sprt` finds, it is optimal among all policies
+    error probabilities. With the right threshold, which `engines.sprt` finds, it is optimal among all policies
     that pull both arms equally often (Wald and Wolfowitz 1948). An infinite threshold means guessing without a pull.
     A benchmark, not a method: in practice the gap is unknown.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.planner.plan import plan
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from dbcare.engines.halt import Halt
+from dbcare.engines.simulate.halt import Halt
 from dbcare.live.decision_page import make_page
 from dbcare.live.export import TextFormat, TrialRow
 from dbcare.live.options import MAX_NAME_LENGTH

@@ -1,0 +1,1 @@
+"""How do plain Python rules and loops become machine code that is kept on disk?"""
