@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import jinja2
 
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.api.reference import Field, TypePart, build_reference
 from dbcare.server.app import make_app
+from dbcare.studies.stores.memory import MemoryStore
 
 PAGE = jinja2.Template(
     """# HTTP API

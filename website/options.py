@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dbcare.base.options import named_options
-from dbcare.live.options import StudyOptions
-from dbcare.live.studies import create_study
 from dbcare.planner.options import LocalPlanOptions
 from dbcare.planner.plan import plan
 from dbcare.server.service_limits import DEFAULT_LIMITS, describe_limits
+from dbcare.studies.api import create_study
+from dbcare.studies.options import StudyOptions
 
 INTRODUCTION = """# Options
 

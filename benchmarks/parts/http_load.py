@@ -13,11 +13,11 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
-from dbcare.live.events import EventKind
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.stores.open import open_store
 
 SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
 

@@ -34,10 +34,10 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 
 from benchmarks.parts.fold_scores import FOLDS, FORESTS, KERNELS, LOGISTIC, NEIGHBORS, SUPPORT_VECTORS, TREES, make_tree
-from dbcare.live.block_names import order_blocks
 from dbcare.sklearn import BreakevenSearchCV
 from dbcare.sklearn.fit_plan import FitOutcome
 from dbcare.sklearn.fold_race import FoldRace
+from dbcare.studies.settings import order_blocks
 
 DIGITS = 400  # samples of 1,797, to stay quick
 AT_ONCE = 2  # searches; fits of one search are made one by one, so that their times can be compared

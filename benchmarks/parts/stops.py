@@ -17,11 +17,10 @@ import numpy.typing as npt
 from dbcare import Breakeven, BreakevenRounds, Risk
 from dbcare.engines.kernels.compile import kernel
 from dbcare.engines.simulate.rng import begun, normal, normal_at, uniform
-from dbcare.live.beliefs import ArmRewards
-from dbcare.live.paired_beliefs import PairedBeliefs
-from dbcare.live.settings import Settings
 from dbcare.policies.breakeven import pooled_rounds, rule, timed_rounds
 from dbcare.policies.breakeven.state import COUNT, MEAN, SQUARES, section
+from dbcare.studies.results.beliefs import ArmRewards, PairedBeliefs
+from dbcare.studies.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 LEAST_RATE, MOST_RATE = 0.002, 0.98

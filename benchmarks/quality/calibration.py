@@ -29,14 +29,13 @@ from benchmarks.parts.calibration_figures import (
 )
 from benchmarks.parts.stops import BlockCell, Family, StopCell, Stops, run_blocks_to_stops, run_to_stops
 from dbcare import create_study
-from dbcare.live.arm_statistics import ArmStatistics
-from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.report import make_recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.variety import MIN_REWARDS, MIN_REWARDS_FOR_CHANCE
 from dbcare.posterior import AlwaysValid, expect_rewards
 from dbcare.posterior.bounded import OWN_SHARE, log_mean_wealth, log_rate_wealth
 from dbcare.problem.risk import Loss
+from dbcare.studies.record.statistics import MIN_REWARDS, MIN_REWARDS_FOR_CHANCE, ArmStatistics
+from dbcare.studies.results.beliefs import ArmRewards, Beliefs
+from dbcare.studies.results.report import make_recommendation
+from dbcare.studies.settings import Settings
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

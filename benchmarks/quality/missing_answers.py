@@ -15,15 +15,14 @@ from functools import partial
 import numpy as np
 
 from benchmarks.parts.bars import Bars
-from dbcare.live.ask import hand_out
-from dbcare.live.diagnostics import list_contradictions
-from dbcare.live.ledger import Ledger
-from dbcare.live.report import make_standing
-from dbcare.live.settings import Settings
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import RefusalCounter, Transaction
-from dbcare.live.trial import AskRequest
+from dbcare.studies.record.ask_and_tell import hand_out, record_outcome
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.record.sync import RefusalCounter, Transaction
+from dbcare.studies.results.doubts import list_contradictions
+from dbcare.studies.results.report import make_standing
+from dbcare.studies.settings import Settings
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.trial import AskRequest
 
 LEASE = 30.0
 

@@ -15,7 +15,7 @@ from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Server
 from benchmarks.parts.process_memory import forget_peak, measure_growth
 from benchmarks.parts.study_load import grow_study
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 TRIALS = 1_000_000
 MAX_MEGABYTES = 100.0

@@ -25,10 +25,10 @@ from pathlib import Path
 import dbcare
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Server
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.stores.open import open_store
 
 TRIALS = 1_000_000
 ARMS = 1_000

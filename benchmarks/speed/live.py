@@ -16,9 +16,9 @@ import optuna
 
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.study_load import ARMS, BATCH, disk_seconds_per_pair, grow_study, new_study, seconds_per_pair
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
 
 PAIRS = 300
 SMALL, LARGE = 1_000, 100_000

@@ -16,7 +16,7 @@ from pathlib import Path
 import dbcare
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Server
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from helpers.postgres import run_server

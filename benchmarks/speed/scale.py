@@ -17,8 +17,8 @@ from benchmarks.parts.http_load import Server
 from benchmarks.parts.process_memory import read_memory
 from benchmarks.parts.study_load import BATCH, seconds_per_pair
 from dbcare import Study
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.sql.store import SqlStore
 
 STUDIES = 5_000
 TRIALS = 1_000_000

@@ -17,7 +17,7 @@ import dbcare
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Load, Server, apply_load, count_lost_or_duplicated
 from benchmarks.parts.study_load import disk_seconds_per_pair
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 ROUNDS = 5
 PAIRS = 1_200  # per load

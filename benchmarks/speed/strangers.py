@@ -17,8 +17,8 @@ import dbcare
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Server
 from benchmarks.parts.process_memory import read_memory
-from dbcare.live.stores.open import open_store
 from dbcare.server.open_files import allow_connections
+from dbcare.studies.stores.open import open_store
 
 STRANGER = ("127.0.0.2", 0)
 HEADERS = 1_000_000_000  # bytes

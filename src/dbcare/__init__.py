@@ -27,40 +27,6 @@ if TYPE_CHECKING:
     from dbcare.engines.sprt import best_sprt as best_sprt
     from dbcare.engines.statistics import Estimate as Estimate
     from dbcare.errors import DbcareError as DbcareError
-    from dbcare.live.assignment import Assignment as Assignment
-    from dbcare.live.block_log import BlockLog as BlockLog
-    from dbcare.live.block_log import read_block_log as read_block_log
-    from dbcare.live.block_replay import replay_blocks as replay_blocks
-    from dbcare.live.events import Event as Event
-    from dbcare.live.events import EventKind as EventKind
-    from dbcare.live.export import TrialRow as TrialRow
-    from dbcare.live.harness_log import read_harness_samples as read_harness_samples
-    from dbcare.live.log_file import read_log as read_log
-    from dbcare.live.priced import Priced as Priced
-    from dbcare.live.recommendation import ArmStatus as ArmStatus
-    from dbcare.live.recommendation import Lift as Lift
-    from dbcare.live.recommendation import Recommendation as Recommendation
-    from dbcare.live.replay import LoggedArm as LoggedArm
-    from dbcare.live.replay import Replay as Replay
-    from dbcare.live.replay import replay_log as replay_log
-    from dbcare.live.replay_orders import OrderSummary as OrderSummary
-    from dbcare.live.replay_orders import ReplayedOrder as ReplayedOrder
-    from dbcare.live.settings import Settings as Settings
-    from dbcare.live.standing import Standing as Standing
-    from dbcare.live.status import Activity as Activity
-    from dbcare.live.status import HistoryPoint as HistoryPoint
-    from dbcare.live.status import Pending as Pending
-    from dbcare.live.status import Status as Status
-    from dbcare.live.stores.base import Store as Store
-    from dbcare.live.stores.base import StoreSession as StoreSession
-    from dbcare.live.stores.base import StudyRecord as StudyRecord
-    from dbcare.live.studies import create_study as create_study
-    from dbcare.live.studies import delete_study as delete_study
-    from dbcare.live.studies import find_studies as find_studies
-    from dbcare.live.studies import list_studies as list_studies
-    from dbcare.live.studies import load_study as load_study
-    from dbcare.live.study import Study as Study
-    from dbcare.live.trial import Trial as Trial
     from dbcare.planner.outlook import Outlook as Outlook
     from dbcare.planner.plan import Plan as Plan
     from dbcare.planner.plan import plan as plan
@@ -111,6 +77,40 @@ if TYPE_CHECKING:
     from dbcare.problem.rewards import Gaussian as Gaussian
     from dbcare.problem.risk import Loss as Loss
     from dbcare.problem.risk import Risk as Risk
+    from dbcare.replay.block_logs import BlockLog as BlockLog
+    from dbcare.replay.block_logs import read_block_log as read_block_log
+    from dbcare.replay.block_logs import read_harness_samples as read_harness_samples
+    from dbcare.replay.logs import read_log as read_log
+    from dbcare.replay.replay import LoggedArm as LoggedArm
+    from dbcare.replay.replay import OrderSummary as OrderSummary
+    from dbcare.replay.replay import Replay as Replay
+    from dbcare.replay.replay import ReplayedOrder as ReplayedOrder
+    from dbcare.replay.replay import replay_blocks as replay_blocks
+    from dbcare.replay.replay import replay_log as replay_log
+    from dbcare.studies.api import create_study as create_study
+    from dbcare.studies.api import delete_study as delete_study
+    from dbcare.studies.api import find_studies as find_studies
+    from dbcare.studies.api import list_studies as list_studies
+    from dbcare.studies.api import load_study as load_study
+    from dbcare.studies.assignment import Assignment as Assignment
+    from dbcare.studies.record.events import Event as Event
+    from dbcare.studies.record.events import EventKind as EventKind
+    from dbcare.studies.results.status import Activity as Activity
+    from dbcare.studies.results.status import ArmStatus as ArmStatus
+    from dbcare.studies.results.status import HistoryPoint as HistoryPoint
+    from dbcare.studies.results.status import Lift as Lift
+    from dbcare.studies.results.status import Pending as Pending
+    from dbcare.studies.results.status import Recommendation as Recommendation
+    from dbcare.studies.results.status import Status as Status
+    from dbcare.studies.settings import Settings as Settings
+    from dbcare.studies.show.export import TrialRow as TrialRow
+    from dbcare.studies.stores.base import Standing as Standing
+    from dbcare.studies.stores.base import Store as Store
+    from dbcare.studies.stores.base import StoreSession as StoreSession
+    from dbcare.studies.stores.base import StudyRecord as StudyRecord
+    from dbcare.studies.study import Study as Study
+    from dbcare.studies.trial import Priced as Priced
+    from dbcare.studies.trial import Trial as Trial
 
 # Where each public name lives.
 _HOME = {
@@ -123,7 +123,7 @@ _HOME = {
     "CallFailure": "comparing.trial_calls",
     "ComparedAnswer": "comparing.answer_rows",
     "Comparison": "comparing.comparison",
-    "Priced": "live.priced",
+    "Priced": "studies.trial",
     "compare": "comparing.compare",
     "best_sprt": "engines.sprt",
     "evaluate": "engines.evaluate",
@@ -132,36 +132,36 @@ _HOME = {
     "GridEvaluation": "engines.grid",
     "Estimates": "engines.pooling.estimates",
     "DbcareError": "errors",
-    "Event": "live.events",
-    "EventKind": "live.events",
-    "TrialRow": "live.export",
-    "BlockLog": "live.block_log",
-    "read_block_log": "live.block_log",
-    "read_harness_samples": "live.harness_log",
-    "replay_blocks": "live.block_replay",
-    "read_log": "live.log_file",
-    "Replay": "live.replay",
-    "replay_log": "live.replay",
-    "Assignment": "live.assignment",
-    "Standing": "live.standing",
-    "Activity": "live.status",
-    "ArmStatus": "live.recommendation",
-    "HistoryPoint": "live.status",
-    "Lift": "live.recommendation",
-    "Pending": "live.status",
-    "Recommendation": "live.recommendation",
-    "Status": "live.status",
-    "Settings": "live.settings",
-    "Store": "live.stores.base",
-    "StoreSession": "live.stores.base",
-    "StudyRecord": "live.stores.base",
-    "create_study": "live.studies",
-    "delete_study": "live.studies",
-    "find_studies": "live.studies",
-    "list_studies": "live.studies",
-    "load_study": "live.studies",
-    "Study": "live.study",
-    "Trial": "live.trial",
+    "Event": "studies.record.events",
+    "EventKind": "studies.record.events",
+    "TrialRow": "studies.show.export",
+    "BlockLog": "replay.block_logs",
+    "read_block_log": "replay.block_logs",
+    "read_harness_samples": "replay.block_logs",
+    "replay_blocks": "replay.replay",
+    "read_log": "replay.logs",
+    "Replay": "replay.replay",
+    "replay_log": "replay.replay",
+    "Assignment": "studies.assignment",
+    "Standing": "studies.stores.base",
+    "Activity": "studies.results.status",
+    "ArmStatus": "studies.results.status",
+    "HistoryPoint": "studies.results.status",
+    "Lift": "studies.results.status",
+    "Pending": "studies.results.status",
+    "Recommendation": "studies.results.status",
+    "Status": "studies.results.status",
+    "Settings": "studies.settings",
+    "Store": "studies.stores.base",
+    "StoreSession": "studies.stores.base",
+    "StudyRecord": "studies.stores.base",
+    "create_study": "studies.api",
+    "delete_study": "studies.api",
+    "find_studies": "studies.api",
+    "list_studies": "studies.api",
+    "load_study": "studies.api",
+    "Study": "studies.study",
+    "Trial": "studies.trial",
     "Money": "money",
     "Outlook": "planner.outlook",
     "Plan": "planner.plan",
@@ -214,9 +214,9 @@ _HOME = {
     "Estimate": "engines.statistics",
     "ControlVariate": "engines.result",
     "Pulls": "engines.result",
-    "LoggedArm": "live.replay",
-    "OrderSummary": "live.replay_orders",
-    "ReplayedOrder": "live.replay_orders",
+    "LoggedArm": "replay.replay",
+    "OrderSummary": "replay.replay",
+    "ReplayedOrder": "replay.replay",
     "PlanSetting": "planner.setting",
 }
 

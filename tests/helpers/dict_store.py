@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dbcare.errors import StudyExistsError, StudyNotFoundError
-from dbcare.live.events import Event, EventKind
-from dbcare.live.standing import Standing
-from dbcare.live.stores.base import PlacedEvent, Store, StoreSession, StudyRecord
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.stores.base import PlacedEvent, Standing, Store, StoreSession, StudyRecord
 
 
 class DictSession(StoreSession):

@@ -43,8 +43,8 @@ from dbcare import (
     replay_blocks,
     replay_log,
 )
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.app import make_app
+from dbcare.studies.stores.memory import MemoryStore
 from helpers import comparisons
 from helpers.fold_searches import search_table
 from helpers.score_table import draw_table

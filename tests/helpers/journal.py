@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from dbcare import Study
-from dbcare.live.events import EventKind
-from dbcare.live.stores.open import open_store
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.stores.open import open_store
 from helpers.worker_main import draw_reward
 from helpers.worker_processes import list_rewarded_after, replay_study
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.stores.open import open_store
 from helpers.api_client import STUDY
 from helpers.service_process import Service, run_limited_service
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from suites.studies.checks import NAMES
 
-from dbcare.live.settings import Settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.memory import MemoryStore
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
 
 
 def create_memory_study(**settings: Any) -> StoredStudy:

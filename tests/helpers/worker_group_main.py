@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import dbcare
-from dbcare.live.stored_study import StoredStudy
+from dbcare.studies.stored import StoredStudy
 from helpers.worker_main import draw_reward, retry
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dbcare import Study
-from dbcare.live.events import EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.stores.open import open_store
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.stores.open import open_store
 from helpers.prepared_process import PreparedProcess
 from helpers.worker_main import draw_reward
 

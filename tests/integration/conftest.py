@@ -13,10 +13,10 @@ from helpers.api_client import STUDY, ApiServer
 from helpers.postgres import Server, run_server
 from helpers.service_process import run_service
 
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.stores.open import open_store
 
 # A shell makes background processes and their children ignore Ctrl-C, but some tests send it to a child.
 if threading.current_thread() is threading.main_thread():

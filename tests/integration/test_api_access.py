@@ -19,12 +19,12 @@ from helpers.service_process import run_service
 from typer.testing import CliRunner
 
 from dbcare.cli import app
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 from dbcare.server.app import make_app
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
+from dbcare.studies.stores.open import open_store
 
 
 def test_every_route_needs_its_role(server: ApiServer) -> None:

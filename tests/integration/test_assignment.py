@@ -16,10 +16,10 @@ from helpers.service_process import Service, find_free_port, run_limited_service
 import dbcare
 from dbcare import Study
 from dbcare.errors import AccessError, StorageError, StudyNotFoundError
-from dbcare.live.assignment import ARRIVAL_SECONDS, MAX_REQUESTS
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
+from dbcare.studies.assignment import ARRIVAL_SECONDS, MAX_REQUESTS
+from dbcare.studies.stores.open import open_store
 
 ARMS = ["old", "new"]
 WITHIN = 0.2

@@ -20,9 +20,9 @@ import dbcare
 from dbcare import Study, Trial
 from dbcare.cli import app
 from dbcare.errors import StaleTrialError, StorageError
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.backup import back_up, restore
-from dbcare.live.stores.sql.tables import LAYOUT
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.backup import back_up, restore
+from dbcare.studies.stores.sql.tables import LAYOUT
 
 ARMS = ["A", "B", "C"]
 NOBODY = 65534

@@ -13,9 +13,9 @@ import pytest
 
 import dbcare
 from dbcare import Policy, Rule
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.policies.rule import State
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.sql.store import SqlStore
 
 MAX_WAIT_SECONDS = 5.0  # generous: a busy machine, and a tenth of what an attack once took
 

@@ -34,7 +34,7 @@ from dbcare.errors import (
     StudyMismatchError,
     StudyNotFoundError,
 )
-from dbcare.live.stored_study import StoredStudy
+from dbcare.studies.stored import StoredStudy
 
 ARMS = ["A", "B", "C"]
 KILLS = 2

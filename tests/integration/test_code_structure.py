@@ -12,11 +12,11 @@ from helpers.file_order import LONGEST, TESTS, order_files
 
 import dbcare
 from dbcare.base.options import named_options, read_options
-from dbcare.live.options import StudyOptions
-from dbcare.live.studies import create_study
 from dbcare.planner.options import LocalPlanOptions
 from dbcare.planner.plan import plan
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
+from dbcare.studies.api import create_study
+from dbcare.studies.options import StudyOptions
 
 PACKAGE = Path(dbcare.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -116,7 +116,7 @@ def signatures(tree: ast.AST) -> Iterator[tuple[str, set[str]]]:
 
 @pytest.mark.parametrize(
     ("options", "owner"),
-    [(StudyOptions, ("live/studies.py", "create_study")), (LocalPlanOptions, ("planner/plan.py", "plan"))],
+    [(StudyOptions, ("studies/api.py", "create_study")), (LocalPlanOptions, ("planner/plan.py", "plan"))],
 )
 def test_options_are_spelled_out_once(options: type, owner: tuple[str, str]) -> None:
     """No other signature has most of them; `create_study` and `plan` have all."""
@@ -128,7 +128,7 @@ def test_options_are_spelled_out_once(options: type, owner: tuple[str, str]) -> 
         if len(parameters & names) > len(names) // 2
     }
     assert found.pop(owner) == names
-    others = {("live/studies.py", "create_study"), ("planner/plan.py", "plan")} - {owner}
+    others = {("studies/api.py", "create_study"), ("planner/plan.py", "plan")} - {owner}
     assert set(found) <= others
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import dbcare
 from dbcare.errors import DbcareError
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.sql.store import SqlStore
 
 SETTINGS = {"cost": 1e-9, "sigma": 1.0, "max_ahead": 50}
 

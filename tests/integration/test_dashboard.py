@@ -16,10 +16,10 @@ from helpers.browser import TIMEOUT_MILLISECONDS, BrowserWindow, launch_chromium
 from helpers.service_process import run_service
 from playwright.sync_api import Browser, ViewportSize, expect
 
-from dbcare.live.stores.open import open_store
-from dbcare.live.studies import create_study, delete_study, load_study
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
+from dbcare.studies.api import create_study, delete_study, load_study
+from dbcare.studies.stores.open import open_store
 
 HTML_NAME = "<img src=x onerror=alert(1)>"
 HTML_ARM = "<script>alert(2)</script>"

@@ -20,10 +20,10 @@ from helpers.postgres import Server
 import dbcare
 from dbcare.cli import app
 from dbcare.errors import StorageError
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.records import open_records
 from dbcare.server.deliveries import open_deliveries
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
 
 ROOT = Path(__file__).parents[2]
 DEPLOY, DOCS = ROOT / "deploy", ROOT / "docs"

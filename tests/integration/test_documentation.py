@@ -198,7 +198,7 @@ def test_every_page_can_be_reached() -> None:
 
 
 def find_object(name: str) -> object:
-    """Return what a dotted name such as `live.study.Study.tell` means, below `dbcare`."""
+    """Return what a dotted name such as `studies.study.Study.tell` means, below `dbcare`."""
     found: Any = dbcare
     path = "dbcare"
     for part in name.split("."):

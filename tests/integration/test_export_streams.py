@@ -26,12 +26,12 @@ import dbcare
 from dbcare.cli import app
 from dbcare.cli.reports import MAX_TABLE_ROWS
 from dbcare.errors import StorageError, StudyNotFoundError
-from dbcare.live.export import TrialRow, format_trials
-from dbcare.live.stored_study import TRIALS_PER_PAGE, StoredStudy
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.study import Study
 from dbcare.server.api.trial_stream import TrialStream
 from dbcare.server.serve import open_listener
+from dbcare.studies.show.export import TrialRow, format_trials
+from dbcare.studies.stored import TRIALS_PER_PAGE, StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.study import Study
 
 ARMS = ("A", "=B", "C")
 MEDIA_TYPES = {"csv": "text/csv", "json": "application/json", "jsonl": "application/jsonl"}

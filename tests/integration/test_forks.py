@@ -21,10 +21,10 @@ from helpers.worker_processes import ARMS, replay_study
 
 import dbcare
 from dbcare import Study
-from dbcare.live.events import Event, EventKind
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.open import open_store
-from dbcare.live.trial import make_tag
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.trial import make_tag
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 and later
 
@@ -198,7 +198,7 @@ def test_the_copy_of_a_study_in_memory_is_whole() -> None:
 LEAVING_PARENT = r"""
 import os, signal, sys, time, dbcare
 from helpers.worker_main import draw_reward
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 address, how, folder = sys.argv[1:]
 study = dbcare.load_study("left", address)
 def work(trials, name):

@@ -24,11 +24,11 @@ from helpers.worker_processes import ARMS
 import dbcare
 from dbcare import Study
 from dbcare.errors import StorageError
-from dbcare.live.stores.group_commit import GroupCommit, Operation
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.stores.group_commit import GroupCommit, Operation
+from dbcare.studies.stores.open import open_store
 
 THREADS, CLIENTS = 16, 32
 WORKER = Path(__file__).parent.parent / "helpers" / "worker_group_main.py"

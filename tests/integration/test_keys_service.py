@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from dbcare.cli import app
 from dbcare.cli.service import announce
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.sessions import Sessions
+from dbcare.studies.stores.open import open_store
 
 
 def test_an_expired_key_is_refused_at_once(server: ApiServer) -> None:

@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 from helpers.postgres import Server
 
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.stores.sql.tables import CREATION_LOCK
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import SqlRecords
 from dbcare.server.deliveries import SqlDeliveries
+from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.stores.sql.tables import CREATION_LOCK
 
 OPENERS = 10
 NAMES = {"dbcare_keys", "dbcare_sessions", "dbcare_webhook_deliveries"}

@@ -13,14 +13,14 @@ import pytest
 from fastapi import FastAPI
 from helpers.api_client import ApiServer
 
-from dbcare.live import ask
-from dbcare.live.stores.group_commit import GroupCommit
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import MemoryRecords
 from dbcare.server.access.roles import Role
 from dbcare.server.api.lean_path import LeanPath
 from dbcare.server.app import make_app
+from dbcare.studies.record import ask_and_tell
+from dbcare.studies.stores.group_commit import GroupCommit
+from dbcare.studies.stores.memory import MemoryStore
 
 NAME = "a b \N{SNOWMAN}"
 STUDY = {"name": NAME, "arms": ["A", "B"], "cost": 1e-6, "sigma": 1.0, "max_ahead": 6}
@@ -132,7 +132,7 @@ def stopped_clock() -> Iterator[None]:
     now = time.time()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: now)
-        patch.setattr(ask, "make_tag", lambda: "8c5f1be3")
+        patch.setattr(ask_and_tell, "make_tag", lambda: "8c5f1be3")
         yield
 
 

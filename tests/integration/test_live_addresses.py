@@ -8,7 +8,7 @@ from helpers.postgres import GUARDED, PASSWORD, Server
 
 from dbcare.base.extras import say_how_to_install
 from dbcare.errors import StorageError
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.stores.sql.store import SqlStore
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from helpers.worker_processes import ARMS, Worker, list_rewarded_after, list_tol
 
 import dbcare
 from dbcare.errors import AlreadyToldError, StorageError
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 WORKERS = 3  # at any time
 

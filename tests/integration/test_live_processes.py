@@ -15,7 +15,7 @@ from helpers.worker_main import draw_reward
 from helpers.worker_processes import ARMS, Worker, list_told, replay_study
 
 import dbcare
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

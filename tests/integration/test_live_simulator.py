@@ -8,7 +8,7 @@ import dbcare
 from dbcare import Bandit
 from dbcare.engines.simulate.draws import make_arms
 from dbcare.engines.simulate.simulators import trace
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 ARMS = ("A", "B", "C")
 BANDIT = Bandit.gaussian([0.6, 0.3, 0.0], sigma=0.5)  # its rewards never tie, so no tie is broken at random

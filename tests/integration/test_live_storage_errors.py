@@ -17,9 +17,9 @@ from helpers.prepared_process import run_code
 import dbcare
 from dbcare import Study
 from dbcare.errors import StorageError, StudyNotFoundError
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.stores.sql.tables import LAYOUT
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.stores.sql.tables import LAYOUT
 
 OTHER_USER = 65534  # nobody
 MOUNT = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs"]

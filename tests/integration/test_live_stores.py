@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from helpers.postgres import Server
 
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.sql.store import SqlStore
 from dbcare.testing import StoreSuite
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import dbcare
 from dbcare.errors import StorageError
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 DELETIONS = 20
 MAX_WAIT_SECONDS = 60.0

@@ -20,11 +20,11 @@ from helpers.postgres import Server, run_server
 from helpers.service_process import run_service
 
 from dbcare.errors import StorageError
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
 
 ALERTS = Path(__file__).parents[2] / "deploy" / "alerts.yml"
 # The promise is one second; on a busy machine, a process may have to wait for longer than that for a processor.

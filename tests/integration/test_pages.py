@@ -17,12 +17,12 @@ import pytest
 from helpers.api_routes import ROUTES
 from helpers.service_process import run_service
 
-from dbcare.live.stores.open import open_store
-from dbcare.live.studies import create_study, delete_study, list_studies, load_study
 from dbcare.server import pages
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
+from dbcare.studies.api import create_study, delete_study, list_studies, load_study
+from dbcare.studies.stores.open import open_store
 
 ROLES = ("viewer", "worker", "admin")
 HTML_NAME = "<img src=x onerror=alert(1)>"

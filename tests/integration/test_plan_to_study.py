@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import dbcare
 from dbcare import Plan, Policy
 from dbcare.cli import app
-from dbcare.live.study import Study
 from dbcare.planner.study_recipe import STORAGE, STUDY_NAME
+from dbcare.studies.study import Study
 
 # Every way to state the spread, with weights that are not the default one.
 SPREADS: list[dict[str, Any]] = [

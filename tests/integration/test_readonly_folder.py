@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dbcare
-from dbcare.live.stores.open import open_store
+from dbcare.studies.stores.open import open_store
 
 OTHER_USER = 65534  # nobody: root may write despite the permissions
 SCRIPT = f"""

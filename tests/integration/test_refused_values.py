@@ -14,11 +14,11 @@ from helpers.service_process import run_limited_service
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.live.operations import StudyOperation
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
+from dbcare.studies.record.commits import StudyOperation
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.open import open_store
 
 INNOCENTS, CULPRITS, TELLS = 6, 2, 12
 REASON = "".join(map(chr, range(0x20000, 0x20000 + 1_000)))  # 4,000 bytes that cannot be compressed

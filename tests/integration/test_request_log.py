@@ -11,12 +11,12 @@ import pytest
 from helpers.api_client import STUDY
 from helpers.serve_command import run_serve
 
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.gate import COOKIE
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.request_log import LOG, MAX_SHOWN, UtcFormatter, log_request
 from dbcare.server.request_trace import RequestTrace
+from dbcare.studies.stores.open import open_store
 
 LINE = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 INFO (?P<id>\S+) (?P<who>-|\"[^\"]*\") (?P<key>-|[0-9a-f]{12}) "

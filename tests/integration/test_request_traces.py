@@ -16,10 +16,10 @@ from helpers.serve_command import run_serve
 
 import dbcare
 from dbcare.errors import AccessError, StorageError, TrialNotFoundError
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import DAY, Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.request_log import BURST_SECONDS, BurstHandler
+from dbcare.studies.stores.open import open_store
 
 MAX_SECONDS = 60.0  # on a busy machine
 OWN_ID = re.compile(r"[0-9a-f]{16}")

@@ -22,7 +22,7 @@ FILES = {  # whether an edit can change a number
     "lab/results.py": True,
     "server/pages/templates/study.html": False,
     "server/app.py": False,
-    "live/ledger.py": False,
+    "studies/record/ledger.py": False,
     "client/transport.py": False,
     "cli/research.py": False,
     "planner/plan.py": False,

@@ -20,9 +20,9 @@ from helpers.serve_command import run_serve
 from helpers.service_process import find_free_port
 
 import dbcare
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
+from dbcare.studies.stores.open import open_store
 
 CLIENTS = 6
 PAIRS_BETWEEN = 60  # asked and told between two restarts

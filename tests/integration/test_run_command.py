@@ -19,7 +19,7 @@ from helpers.terminal import run_at_terminal, strip_codes
 
 import dbcare
 from dbcare.cli.trial_command import fill_in, read_reward
-from dbcare.live.trial_runner import UnmeasuredError
+from dbcare.studies.run import UnmeasuredError
 
 MEASURE = """#!/bin/sh
 case "$1" in

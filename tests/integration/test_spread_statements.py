@@ -22,9 +22,9 @@ from dbcare.base.options import OptionKind, read_options
 from dbcare.cli import app
 from dbcare.cli.command_class import OptionNamingCommand
 from dbcare.errors import InvalidValueError
-from dbcare.live.options import ReplayOptions, StudyOptions
-from dbcare.live.settings import Settings
 from dbcare.server.pages.new import LABELS
+from dbcare.studies.options import ReplayOptions, StudyOptions
+from dbcare.studies.settings import Settings
 
 ARMS = ["A", "B"]
 MONEY: dict[str, Any] = {"price": 0.5, "value": 1000.0}

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
-from dbcare.live.events import EventKind
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
 
 COUNT = 130
 

@@ -24,13 +24,13 @@ from helpers.webhook_receiver import Received, Receiver, run_receiver
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server import post, webhook
 from dbcare.server.deliveries import FIRST_USE, Deliveries, MemoryDeliveries, SqlDeliveries, StudyStop
 from dbcare.server.post import PostError
 from dbcare.server.webhook import Webhook, make_webhook
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
 
 SECRET = "0123456789abcdef" * 4
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"

@@ -11,20 +11,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dbcare.errors import AlreadyToldError
-from dbcare.live.ask import hand_out
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.pool_decision import PoolDecision
-from dbcare.live.report import make_recommendation
-from dbcare.live.round_decision import RoundDecision
-from dbcare.live.settings import Settings
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import RefusalCounter, Transaction
-from dbcare.live.trial import AskRequest
 from dbcare.policies.rule import BlockRule
 from dbcare.policies.run import Run
+from dbcare.studies.decide.blocks import PoolDecision, RoundDecision
+from dbcare.studies.record.ask_and_tell import hand_out, record_outcome
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger, restore, summarize
+from dbcare.studies.record.sync import RefusalCounter, Transaction
+from dbcare.studies.results.report import make_recommendation
+from dbcare.studies.settings import Settings
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.trial import AskRequest
 
 ARMS = ("A", "B", "C", "D")
 COST = 1e-4

@@ -9,16 +9,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from dbcare.errors import AlreadyToldError
-from dbcare.live.ask import hand_out
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger, OpenTrial
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.report import make_status
-from dbcare.live.settings import Settings
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import RefusalCounter, Transaction
-from dbcare.live.trial import AskRequest
+from dbcare.studies.record.ask_and_tell import hand_out, record_outcome
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger, OpenTrial, restore, summarize
+from dbcare.studies.record.sync import RefusalCounter, Transaction
+from dbcare.studies.results.report import make_status
+from dbcare.studies.settings import Settings
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.trial import AskRequest
 
 ARMS = ("A", "B", "C")
 PRICES = (0.5, 2.0, 8.0)  # sums of these are exact

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 import dbcare
 from dbcare.errors import DbcareError
 from dbcare.lab import definition
-from dbcare.live.ledger_summary import summarize
 from dbcare.problem.spread import Spread
+from dbcare.studies.record.ledger import summarize
 from dbcare.theory import breakeven, budgets, elimination, lower, upper
 
 settings.register_profile("dbcare", derandomize=True, deadline=None, max_examples=100, database=None)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbcare.live.arm_statistics import ArmStatistics
-from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.settings import Settings
+from dbcare.studies.record.statistics import ArmStatistics
+from dbcare.studies.results.beliefs import ArmRewards, Beliefs
+from dbcare.studies.settings import Settings
 
 COST = 1e-3
 CELLS = {(3, 2.0): 150, (20, 2.0): 200}  # arms and spread of their means over (sigma^2 c)^(1/3), and studies

@@ -6,9 +6,8 @@ import heapq
 import random
 import statistics
 
-from dbcare.live.block_decision import require_block
-from dbcare.live.make_decision import make_decision
-from dbcare.live.settings import Settings
+from dbcare.studies.decide.blocks import make_decision, require_block
+from dbcare.studies.settings import Settings
 
 ARMS, QUESTIONS, REPLAYS = 2, 20, 600  # few, so that 1,200 decisions take seconds
 GAP = 0.3

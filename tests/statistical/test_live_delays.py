@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.settings import Settings
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.settings import Settings
 
 RATES = (0.9, 0.7)
 WORKERS = 8

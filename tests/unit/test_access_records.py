@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.keys import Key, Keys
 from dbcare.server.access.records import (
     AccessRecords,
@@ -22,6 +20,8 @@ from dbcare.server.access.records import (
 from dbcare.server.access.roles import Role
 from dbcare.server.access.secrets import make_digest
 from dbcare.server.access.sessions import SESSION_SECONDS, Sessions
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.sql.store import SqlStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from dbcare import create_study, load_study
 from dbcare.errors import InvalidValueError
-from dbcare.live import synced_ledger
-from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.loss_curve import GROWTH, LossCurve
-from dbcare.live.settings import Settings
-from dbcare.live.variety import MIN_REWARDS, Variety
 from dbcare.posterior import Posterior
+from dbcare.studies.record import sync
+from dbcare.studies.record.ledger import restore, summarize
+from dbcare.studies.record.statistics import GROWTH, MIN_REWARDS, LossCurve, Variety
+from dbcare.studies.results.beliefs import ArmRewards, Beliefs
+from dbcare.studies.settings import Settings
 
 
 @settings(max_examples=200, deadline=None)
@@ -98,7 +97,7 @@ def test_the_history_does_not_depend_on_who_looked_when(
     options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another study object looks after every tell, a third now and then; later ones start from nothing or a summary."""
-    monkeypatch.setattr(synced_ledger, "EVENTS_PER_SUMMARY", 100)
+    monkeypatch.setattr(sync, "EVENTS_PER_SUMMARY", 100)
     storage = f"sqlite:///{tmp_path}/studies.db"
     writer = create_study("ads", arms=["A", "B", "C"], cost=1e-9, sigma=1.0, storage=storage, **options)
     watcher, visitor = (load_study("ads", storage) for _ in range(2))

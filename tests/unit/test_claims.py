@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from helpers.memory_studies import create_memory_study
 
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.status import Status
+from dbcare.studies.results.status import Recommendation, Status
 
 AMOUNT = r"(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)"
 # Claims that look ahead, or that are surer than any number of a study.

@@ -3,9 +3,9 @@
 import pytest
 
 from dbcare.base.times import ClockJump, JumpWatch, extend_lease
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.settings import Settings
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.settings import Settings
 
 HOUR, HALF, NOON = 3600.0, 1800.0, 1_800_000_000.0
 

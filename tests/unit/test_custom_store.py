@@ -7,8 +7,8 @@ from helpers.dict_store import DictStore
 
 import dbcare
 from dbcare.errors import InvalidValueError, StudyMismatchError, StudyNotFoundError
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.memory import MemoryStore
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.memory import MemoryStore
 from dbcare.testing import StoreSuite
 
 

@@ -23,8 +23,8 @@ from suites.studies.checks import NAMES
 import dbcare
 from dbcare.base.files import defuse_formula, restore_formula
 from dbcare.errors import InvalidValueError, StorageError
-from dbcare.live.events import Event, EventKind
-from dbcare.live.export import (
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.show.export import (
     ROWS_PER_GROUP,
     ROWS_PER_PIECE,
     TrialRow,
@@ -32,8 +32,8 @@ from dbcare.live.export import (
     format_trials,
     write_trials,
 )
-from dbcare.live.stored_study import TRIALS_PER_PAGE, StoredStudy
-from dbcare.live.study import Study
+from dbcare.studies.stored import TRIALS_PER_PAGE, StoredStudy
+from dbcare.studies.study import Study
 
 OUTCOMES = (EventKind.TOLD, EventKind.FAILED, EventKind.EXPIRED)
 

@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 import dbcare
-from dbcare.live.ledger import Ledger
-from dbcare.live.settings import Settings
 from dbcare.policies.rule import BlockRule
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.settings import Settings
 
 SCORES = Path(__file__).parents[1] / "golden" / "gpqa_diamond.csv"
 

@@ -14,13 +14,13 @@ import pytest
 
 import dbcare
 from dbcare.errors import AlreadyToldError, StorageError, StudyNotFoundError
-from dbcare.live.events import Event, EventKind
-from dbcare.live.operations import StudyOperation
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.group_commit import MAX_WEIGHT, FairQueue, GroupCommit, Operation
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.transaction import Transaction
-from dbcare.live.trial import AskRequest, Trial
+from dbcare.studies.record.commits import StudyOperation
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.sync import Transaction
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.group_commit import MAX_WEIGHT, FairQueue, GroupCommit, Operation
+from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.trial import AskRequest, Trial
 
 PATIENCE_SECONDS = 30.0
 

@@ -14,12 +14,12 @@ import dbcare
 from dbcare.base import checks
 from dbcare.base.checks import MAX_MAGNITUDE
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.stores.sql.errors import translate_error
 from dbcare.policies.breakeven import racing
 from dbcare.policies.breakeven.racing import BreakevenRacing
 from dbcare.policies.policy import Policy
 from dbcare.policies.registry import BLOCK_POLICY, POLICIES
 from dbcare.problem.risk import Loss, Risk
+from dbcare.studies.stores.sql.errors import translate_error
 
 # Block policies have tests of their own, and KL-LUCB takes rewards from 0 to 1.
 LIVE = [name for name in POLICIES.live if name not in (BLOCK_POLICY, "kl-lucb")]

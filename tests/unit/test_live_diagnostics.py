@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from helpers.memory_studies import create_memory_study
 
-from dbcare.live.arm_statistics import MAX_BLOCKS, ArmStatistics, History
-from dbcare.live.diagnostics import list_contradictions
-from dbcare.live.ledger import Ledger
-from dbcare.live.settings import Settings
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.record.statistics import MAX_BLOCKS, ArmStatistics, History
+from dbcare.studies.results.doubts import list_contradictions
+from dbcare.studies.settings import Settings
 
 
 def make_ledger(rewards: np.ndarray, missing: tuple[int, ...] = (0, 0), **settings: Any) -> Ledger:

@@ -6,10 +6,10 @@ import pytest
 from helpers.memory_studies import create_memory_study
 from suites.studies.checks import draw_rewards
 
-from dbcare.live.settings import Settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
 from dbcare.policies.registry import POLICIES
+from dbcare.studies.record.sync import EVENTS_PER_SUMMARY
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
 
 COST = 1e-5  # so small that nothing is decided within 30 trials
 

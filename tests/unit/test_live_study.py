@@ -17,20 +17,19 @@ from helpers.memory_studies import create_memory_study
 from suites.studies.checks import NAMES, draw_rewards
 
 from dbcare.errors import AlreadyToldError, DbcareError, InvalidValueError, StaleTrialError, StudyNotFoundError
-from dbcare.live.count_descriptions import describe_uncounted
-from dbcare.live.events import Event, EventKind
-from dbcare.live.export import TrialRow
-from dbcare.live.ledger import RECENT_TRIALS, SPARE_LEASES, Ledger
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.replay import replay_log
-from dbcare.live.settings import Settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.open import open_store
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.studies import create_study
-from dbcare.live.synced_ledger import EVENTS_PER_SUMMARY
-from dbcare.live.trial import Trial
+from dbcare.replay.replay import replay_log
+from dbcare.studies.api import create_study
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import RECENT_TRIALS, SPARE_LEASES, Ledger, restore, summarize
+from dbcare.studies.record.sync import EVENTS_PER_SUMMARY
+from dbcare.studies.results.words import describe_uncounted
+from dbcare.studies.settings import Settings
+from dbcare.studies.show.export import TrialRow
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.trial import Trial
 
 
 def test_a_summary_equals_the_replay() -> None:

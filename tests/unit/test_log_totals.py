@@ -9,7 +9,7 @@ import pytest
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.live.log_totals import is_count_name
+from dbcare.replay.logs import is_count_name
 
 DAYS = {
     "arm": ["old", "new"] * 30,

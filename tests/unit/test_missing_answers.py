@@ -15,17 +15,21 @@ from helpers.memory_studies import create_memory_study
 from scipy import integrate, stats
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.ask import hand_out
-from dbcare.live.diagnostics import list_contradictions
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.report import make_standing
-from dbcare.live.settings import Settings
-from dbcare.live.significance import MISSING_ALARM_CHANCE, Shares, measure_divergence, weigh_shares
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.tell import record_outcome
-from dbcare.live.transaction import RefusalCounter, Transaction
-from dbcare.live.trial import AskRequest
+from dbcare.studies.record.ask_and_tell import hand_out, record_outcome
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger
+from dbcare.studies.record.sync import RefusalCounter, Transaction
+from dbcare.studies.results.doubts import (
+    MISSING_ALARM_CHANCE,
+    Shares,
+    list_contradictions,
+    measure_divergence,
+    weigh_shares,
+)
+from dbcare.studies.results.report import make_standing
+from dbcare.studies.settings import Settings
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.trial import AskRequest
 
 MAX_DELAY = 600.0  # one trial is asked per unit of time, so about 300 are pending
 MEANS = {"A": -3.0, "B": 0.0, "C": 0.0}  # A is soon hardly asked any more

@@ -7,10 +7,9 @@ import pytest
 from helpers.memory_studies import create_memory_study
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.events import Event, EventKind
-from dbcare.live.ledger import Ledger
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.settings import Settings
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.record.ledger import Ledger, restore, summarize
+from dbcare.studies.settings import Settings
 
 HOUR = 3_600.0
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import dbcare
-from dbcare.live.stores.open import open_store
 from dbcare.server.open_studies import OpenStudies
+from dbcare.studies.stores.open import open_store
 
 
 def test_a_study_that_nobody_uses_for_ten_minutes_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

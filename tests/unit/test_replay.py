@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.live.replay_orders import compute_savings
+from dbcare.replay.replay import compute_savings
 
 RATES = {"A": 0.10, "B": 0.16, "C": 0.12}
 MONEY: dict[str, Any] = {"price": 0.5, "value": 20_000}

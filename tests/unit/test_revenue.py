@@ -12,17 +12,15 @@ import pytest
 from helpers.memory_studies import create_memory_study
 
 from dbcare.errors import AlreadyToldError
-from dbcare.live.arm_statistics import ArmStatistics
-from dbcare.live.beliefs import ArmRewards, Beliefs
-from dbcare.live.diagnostics import list_contradictions
-from dbcare.live.ledger import Ledger
-from dbcare.live.ledger_summary import restore, summarize
-from dbcare.live.replay import replay_log
-from dbcare.live.settings import Settings
-from dbcare.live.settings_texts import describe_settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.tail import LARGEST_KEPT, Tail, find_heavy_tail
+from dbcare.replay.replay import replay_log
 from dbcare.server.pages.study_view import make_chart, make_view
+from dbcare.studies.record.ledger import Ledger, restore, summarize
+from dbcare.studies.record.statistics import LARGEST_KEPT, ArmStatistics, Tail, find_heavy_tail
+from dbcare.studies.results.beliefs import ArmRewards, Beliefs
+from dbcare.studies.results.doubts import list_contradictions
+from dbcare.studies.results.words import describe_settings
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
 
 CAP = 60.0
 

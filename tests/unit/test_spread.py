@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.reward_descriptions import describe_rewards, explain_learning
-from dbcare.live.settings import Settings
 from dbcare.problem.spread import Spread
+from dbcare.studies.results.words import describe_rewards, explain_learning
+from dbcare.studies.settings import Settings
 
 MONEY: dict[str, Any] = {"price": 0.5, "value": 1_000.0, "currency": "EUR"}
 

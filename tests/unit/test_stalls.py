@@ -6,11 +6,11 @@ import pytest
 from helpers.memory_studies import create_memory_study
 
 import dbcare
-from dbcare.live.events import EventKind
-from dbcare.live.stalls import STALL_SECONDS
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.study import Study
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.results.doubts import STALL_SECONDS
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.study import Study
 
 NAMES = ["A", "B", "C"]
 

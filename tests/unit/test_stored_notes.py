@@ -7,9 +7,9 @@ from helpers.memory_studies import create_memory_study
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.trial import Observation
 from dbcare.policies.registry import BLOCK_POLICY
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.trial import Observation
 
 OUTCOMES = [
     Observation(0, 0.5, 1, 0.25, "first"),

@@ -9,10 +9,10 @@ from suites.studies import StudySuite
 
 from dbcare import Study, create_study
 from dbcare.errors import DbcareError
-from dbcare.live.assignment import Assignment
-from dbcare.live.status import Status
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.open import open_store
+from dbcare.studies.assignment import Assignment
+from dbcare.studies.results.status import Status
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.open import open_store
 
 
 class AcceptsAnything(StoredStudy):

@@ -5,13 +5,13 @@ import re
 import time
 
 import dbcare
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.readiness import Readiness
 from dbcare.server.service_limits import DEFAULT_LIMITS
 from dbcare.server.study_figures import MAX_STUDY_BYTES, StudyFigures
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
 
 
 class Watched:

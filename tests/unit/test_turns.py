@@ -10,7 +10,6 @@ from fastapi import Request
 
 import dbcare
 from dbcare.engines.simulate.halt import Halt
-from dbcare.live.stores.memory import MemoryStore
 from dbcare.server.access.gate import VISITOR, Visitor
 from dbcare.server.access.keys import Key
 from dbcare.server.access.roles import Role
@@ -22,6 +21,7 @@ from dbcare.server.pages.study_view import TOKEN_MARK
 from dbcare.server.problems import RefusalError
 from dbcare.server.service_limits import DEFAULT_LIMITS
 from dbcare.server.turns import CLIENT_LEFT, Turns
+from dbcare.studies.stores.memory import MemoryStore
 
 
 def make_turns(longest: int = 3) -> Turns:

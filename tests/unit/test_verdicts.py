@@ -9,7 +9,7 @@ import pytest
 from helpers.memory_studies import create_memory_study
 
 from dbcare.base.numbers import Money, format_chance, round_together
-from dbcare.live.stored_study import StoredStudy
+from dbcare.studies.stored import StoredStudy
 
 SO_FEW = "A leads so far, but it has few rewards: it is too early to say how likely it is the best."
 NOTHING = "No rewards have been counted, so nothing is recommended."

@@ -8,10 +8,10 @@ import typer
 from dbcare.cli.logs import print_replay
 from dbcare.cli.option_parameters import with_options
 from dbcare.cli.shared import Format, Shape, friendly_errors, parse_amounts
-from dbcare.live.options import ReplayOptions
+from dbcare.studies.options import ReplayOptions
 
 if TYPE_CHECKING:
-    from dbcare.live.block_log import BlockLog
+    from dbcare.replay.block_logs import BlockLog
 
 COMPARED_ORDERS = 200  # by default; a replay by block is quick
 

@@ -9,12 +9,12 @@ import typer
 from dbcare.cli.option_parameters import with_options
 from dbcare.cli.output import print_grid, print_output
 from dbcare.cli.shared import Format, Shape, friendly_errors
-from dbcare.live.options import ReplayOptions
+from dbcare.studies.options import ReplayOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dbcare.live.replay import LoggedArm, Replay
+    from dbcare.replay.replay import LoggedArm, Replay
 
 
 @with_options(ReplayOptions)
@@ -108,7 +108,7 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
     import dbcare
     from dbcare.cli import study_view
     from dbcare.errors import InvalidValueError
-    from dbcare.live import status_texts
+    from dbcare.studies.results import words
 
     if storage is None:
         raise InvalidValueError("`--into` requires --storage, or the environment variable DBCARE_STORAGE.")
@@ -121,7 +121,7 @@ def add(log: list[tuple[str, float]], name: str, storage: str | None, shape: For
     plain = {"added": len(log), "used": used, **study_view.make_record(study)}
     sentence = (
         f"Added {len(log):,} observations to {name}, of which the decision uses {used:,} so far; all are charged. "
-        f"Now: {status_texts.format_counts(study.settings, status)}; {study.recommendation()}"
+        f"Now: {words.format_counts(study.settings, status)}; {study.recommendation()}"
     )
     print_output(shape, plain, [plain], lines=[sentence], show=lambda console: console.print(sentence, markup=False))
 
@@ -185,10 +185,10 @@ def show(replay: "Replay", console: "Console") -> None:
 
 def format_cells(arm: "LoggedArm", has_lift: bool) -> list[str]:
     """Return an arm's cells for a table: counts, and what the whole log says."""
-    from dbcare.live import status_texts
+    from dbcare.studies.results import words
 
     status = arm.status
     counts = [f"{number:,}" for number in (arm.logged, arm.used, arm.chosen)]
-    figures = [f"{arm.mean:.4g}", *status_texts.format_estimate(status)]
-    lift = [status_texts.format_lift(status)] if has_lift else []
-    return [arm.name, *counts, *figures, status_texts.format_best(status), *lift]
+    figures = [f"{arm.mean:.4g}", *words.format_estimate(status)]
+    lift = [words.format_lift(status)] if has_lift else []
+    return [arm.name, *counts, *figures, words.format_best(status), *lift]

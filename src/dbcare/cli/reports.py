@@ -16,9 +16,9 @@ from dbcare.cli.shared import Format, Name, Shape, Storage, friendly_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dbcare.live.export import TrialRow
-    from dbcare.live.status import Pending
-    from dbcare.live.study import Study
+    from dbcare.studies.results.status import Pending
+    from dbcare.studies.show.export import TrialRow
+    from dbcare.studies.study import Study
 
 TRIAL_COLUMNS = ("trial", "arm", "status", "reward", "asked", "answered")  # in a table
 MAX_TABLE_ROWS = 1_000
@@ -138,7 +138,7 @@ def export(
     """Write all trials to a file, or print them; a table has the last 1,000."""
     import dbcare
     from dbcare.errors import InvalidValueError
-    from dbcare.live.export import TextFormat, format_trials
+    from dbcare.studies.show.export import TextFormat, format_trials
 
     with friendly_errors():
         study = dbcare.load_study(name, storage)
@@ -168,7 +168,7 @@ def read_next(pieces: Iterator[str]) -> str | None:
 
 def print_last_trials(study: "Study") -> None:
     """Print the last trials as a table."""
-    from dbcare.live.export import TIMES
+    from dbcare.studies.show.export import TIMES
 
     with friendly_errors():
         rows = deque(study.trials(), maxlen=MAX_TABLE_ROWS)

@@ -137,8 +137,8 @@ def revoke(key: Annotated[str, typer.Argument(help="The key's id, as listed.")],
 
 def open_keys(storage: str, *, create_storage: bool = False) -> "Keys":
     """Return the keys in a database, which must exist unless it is to be created."""
-    from dbcare.live.stores.open import open_store
     from dbcare.server.access.keys import Keys
     from dbcare.server.access.records import open_records
+    from dbcare.studies.stores.open import open_store
 
     return Keys(open_records(open_store(storage, create=create_storage)))

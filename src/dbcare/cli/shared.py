@@ -57,8 +57,8 @@ def parse_whole(name: str, text: str) -> float:
 
 def announce_new_database(storage: str) -> None:
     """Say that a command has created the database, which may not be the one that was meant."""
-    from dbcare.live.stores.open import open_store
-    from dbcare.live.stores.sql.store import SqlStore
+    from dbcare.studies.stores.open import open_store
+    from dbcare.studies.stores.sql.store import SqlStore
 
     store = open_store(storage)
     if isinstance(store, SqlStore) and store.is_new:

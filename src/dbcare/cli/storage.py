@@ -20,7 +20,7 @@ def backup(
     storage: Storage,
 ) -> None:
     """Write a backup of an SQLite database, which may be in use meanwhile."""
-    from dbcare.live.stores.sql.backup import back_up
+    from dbcare.studies.stores.sql.backup import back_up
 
     with friendly_errors():
         written = back_up(storage, to)
@@ -36,7 +36,7 @@ def restore(
 
     The database that was there before is kept, and its path is printed.
     """
-    from dbcare.live.stores.sql.backup import restore
+    from dbcare.studies.stores.sql.backup import restore
 
     with friendly_errors():
         kept = restore(storage, source)

@@ -12,12 +12,12 @@ import typer
 from dbcare.cli.option_parameters import with_options
 from dbcare.cli.output import at_terminal, print_output
 from dbcare.cli.shared import Format, Name, Shape, Storage, announce_new_database, friendly_errors
-from dbcare.live.options import StudyOptions
+from dbcare.studies.options import StudyOptions
 
 if TYPE_CHECKING:
-    from dbcare.live.status import Status
-    from dbcare.live.study import Study
-    from dbcare.live.trial import Trial
+    from dbcare.studies.results.status import Status
+    from dbcare.studies.study import Study
+    from dbcare.studies.trial import Trial
 
 EXIT_WAIT, EXIT_STOPPED = 3, 4
 TRIAL_COLUMNS = ("id", "arm", "expires", "unit", "told", "block", "tag")
@@ -44,7 +44,7 @@ def create(
 ) -> None:
     """Create a study. State the spread of the rewards in one way, or let the study learn it."""
     import dbcare
-    from dbcare.live.reward_descriptions import explain_learning
+    from dbcare.studies.results.words import explain_learning
 
     with friendly_errors():
         names = [arm.strip() for arm in arms.split(",")]

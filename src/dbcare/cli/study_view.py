@@ -3,18 +3,17 @@
 from dataclasses import asdict
 from typing import Any
 
-from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.reward_descriptions import describe_rewards
-from dbcare.live.settings import Settings
-from dbcare.live.status import Status
-from dbcare.live.status_texts import (
+from dbcare.studies.results.status import ArmStatus, Recommendation, Status
+from dbcare.studies.results.words import (
+    describe_rewards,
     format_capped,
     format_counts,
     format_estimate,
     format_number,
     format_spending,
 )
-from dbcare.live.study import Study
+from dbcare.studies.settings import Settings
+from dbcare.studies.study import Study
 
 
 def make_record(study: Study) -> dict[str, Any]:

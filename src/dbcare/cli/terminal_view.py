@@ -10,11 +10,9 @@ from rich.text import Text
 
 from dbcare.base.numbers import Money
 from dbcare.cli.intervals import draw_interval, find_axis
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.reward_descriptions import describe_rewards
-from dbcare.live.settings import Settings
-from dbcare.live.status import Status
-from dbcare.live.status_texts import (
+from dbcare.studies.results.status import Recommendation, Status
+from dbcare.studies.results.words import (
+    describe_rewards,
     format_best,
     format_capped,
     format_counts,
@@ -22,6 +20,7 @@ from dbcare.live.status_texts import (
     format_lift,
     format_number,
 )
+from dbcare.studies.settings import Settings
 
 STYLES = {"running": "green", "paused": "yellow", "stopped": "cyan"}
 MIN_DRAWING_WIDTH, MAX_DRAWING_WIDTH = 12, 40  # characters, of the intervals

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Sequence
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.settings import Settings
-from dbcare.live.trial import Trial
-from dbcare.live.trial_runner import UnmeasuredError
+from dbcare.studies.run import UnmeasuredError
+from dbcare.studies.settings import Settings
+from dbcare.studies.trial import Trial
 
 ARM, BLOCK, TRIAL = "{arm}", "{block}", "{trial}"  # what stands for a trial in the arguments
 SECONDS_TO_END = 3.0  # between SIGTERM and SIGKILL

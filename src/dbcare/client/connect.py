@@ -16,11 +16,11 @@ from dbcare.base.extras import say_how_to_install
 from dbcare.client.remote_study import RemoteStudy, make_study_path
 from dbcare.client.responses import build_settings, require_list, require_part
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
-from dbcare.live.options import StudyOptions
-from dbcare.live.settings import Settings
-from dbcare.live.studies import check_name, suggesting_names
-from dbcare.live.study import Study
 from dbcare.planner.options import PlanOptions
+from dbcare.studies.api import check_name, suggesting_names
+from dbcare.studies.options import StudyOptions
+from dbcare.studies.settings import Settings
+from dbcare.studies.study import Study
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport

@@ -18,13 +18,12 @@ from dbcare.client.responses import (
     require_part,
 )
 from dbcare.errors import InvalidRewardError, InvalidValueError
-from dbcare.live.assignment import Assignment
-from dbcare.live.export import TrialRow
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.study import Study
-from dbcare.live.trial import AskRequest, Observation, TaggedNumber, Trial, TrialReference, get_trial_number
+from dbcare.studies.assignment import Assignment
+from dbcare.studies.results.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.studies.settings import Settings
+from dbcare.studies.show.export import TrialRow
+from dbcare.studies.study import Study
+from dbcare.studies.trial import AskRequest, Observation, TaggedNumber, Trial, TrialReference, get_trial_number
 
 if TYPE_CHECKING:
     from dbcare.client.transport import Transport

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbcare import errors
 from dbcare.errors import AccessError, DbcareError, InvalidValueError, StorageError
-from dbcare.live.export import TrialRow
-from dbcare.live.recommendation import ArmStatus, Lift, Recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.status import Activity, Status
+from dbcare.studies.results.status import Activity, ArmStatus, Lift, Recommendation, Status
+from dbcare.studies.settings import Settings
+from dbcare.studies.show.export import TrialRow
 
 if TYPE_CHECKING:
     import httpx2

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbcare.comparing.questions import QuestionPool
-from dbcare.live.events import EventKind
-from dbcare.live.study import Study
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.study import Study
 
 
 @dataclass(frozen=True)

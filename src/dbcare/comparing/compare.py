@@ -25,14 +25,14 @@ from dbcare.comparing.runner import Runner
 from dbcare.comparing.scoring import ScoreCheck
 from dbcare.comparing.trial_calls import TrialCalls
 from dbcare.errors import AlreadyToldError, InvalidValueError, StudyMismatchError
-from dbcare.live.progress import StudyProgress
-from dbcare.live.settings import Settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.stores.open import STORAGE_VARIABLE, open_store
-from dbcare.live.studies import create_in
 from dbcare.problem.spread import Spread
+from dbcare.studies.api import create_in
+from dbcare.studies.settings import Settings
+from dbcare.studies.show.progress import StudyProgress
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.stores.open import STORAGE_VARIABLE, open_store
 
 MAX_AT_ONCE = 1_000
 FIRST_GUESS = 0.01  # of the price of a call, where calls report it and nobody states one

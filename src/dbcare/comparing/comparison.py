@@ -16,10 +16,9 @@ from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.report import make_page
 from dbcare.comparing.table import ComparedArm, format_lines
 from dbcare.comparing.trial_calls import CallFailure
-from dbcare.live.events import EventKind
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.status import Status
-from dbcare.live.study import Study
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.results.status import Recommendation, Status
+from dbcare.studies.study import Study
 
 
 class Comparison:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dbcare.comparing.answer_rows import ComparedAnswer
 from dbcare.comparing.table import HEADINGS
-from dbcare.live.decision_numbers import ASSUMPTIONS
+from dbcare.studies.show.page import ASSUMPTIONS
 
 if TYPE_CHECKING:
     from dbcare.comparing.comparison import Comparison

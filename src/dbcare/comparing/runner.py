@@ -12,8 +12,8 @@ from itertools import islice
 from dbcare.base.numbers import Money
 from dbcare.comparing.trial_calls import CallFailure, TrialCalls, TrialOutcome
 from dbcare.errors import ComparisonError
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.trial import AskRequest, Trial
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.trial import AskRequest, Trial
 
 FIRST_FAILURES = 3  # of an arm without a single score: its function is wrong, rather than unlucky
 Outcome = tuple[Trial, float | None, float]  # what is told: a trial, its reward or None, and its price

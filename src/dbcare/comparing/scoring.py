@@ -12,7 +12,7 @@ import numpy as np
 from dbcare.base import checks
 from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError
-from dbcare.live.priced import Priced
+from dbcare.studies.trial import Priced
 
 
 class MissingScoreError(ValueError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbcare.base.numbers import Money, format_chance, round_together
-from dbcare.live.recommendation import ArmStatus
+from dbcare.studies.results.status import ArmStatus
 
 HEADINGS = ("arm", "answered", "failed", "mean score", "estimate", "95% interval", "best", "price of a question")
 UNKNOWN = "-"

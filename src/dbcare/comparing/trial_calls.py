@@ -13,7 +13,7 @@ from dbcare.comparing.questions import QuestionPool
 from dbcare.comparing.rate_limits import RateLimit
 from dbcare.comparing.scoring import ScoreCheck
 from dbcare.errors import InvalidValueError
-from dbcare.live.trial import Trial
+from dbcare.studies.trial import Trial
 
 
 @dataclass(frozen=True)

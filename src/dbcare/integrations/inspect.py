@@ -27,8 +27,8 @@ from inspect_ai.util import EarlyStop
 from dbcare.base import checks
 from dbcare.base.times import Lease
 from dbcare.errors import InvalidValueError
-from dbcare.live.study import Study
-from dbcare.live.trial import Trial
+from dbcare.studies.study import Study
+from dbcare.studies.trial import Trial
 
 LOOK_SECONDS = 1.0  # between looks for leases that have expired
 START_SECONDS = 60.0  # within which all tasks must have started

@@ -13,8 +13,6 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 import dbcare
 from dbcare.errors import StudyNotFoundError, TrialNotFoundError
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.open import open_store
 from dbcare.server import problems
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.keys import Keys
@@ -36,6 +34,8 @@ from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 from dbcare.server.stream import Streams
 from dbcare.server.study_figures import StudyFigures
 from dbcare.server.turns import Turns
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.open import open_store
 
 PROBLEM_CODES = (400, 401, 403, 404, 409, 413, 422, 429, 503)
 ABOUT = """Which option to try next, and when to stop: live studies over HTTP.

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access.tables import ensure
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.sql.store import SqlStore
 
 
 class StudyStop(NamedTuple):

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dbcare.live.ask import AskOutcome
-from dbcare.live.ledger import RefusalReason
 from dbcare.server.service_limits import ServiceLimits
 from dbcare.server.watched_response import WatchedResponse
 from dbcare.server.webhook import Attempt
+from dbcare.studies.record.ask_and_tell import AskOutcome
+from dbcare.studies.record.ledger import RefusalReason
 
 LACKS = (*map(str, RefusalReason), "paused", "stopped")  # why an ask gets no trial
 NO_ROUTE = "none"  # of a request that no route matches

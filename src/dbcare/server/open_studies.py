@@ -8,10 +8,10 @@ from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.base import Store
-from dbcare.live.studies import check_name
 from dbcare.server.shared_lookups import SharedLookups
+from dbcare.studies.api import check_name
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.base import Store
 
 MAX_OPEN_STUDIES = 1000
 IDLE_SECONDS = 600.0  # after which a study that nobody uses is closed

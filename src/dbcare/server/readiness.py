@@ -8,7 +8,7 @@ import threading
 import time
 
 from dbcare.errors import DbcareError
-from dbcare.live.stores.base import Store
+from dbcare.studies.stores.base import Store
 
 LOG = logging.getLogger("dbcare")
 PROBE_SECONDS = 5.0  # without a write, until one is tried

@@ -10,8 +10,6 @@ from contextlib import nullcontext
 import uvicorn
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.open import open_store
 from dbcare.server.access.gate import is_loopback
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import AccessRecords, open_records
@@ -22,6 +20,8 @@ from dbcare.server.connections import limit_connections
 from dbcare.server.open_files import allow_connections
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits
 from dbcare.server.webhook import make_webhook
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.open import open_store
 
 SHUTDOWN_SECONDS = 5  # for responses in progress when the server is told to stop
 SOCKET_BYTES = 256 * 1024  # that the system holds for a connection in each direction; it would hold megabytes

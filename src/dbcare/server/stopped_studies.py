@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dbcare.live.stores.base import Store
+from dbcare.studies.stores.base import Store
 
 STOPPED = "stopped"
 

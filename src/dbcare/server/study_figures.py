@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dbcare.errors import DbcareError, StudyNotFoundError
-from dbcare.live.standing import Standing
-from dbcare.live.status import VitalSigns
-from dbcare.live.stored_study import StoredStudy
 from dbcare.server.metrics import LACKS, Metrics, StudyTally
 from dbcare.server.open_studies import MAX_OPEN_STUDIES, OpenStudies
 from dbcare.server.readiness import Readiness
+from dbcare.studies.results.status import VitalSigns
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.base import Standing
 
 REFRESH_SECONDS = 15.0
 MAX_SHARE = 0.05  # of the time is spent on refreshing, however many studies are open

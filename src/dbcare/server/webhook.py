@@ -26,10 +26,10 @@ import dbcare
 from dbcare.base.files import replace_non_finite
 from dbcare.base.times import format_duration
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.live.stores.base import Store
 from dbcare.server.deliveries import Deliveries, StudyStop, open_deliveries
 from dbcare.server.post import PostError, post
 from dbcare.server.stopped_studies import StoppedStudy, list_stopped
+from dbcare.studies.stores.base import Store
 
 LOG = logging.getLogger("dbcare.webhook")
 SECRET_VARIABLE = "DBCARE_WEBHOOK_SECRET"

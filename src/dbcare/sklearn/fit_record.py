@@ -17,14 +17,14 @@ import joblib
 
 from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError, StudyError, StudyMismatchError, StudyNotFoundError
-from dbcare.live.settings import Settings
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.open import open_store
-from dbcare.live.studies import create_in
-from dbcare.live.trial import Observation
 from dbcare.policies.registry import BLOCK_POLICY
 from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
+from dbcare.studies.api import create_in
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.open import open_store
+from dbcare.studies.trial import Observation
 
 MAX_SEED = 2**31 - 1
 LONGEST_ERROR = 2_000  # characters

@@ -5,7 +5,7 @@ Subclass it in a test file and return an empty store; pytest runs every check on
     import pytest
 
     from dbcare import Store
-    from dbcare.live.stores.sql.store import SqlStore
+    from dbcare.studies.stores.sql.store import SqlStore
     from dbcare.testing import StoreSuite
 
 
@@ -30,9 +30,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dbcare.errors import DbcareError, StudyExistsError, StudyNotFoundError
-from dbcare.live.events import Event, EventKind
-from dbcare.live.standing import Standing
-from dbcare.live.stores.base import Store
+from dbcare.studies.record.events import Event, EventKind
+from dbcare.studies.stores.base import Standing, Store
 
 SETTINGS: dict[str, Any] = {"arms": ["A", "B"], "cost": 0.5, "note": 'a "quote", \N{SNOWMAN}, 1e-300'}
 EVENTS = [
@@ -61,7 +60,7 @@ class StoreSuite:
 
     Examples
     --------
-    >>> from dbcare.live.stores.memory import MemoryStore
+    >>> from dbcare.studies.stores.memory import MemoryStore
     >>> from dbcare.testing import StoreSuite
     >>> class TestMemory(StoreSuite):
     ...     def make(self):

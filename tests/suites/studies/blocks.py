@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.study import Study
-from dbcare.live.trial import Trial
 from dbcare.policies.rule import BlockRule
 from dbcare.problem.risk import Loss
+from dbcare.studies.study import Study
+from dbcare.studies.trial import Trial
 from suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
 
 QUESTIONS = [f"question {number}" for number in range(1, 31)]

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dbcare.base.look import PolicyKind
-from dbcare.live.study import Study
-from dbcare.live.trial import Trial
 from dbcare.policies.registry import POLICIES
+from dbcare.studies.study import Study
+from dbcare.studies.trial import Trial
 
 NAMES = ("A", "B", "C")
 COST = 1e-3

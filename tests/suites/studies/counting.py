@@ -7,8 +7,8 @@ import threading
 from dataclasses import replace
 from itertools import product
 
-from dbcare.live.study import Study
 from dbcare.problem.risk import Loss
+from dbcare.studies.study import Study
 from suites.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_epochs
 
 THREADS, TRIALS_PER_THREAD = 8, 4

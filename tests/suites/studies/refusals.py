@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
-from dbcare.live.study import Study
+from dbcare.studies.study import Study
 from suites.studies.checks import Checks, ask_one, catch_error
 
 # Arguments of `create_study`, and how the message about them begins.

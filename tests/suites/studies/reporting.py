@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from dbcare.errors import InvalidValueError
-from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.status import Status
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.problem.risk import Loss
+from dbcare.studies.results.status import ArmStatus, Recommendation, Status
 from suites.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
 
 

@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from dbcare.errors import InvalidValueError, TrialsFailedError
-from dbcare.live.priced import Priced
-from dbcare.live.trial import Trial
+from dbcare.studies.trial import Priced, Trial
 from suites.studies.checks import Checks, ask_one, catch_error, is_close
 
 REWARDS = {"A": 0.0, "B": 0.4, "C": 1.0}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from dbcare.errors import AlreadyToldError, InvalidValueError
-from dbcare.live.trial import Trial
+from dbcare.studies.trial import Trial
 from suites.studies.checks import NAMES, Checks, ask_one, catch_error
 
 THREADS = 8

@@ -10,10 +10,10 @@ from dbcare.base.numbers import Money
 from dbcare.cli.demo import chart, shop
 from dbcare.cli.demo.shop import Moment
 from dbcare.cli.intervals import draw_interval
-from dbcare.live.recommendation import ArmStatus, Recommendation
 from dbcare.planner.setting import PlanSetting
 from dbcare.problem.risk import Risk
 from dbcare.problem.spread import Spread
+from dbcare.studies.results.status import ArmStatus, Recommendation
 
 TITLE = "Which home page sells best?"
 IDEA = "Stop once the expected loss to the strongest rival is no more than what has been spent."

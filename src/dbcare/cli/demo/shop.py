@@ -11,12 +11,11 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import count
 
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.status import Status
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.stores.memory import MemoryStore
-from dbcare.live.trial import Trial
+from dbcare.studies.results.status import Recommendation, Status
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.stores.memory import MemoryStore
+from dbcare.studies.trial import Trial
 
 RATES = {
     "Current page": 0.10,

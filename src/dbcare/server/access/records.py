@@ -13,10 +13,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dbcare.live.stores.base import Store
-from dbcare.live.stores.sql.store import SqlStore
 from dbcare.server.access import tables
 from dbcare.server.access.tables import keys, sessions
+from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.sql.store import SqlStore
 
 
 @dataclass(frozen=True)

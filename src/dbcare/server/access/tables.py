@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from dbcare.live.stores.sql.store import SqlStore
-from dbcare.live.stores.sql.tables import lock_creation
+from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.stores.sql.tables import lock_creation
 
 TABLES = sa.MetaData()
 keys = sa.Table(

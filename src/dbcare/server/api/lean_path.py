@@ -21,10 +21,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dbcare.errors import DbcareError, InvalidValueError, StorageError, StudyNotFoundError, TrialNotFoundError
-from dbcare.live.ask import AskOutcome
-from dbcare.live.assignment import Assignment
-from dbcare.live.operations import StudyOperation
-from dbcare.live.stored_study import StoredStudy
 from dbcare.server.access.gate import Gate, read_key
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
@@ -33,6 +29,10 @@ from dbcare.server.metrics import Metrics
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.problems import RefusalError, report_error
 from dbcare.server.request_trace import trace_trial
+from dbcare.studies.assignment import Assignment
+from dbcare.studies.record.ask_and_tell import AskOutcome
+from dbcare.studies.record.commits import StudyOperation
+from dbcare.studies.stored import StoredStudy
 
 PREFIX = "/v1/studies/"
 KEY_HEADER = b"idempotency-key"

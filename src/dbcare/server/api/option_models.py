@@ -11,11 +11,11 @@ from pydantic.json_schema import WithJsonSchema
 from pydantic_core import PydanticKnownError
 
 from dbcare.base.options import NamedOption, Option, OptionKind, named_options
-from dbcare.live.options import MAX_ARMS, StudyOptions
-from dbcare.live.studies import create_study
 from dbcare.planner.options import PlanOptions
 from dbcare.planner.plan import plan
 from dbcare.server.api.schemas import Name, Number, strict
+from dbcare.studies.api import create_study
+from dbcare.studies.options import MAX_ARMS, StudyOptions
 
 MAX_PLANNED_ARMS = 32
 MAX_EXACT_INTEGER = 2**53  # in floating point

@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dbcare.live import stored_study
-from dbcare.live.ask import AskOutcome
-from dbcare.live.assignment import Assignment
-from dbcare.live.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH, MAX_PENDING
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.status import Status
-from dbcare.live.stores.base import StudyRecord
-from dbcare.live.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH, TaggedNumber
+from dbcare.studies import stored
+from dbcare.studies.assignment import Assignment
+from dbcare.studies.options import MAX_DESCRIPTION_LENGTH, MAX_NAME_LENGTH, MAX_PENDING
+from dbcare.studies.record.ask_and_tell import AskOutcome
+from dbcare.studies.results.status import Recommendation, Status
+from dbcare.studies.stores.base import StudyRecord
+from dbcare.studies.trial import MAX_REASON_LENGTH, MAX_TAG_LENGTH, TaggedNumber
 
 MAX_OUTCOMES_PER_REQUEST = 10_000  # more would keep other studies waiting for a second
 MAX_TRIALS_PER_REQUEST = 1_000
@@ -75,7 +74,7 @@ class StudyOut(BaseModel):
     recommendation: Recommendation
 
     @classmethod
-    def from_study(cls, study: stored_study.StoredStudy) -> StudyOut:
+    def from_study(cls, study: stored.StoredStudy) -> StudyOut:
         """Describe a study."""
         status, recommendation = study.snapshot()
         return cls(name=study.name, settings=study.settings.to_dict(), status=status, recommendation=recommendation)

@@ -9,14 +9,6 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from dbcare.engines.simulate.halt import Halt
-from dbcare.live.decision_page import make_page
-from dbcare.live.export import TextFormat, TrialRow
-from dbcare.live.options import MAX_NAME_LENGTH
-from dbcare.live.recommendation import Recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.status import HistoryPoint, Pending, Status
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.studies import check_name, create_in, find_in
 from dbcare.server.access.gate import VISITOR, Gate, Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
@@ -29,6 +21,13 @@ from dbcare.server.open_studies import OpenStudies
 from dbcare.server.request_log import STUDY
 from dbcare.server.request_trace import trace_trial
 from dbcare.server.turns import Turns
+from dbcare.studies.api import check_name, create_in, find_in
+from dbcare.studies.options import MAX_NAME_LENGTH
+from dbcare.studies.results.status import HistoryPoint, Pending, Recommendation, Status
+from dbcare.studies.settings import Settings
+from dbcare.studies.show.export import TextFormat, TrialRow
+from dbcare.studies.show.page import make_page
+from dbcare.studies.stored import StoredStudy
 
 LINK = {"description": 'The next page, as `<URL>; rel="next"`.', "schema": {"type": "string"}}
 EXPORT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES.values()}

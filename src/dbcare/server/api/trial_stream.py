@@ -12,8 +12,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Send
 
 from dbcare.errors import DbcareError
-from dbcare.live.export import TextFormat, format_trials
-from dbcare.live.study import Study
+from dbcare.studies.show.export import TextFormat, format_trials
+from dbcare.studies.study import Study
 
 LOG = logging.getLogger("dbcare")
 MEDIA_TYPES: dict[TextFormat, str] = {"json": "application/json", "csv": "text/csv", "jsonl": "application/jsonl"}

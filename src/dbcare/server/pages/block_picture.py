@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbcare.base.numbers import format_number
-from dbcare.live.events import EventKind
-from dbcare.live.export import TrialRow
-from dbcare.live.stored_study import StoredStudy
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.show.export import TrialRow
+from dbcare.studies.stored import StoredStudy
 
 MAX_PICTURE_BLOCKS, MAX_PICTURE_ARMS = 60, 20  # columns and rows
 LEVELS = 7  # colors

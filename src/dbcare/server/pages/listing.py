@@ -8,14 +8,13 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from dbcare.base.numbers import Money
-from dbcare.live.standing import Standing
-from dbcare.live.stores.base import StudyRecord
-from dbcare.live.studies import find_in
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.open_studies import OpenStudies
 from dbcare.server.pages.drawing import Sparkline, draw_sparkline
 from dbcare.server.pages.rendering import Pages
+from dbcare.studies.api import find_in
+from dbcare.studies.stores.base import Standing, StudyRecord
 
 STUDIES_PER_PAGE = 50
 

@@ -21,9 +21,6 @@ from dbcare.base.options import (
     translate_names,
 )
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.live.options import StudyOptions
-from dbcare.live.settings import Settings
-from dbcare.live.studies import create_in, create_study
 from dbcare.planner.strategies import default_names, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
@@ -34,6 +31,9 @@ from dbcare.server.pages.rendering import Pages
 from dbcare.server.pages.study import study_url
 from dbcare.server.problems import find_status
 from dbcare.server.request_log import STUDY
+from dbcare.studies.api import create_in, create_study
+from dbcare.studies.options import StudyOptions
+from dbcare.studies.settings import Settings
 
 Typed = Annotated[str, Form(max_length=300_000)]
 

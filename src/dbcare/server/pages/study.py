@@ -11,8 +11,6 @@ from starlette.concurrency import run_in_threadpool
 
 from dbcare.base.options import parse_number
 from dbcare.errors import InvalidValueError, StudyNotFoundError
-from dbcare.live.settings_texts import describe_settings
-from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.metrics import Metrics
@@ -21,6 +19,8 @@ from dbcare.server.pages.rendering import Pages, quote_segment
 from dbcare.server.pages.shared_views import SharedViews
 from dbcare.server.pages.study_view import StudyView
 from dbcare.server.stream import Streams, tell_gone
+from dbcare.studies.results.words import describe_settings
+from dbcare.studies.study import Study
 
 Text = Annotated[str, Form(max_length=2000)]
 

@@ -11,17 +11,16 @@ from markupsafe import Markup
 
 from dbcare.base.axis import Axis
 from dbcare.base.numbers import MOST_STATED, Money, format_chance
-from dbcare.live.count_descriptions import describe_uncounted
-from dbcare.live.options import MAX_DESCRIPTION_LENGTH
-from dbcare.live.recommendation import ArmStatus, Recommendation
-from dbcare.live.settings import Settings
-from dbcare.live.status import Status
-from dbcare.live.stored_study import StoredStudy
-from dbcare.live.study import Study
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.pages.block_picture import LEVELS, draw_blocks
 from dbcare.server.pages.rendering import render_part
+from dbcare.studies.options import MAX_DESCRIPTION_LENGTH
+from dbcare.studies.results.status import ArmStatus, Recommendation, Status
+from dbcare.studies.results.words import describe_uncounted
+from dbcare.studies.settings import Settings
+from dbcare.studies.stored import StoredStudy
+from dbcare.studies.study import Study
 
 MAX_ARMS, MAX_PENDING = 100, 12  # rows shown
 MAX_UNSORTED_ARMS = 12  # more are shown best first

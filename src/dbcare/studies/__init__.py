@@ -1,0 +1,1 @@
+"""Decisions in progress: studies hand out trials, take rewards in any order, and say when to stop."""

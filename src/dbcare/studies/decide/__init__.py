@@ -1,0 +1,1 @@
+"""What should a study try next? The policy at work, with or without blocks."""

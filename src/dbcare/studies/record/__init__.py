@@ -1,0 +1,1 @@
+"""What happened in a study? Its events, the state that follows from them, and how both are written."""

@@ -1,0 +1,1 @@
+"""What is shown of a study? Notebooks, figures, pages, progress, and exports."""

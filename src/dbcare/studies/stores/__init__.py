@@ -1,0 +1,1 @@
+"""Where studies are kept: in memory, in a database, or in a store of your own."""

@@ -1,0 +1,1 @@
+"""Studies in SQLite and PostgreSQL: tables, sessions, and connections that survive failures."""
