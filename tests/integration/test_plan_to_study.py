@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import dbcare
 from dbcare import Plan, Policy
 from dbcare.cli import app
-from dbcare.planner.study_recipe import STORAGE, STUDY_NAME
+from dbcare.planner.recipe import STORAGE, STUDY_NAME
 from dbcare.studies.study import Study
 
 # Every way to state the spread, with weights that are not the default one.

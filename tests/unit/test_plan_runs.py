@@ -21,10 +21,8 @@ from dbcare import (
 )
 from dbcare.engines.simulate.halt import Halt
 from dbcare.errors import NotCompiledWarning, WorkCancelledError
-from dbcare.planner.arguments import MAX_ARMS
-from dbcare.planner.cells import build_cells
-from dbcare.planner.plan import Plan
-from dbcare.planner.runs import hide_between
+from dbcare.planner.plan import MAX_ARMS, Plan
+from dbcare.planner.runs import build_cells, hide_between
 from dbcare.policies.registry import POLICIES
 
 ERRORS = 5.5  # standard errors of both: the chance that a right row is refused is below 1e-7

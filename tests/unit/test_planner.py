@@ -15,7 +15,7 @@ from dbcare.base.numbers import Money
 from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Outlook
 from dbcare.planner.plan import Plan
-from dbcare.planner.table import format_percent
+from dbcare.planner.words import format_percent
 
 Z = float(stats.norm.isf(0.025) + stats.norm.isf(0.2))
 

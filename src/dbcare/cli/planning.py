@@ -26,7 +26,7 @@ def plan(
 
     import dbcare
     from dbcare.base.files import check_figure_path
-    from dbcare.planner import presentation
+    from dbcare.planner import show
 
     with friendly_errors():
         if plot is not None:
@@ -39,7 +39,7 @@ def plan(
     elif shape is Format.CSV:
         output.print_csv(plan.records())
     else:
-        presentation.show(plan, Console())
+        show.show(plan, Console())
     if plot is not None:
         with friendly_errors():
             plan.plot(plot)

@@ -1,8 +1,9 @@
-"""`plan`: what each way to decide would cost before any data, by the gap between the best arm and the others."""
+"""`plan`, the `Plan` that it returns, and checks of what it takes."""
 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,22 +13,67 @@ import dbcare
 from dbcare.base import checks
 from dbcare.base.files import check_figure_path
 from dbcare.base.frames import make_frame
-from dbcare.planner.advice import give_advice
-from dbcare.planner.arguments import check_count, check_gaps, count_trials, find_control
-from dbcare.planner.cells import Cell, build_cells, choose_strategies
+from dbcare.base.times import SECONDS_PER_DAY, parse_duration
+from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Omission, Outlook
-from dbcare.planner.presentation import format_plan
-from dbcare.planner.runs import Found, evaluate_cells
-from dbcare.planner.setting import PlanSetting
-from dbcare.planner.strategies import find_label, strategy_names
-from dbcare.planner.study_recipe import StudyRecipe, list_amounts, make_recipe
-from dbcare.planner.table import find_lowest, format_figures
+from dbcare.planner.recipe import StudyRecipe, list_amounts, make_recipe, name_arms
+from dbcare.planner.runs import Cell, Found, build_cells, choose_strategies, evaluate_cells
+from dbcare.planner.setting import MAX_TRIALS, ControlArm, PlanSetting, find_label, strategy_names
+from dbcare.planner.show import format_plan
+from dbcare.planner.words import find_lowest, format_figures, give_advice
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.problem.risk import Loss, Risk
 from dbcare.problem.spread import DEFAULT_SIGMA_PULLS, Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+MAX_ARMS = 500  # about the most for which three seconds on two CPUs are enough
+
+
+def check_count(arms: Any) -> int:
+    """Return the number of arms, if a plan for so many does not take minutes."""
+    count = checks.arms(len(arms) if isinstance(arms, Sequence) and not isinstance(arms, str) else arms)
+    if count > MAX_ARMS:
+        raise InvalidValueError(
+            f"`arms` must be at most {MAX_ARMS} for a plan, which simulates many runs, but got {count}; plan with "
+            f"{MAX_ARMS} to see what to expect."
+        )
+    return count
+
+
+def check_gaps(setting: PlanSetting, gaps: Any) -> tuple[float, ...]:
+    """Return the gaps, each once, in ascending order."""
+    if isinstance(gaps, numbers.Real | str):
+        return (setting.check_gap("gaps", gaps),)
+    listed = checks.items("gaps", gaps, "a number or several")
+    checked = {setting.check_gap(f"gaps[{place}]", gap) for place, gap in enumerate(listed)}
+    if not checked:
+        raise InvalidValueError("`gaps` must be at least one number but got none.")
+    return tuple(sorted(checked))
+
+
+def count_trials(not_before: Any, per_day: Any) -> int:
+    """Return the number of trials before which there is no stop, which may be given as a duration."""
+    if not isinstance(not_before, str):
+        return 0 if not_before is None else checks.whole("not_before", not_before, at_least=0, at_most=MAX_TRIALS)
+    seconds = parse_duration("not_before", not_before, ", or a number of observations")
+    if per_day is None:
+        raise InvalidValueError(f"`per_day` is required for a duration but got `not_before` {not_before} without it.")
+    trials = math.ceil(seconds / SECONDS_PER_DAY * checks.positive("per_day", per_day) * (1.0 - 1e-12))
+    return checks.whole("not_before", trials, at_least=0, at_most=MAX_TRIALS)
+
+
+def find_control(control: Any, arms: Any, count: int) -> ControlArm | None:
+    """Return the control arm by its name, which for a mere number of arms is that in the study: A, B, C and so on."""
+    if control is None:
+        return None
+    names = name_arms(arms, count)
+    if names is None:
+        raise InvalidValueError(f"`control` requires the names of the arms but got `arms` {count}, which are too many.")
+    return ControlArm(names.index(checks.one_of("control", control, names)), control)
+
 
 Result = TypeVar("Result", Outlook, Omission)
 # Of columns of `records`; all others are numbers with decimals.
@@ -187,12 +233,12 @@ class Plan:
             The figure, which notebooks show. This requires the extra `lab`.
         """
         wanted = None if path is None else check_figure_path(path)
-        from dbcare.planner.figure import draw_plan  # noqa: PLC0415  # matplotlib is an extra
+        from dbcare.planner.show import draw_plan  # noqa: PLC0415  # matplotlib is an extra
 
         return draw_plan(self).saved(wanted)
 
     def _repr_html_(self) -> str:
-        from dbcare.planner.notebook import display_plan  # noqa: PLC0415  # only for notebooks
+        from dbcare.planner.show import display_plan  # noqa: PLC0415  # only for notebooks
 
         return display_plan(self)
 

@@ -21,7 +21,7 @@ from dbcare.base.options import (
     translate_names,
 )
 from dbcare.errors import DbcareError, InvalidValueError, StudyExistsError
-from dbcare.planner.strategies import default_names, find_strategy
+from dbcare.planner.setting import default_names, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role

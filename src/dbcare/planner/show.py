@@ -1,23 +1,31 @@
-"""A plan on a page or a terminal: title, table, advice, what the figures rest on, and how to create its study."""
+"""A plan as people see it: printed, in notebooks, and as a figure."""
 
 from __future__ import annotations
 
 import io
 import math
 import textwrap
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.measure import Measurement
 
-from dbcare.planner.strategies import BEST_SIZE, DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
-from dbcare.planner.table import tabulate_plan
+from dbcare.base.figures import DisplayedFigure, drawing_figure
+from dbcare.base.html import make_code, make_display, make_list, make_table
+from dbcare.planner.setting import BEST_SIZE, DECIDE_NOW, FIXED_SIZE_TEST, find_label, find_strategy
+from dbcare.planner.words import LEFT, list_headers, list_lines, tabulate_plan
+from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.problem.risk import Loss
 from dbcare.problem.spread import Spread
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dbcare.planner.outlook import Outlook
     from dbcare.planner.plan import Plan
+
 
 DEFAULT_WIDTH = 80
 
@@ -146,3 +154,89 @@ def how_to_run(plan: Plan) -> list[str]:
         return []
     ways = [way for way in (plan.study.command, plan.study.call) if way is not None]
     return ["", f"Run it with {find_strategy(plan.study.policy).label}:", *(f"  {way}" for way in ways)]
+
+
+TITLE_LETTERS = 75  # of a line
+TWO_DECADES_AND_A_HALF = 10**2.5  # over more of them, powers of ten are enough numbers on an axis
+
+
+def draw_plan(plan: Plan) -> DisplayedFigure:
+    """Draw the figure, with bands of +- 2 standard errors."""
+    # After the check that it is installed:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: PLC0415
+
+    with drawing_figure(7.2, 4.8) as figure:
+        axes = figure.add_subplot()
+        for name in plan.policies:
+            strategy, outlooks = find_strategy(name), plan.of(name)
+            gaps = [outlook.gap for outlook in outlooks]
+            known = np.array([outlook.measured_total.is_known for outlook in outlooks])
+            loss = np.where(known, [outlook.total_loss for outlook in outlooks], np.nan)
+            margin = 2.0 * np.array([outlook.standard_error for outlook in outlooks])
+            color, marker = next(iter(strategy.look.colors), None), strategy.look.marker or "s"
+            (line,) = axes.loglog(
+                gaps, loss, color=color, linestyle=strategy.dashes, marker=marker, markersize=5,
+                markerfacecolor="white" if strategy.look.hollow else color, linewidth=1.8,
+                label=find_label(name, plan.setting),
+                zorder=3 if name == DEFAULT_POLICY else 2,
+            )  # fmt: skip
+            # The spend is known far better than the chance of a rare error, and no total is below it.
+            low = np.maximum(loss - margin, np.minimum(loss, [outlook.spend for outlook in outlooks]))
+            axes.fill_between(gaps, low, loss + margin, color=line.get_color(), alpha=0.15, linewidth=0.0)
+            for outlook in (outlook for outlook, is_known in zip(outlooks, known, strict=True) if not is_known):
+                _draw_limit(axes, outlook, line.get_color())
+        axes.set_xlabel("gap \N{GREEK CAPITAL LETTER DELTA} between the best arm and the others")
+        setting = plan.setting
+        currency = (setting.currency or "in money") if setting.is_in_money else "in units of the loss"
+        axes.set_ylabel(f"expected total loss, {currency}")
+        if _have_room(plan.gaps):
+            axes.set_xticks(plan.gaps, [f"{gap:g}" for gap in plan.gaps])
+            axes.xaxis.set_minor_locator(NullLocator())
+        low_end, high_end = axes.get_ylim()
+        if high_end < TWO_DECADES_AND_A_HALF * low_end:
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:,.10g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.grid(True, which="major", alpha=0.25)
+        words = title(plan)
+        words = words.replace("; ", ";\n") if len(words) > TITLE_LETTERS else words
+        axes.set_title(words, fontsize=10, parse_math=False)
+        if not all(outlook.measured_total.is_known for outlook in plan.outlooks):
+            axes.plot([], [], color="black", marker=r"$\downarrow$", linestyle="", label="below this limit")
+        if plan.outlooks:
+            axes.legend(frameon=False, handlelength=3.5)
+    return figure
+
+
+def _draw_limit(axes: Axes, outlook: Outlook, color: Any) -> None:
+    """Draw an arrow down from the upper end of what the total may be."""
+    limit = outlook.largest_loss
+    axes.plot(outlook.gap, limit, color=color, marker="_", markersize=9, linestyle="")
+    axes.annotate(
+        "", (outlook.gap, limit), (0, -22), textcoords="offset points",
+        arrowprops={"arrowstyle": "<-", "color": color, "shrinkA": 0, "shrinkB": 0},
+    )  # fmt: skip
+
+
+def _have_room(gaps: Sequence[float]) -> bool:
+    """Return whether each gap can have its number below the axis without touching the next."""
+    steps = np.diff(np.log(gaps))
+    return bool(np.all(steps >= steps.sum() / 14.0))
+
+
+def display_plan(plan: Plan) -> str:
+    """Return title, advice, table, what the figures rest on, and how to create the study."""
+    headers, lines = list_headers(plan), list(list_lines(plan))
+    return make_display(
+        title(plan),
+        "",
+        make_list(plan.advice),
+        make_table(
+            headers,
+            [line.cells for line in lines],
+            numbers=[header for header in headers if header not in LEFT],
+            strong=[place for place, line in enumerate(lines) if line.is_best],
+        ),
+        make_list(notes(plan)),
+        make_code(line for line in how_to_run(plan) if line),
+    )
