@@ -35,8 +35,7 @@ from sklearn.svm import SVC
 
 from benchmarks.parts.fold_scores import FOLDS, FORESTS, KERNELS, LOGISTIC, NEIGHBORS, SUPPORT_VECTORS, TREES, make_tree
 from dbcare.sklearn import BreakevenSearchCV
-from dbcare.sklearn.fit_plan import FitOutcome
-from dbcare.sklearn.fold_race import FoldRace
+from dbcare.sklearn.race import FitOutcome, FoldRace
 from dbcare.studies.settings import order_blocks
 
 DIGITS = 400  # samples of 1,797, to stay quick

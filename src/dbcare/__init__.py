@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from dbcare.base.look import Look as Look
     from dbcare.base.look import PolicyKind as PolicyKind
     from dbcare.base.numbers import Money as Money
-    from dbcare.client.connect import Client as Client
-    from dbcare.client.connect import connect as connect
-    from dbcare.comparing.answer_rows import ComparedAnswer as ComparedAnswer
+    from dbcare.client.client import Client as Client
+    from dbcare.client.client import connect as connect
     from dbcare.comparing.compare import compare as compare
     from dbcare.comparing.comparison import Comparison as Comparison
-    from dbcare.comparing.table import ComparedArm as ComparedArm
-    from dbcare.comparing.trial_calls import CallFailure as CallFailure
+    from dbcare.comparing.report import ComparedAnswer as ComparedAnswer
+    from dbcare.comparing.report import ComparedArm as ComparedArm
+    from dbcare.comparing.trials import CallFailure as CallFailure
     from dbcare.engines.evaluate import evaluate as evaluate
     from dbcare.engines.grid import GridEvaluation as GridEvaluation
     from dbcare.engines.grid import evaluate_grid as evaluate_grid
@@ -117,11 +117,11 @@ _HOME = {
     "Bandit": "bandit",
     "GaussianBlocks": "block_bandits",
     "ScoreTable": "block_bandits",
-    "Client": "client.connect",
-    "connect": "client.connect",
-    "ComparedArm": "comparing.table",
-    "CallFailure": "comparing.trial_calls",
-    "ComparedAnswer": "comparing.answer_rows",
+    "Client": "client.client",
+    "connect": "client.client",
+    "ComparedArm": "comparing.report",
+    "CallFailure": "comparing.trials",
+    "ComparedAnswer": "comparing.report",
     "Comparison": "comparing.comparison",
     "Priced": "studies.trial",
     "compare": "comparing.compare",

@@ -23,8 +23,8 @@ from helpers.service_process import SCRIPT, find_free_port
 
 import dbcare
 from dbcare import Study
-from dbcare.client.connect import Client
-from dbcare.client.remote_study import RemoteStudy
+from dbcare.client.client import Client
+from dbcare.client.study import RemoteStudy
 from dbcare.errors import (
     AccessError,
     AnswerLostError,

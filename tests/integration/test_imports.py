@@ -153,7 +153,7 @@ def _parts() -> set[str]:
 
 @pytest.mark.parametrize(
     ("part", "unwanted"),
-    [("live", HEAVY - {"sqlalchemy"}), ("client.connect", HEAVY | {"httpx2"}), ("cli", HEAVY | {"numpy"})],
+    [("live", HEAVY - {"sqlalchemy"}), ("client.client", HEAVY | {"httpx2"}), ("cli", HEAVY | {"numpy"})],
 )
 def test_parts_start_light(part: str, unwanted: set[str]) -> None:
     loaded = loaded_by(f"import dbcare.{part}")

@@ -13,8 +13,8 @@ from sklearn.linear_model import Ridge
 import dbcare
 from dbcare.errors import StudyError
 from dbcare.sklearn import BreakevenSearchCV
-from dbcare.sklearn.candidate_labels import label_candidates
-from dbcare.sklearn.fit_record import LONGEST_ERROR, encode_result
+from dbcare.sklearn.figure import label_candidates
+from dbcare.sklearn.record import LONGEST_ERROR, encode_result
 
 NON_FINITE = "ignore:One or more of the test scores are non-finite"
 FAILED = "ignore::sklearn.exceptions.FitFailedWarning"

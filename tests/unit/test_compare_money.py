@@ -9,7 +9,7 @@ import pytest
 from helpers.comparisons import make_arms, run
 
 from dbcare import Priced
-from dbcare.comparing.meter import Meter
+from dbcare.comparing.trials import Meter
 
 
 def test_reported_prices_and_the_judge_are_metered() -> None:

@@ -166,7 +166,7 @@ def test_other_clusters_with_the_same_names_are_refused(tmp_path: Path) -> None:
 def test_a_fingerprint_is_the_same_in_another_process() -> None:
     """Also for objects that other processes see at another address, of which only the type counts."""
     code = (
-        "from dbcare.comparing.fingerprint import describe_questions\n"
+        "from dbcare.comparing.questions import describe_questions\n"
         "print(describe_questions({'a': {'x': [1, 2.5, None]}, 'b': object(), 'c': {'set'}}, {'a': ('a', 'b', 'c')}))"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(dbcare.__file__).parents[1])}

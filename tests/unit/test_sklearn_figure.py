@@ -15,8 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from dbcare.sklearn import BreakevenSearchCV
-from dbcare.sklearn.candidate_labels import shorten_candidates
-from dbcare.sklearn.figure import MAX_LABELED
+from dbcare.sklearn.figure import MAX_LABELED, shorten_candidates
 
 SAMPLES, TARGETS = load_iris(return_X_y=True)
 FOLDS = 6

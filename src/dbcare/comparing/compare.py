@@ -13,17 +13,11 @@ from rich.text import Text
 from dbcare.base import checks
 from dbcare.base.checks import check_arm_names, order_by_arm, show
 from dbcare.base.numbers import DEFAULT_CURRENCY, Money
-from dbcare.comparing.attempts import Attempts
-from dbcare.comparing.calls import InterruptedCallError
+from dbcare.comparing.calls import InterruptedCallError, make_rate_limits, run_in_own_thread
 from dbcare.comparing.comparison import Comparison
-from dbcare.comparing.fingerprint import describe_questions
-from dbcare.comparing.meter import Meter
-from dbcare.comparing.own_thread import run_in_own_thread
-from dbcare.comparing.questions import Cluster, QuestionPool, read_questions
-from dbcare.comparing.rate_limits import make_rate_limits
+from dbcare.comparing.questions import Cluster, QuestionPool, describe_questions, read_questions
 from dbcare.comparing.runner import Runner
-from dbcare.comparing.scoring import ScoreCheck
-from dbcare.comparing.trial_calls import TrialCalls
+from dbcare.comparing.trials import Attempts, Meter, ScoreCheck, TrialCalls
 from dbcare.errors import AlreadyToldError, InvalidValueError, StudyMismatchError
 from dbcare.problem.spread import Spread
 from dbcare.studies.api import create_in

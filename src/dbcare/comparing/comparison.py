@@ -1,8 +1,10 @@
-"""The result of a comparison."""
+"""What a comparison found: its study, the choice, and how many questions and what money they took."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,40 @@ from typing import Any
 from dbcare.base.files import check_path, replacing
 from dbcare.base.frames import find_types, make_frame
 from dbcare.base.numbers import Money
-from dbcare.comparing.answer_rows import ComparedAnswer, list_answers
-from dbcare.comparing.question_counts import QuestionCounts, count_questions
 from dbcare.comparing.questions import QuestionPool
-from dbcare.comparing.report import make_page
-from dbcare.comparing.table import ComparedArm, format_lines
-from dbcare.comparing.trial_calls import CallFailure
+from dbcare.comparing.report import ComparedAnswer, ComparedArm, format_lines, list_answers, make_page
+from dbcare.comparing.trials import CallFailure
 from dbcare.studies.record.events import EventKind
 from dbcare.studies.results.status import Recommendation, Status
 from dbcare.studies.study import Study
+
+
+@dataclass
+class QuestionCounts:
+    """How many questions an arm has answered, how many it was asked in vain, and the mean price of all of them."""
+
+    price: float
+    answered: int = 0
+    failed: int = 0
+
+
+def count_questions(
+    answers: Iterable[ComparedAnswer], pool: QuestionPool, stated: dict[str, float]
+) -> dict[str, QuestionCounts]:
+    """Return the counts of each arm; the price is as `stated` where an arm was asked nothing."""
+    prices: dict[str, list[float]] = {arm: [] for arm in stated}
+    counts = {arm: QuestionCounts(price) for arm, price in stated.items()}
+    for answer in answers:
+        prices[answer.arm].append(answer.price)
+        size = len(pool.blocks[answer.question])
+        if answer.score is None:
+            counts[answer.arm].failed += size
+        else:
+            counts[answer.arm].answered += size
+    for arm, count in counts.items():
+        if prices[arm]:
+            count.price = math.fsum(prices[arm]) / (count.answered + count.failed)
+    return counts
 
 
 class Comparison:

@@ -1,19 +1,136 @@
-"""The report of a comparison: one HTML page in the dashboard's style, without third-party resources."""
+"""A comparison as tables and as a page: its arms, who scored what, and at which price."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from dbcare.comparing.answer_rows import ComparedAnswer
-from dbcare.comparing.table import HEADINGS
+from dbcare.base.numbers import Money, format_chance, round_together
+from dbcare.comparing.questions import QuestionPool
+from dbcare.studies.record.events import EventKind
+from dbcare.studies.results.status import ArmStatus
 from dbcare.studies.show.page import ASSUMPTIONS
+from dbcare.studies.study import Study
 
 if TYPE_CHECKING:
     from dbcare.comparing.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class ComparedAnswer:
+    """An arm on a question, or on a cluster of them.
+
+    Parameters
+    ----------
+    question : str
+        The question's id, or the cluster.
+    arm : str
+        The arm.
+    score : float or None
+        Its score, or the mean over repeats and over the questions of a cluster; None if a call failed.
+    price : float
+        What all calls for it cost, the judge's and failed ones included.
+
+    Examples
+    --------
+    >>> from dbcare import compare
+    >>> arms = {"short": lambda question: 0.5, "long": lambda question: 0.75}
+    >>> comparison = compare(arms, range(20), price=0.01, value=100, progress=False, at_once=1)
+    >>> answer = next(iter(comparison.answers()))
+    >>> answer.arm, answer.score, answer.price
+    ('short', 0.5, 0.01)
+    """
+
+    question: str
+    arm: str
+    score: float | None
+    price: float
+
+
+def list_answers(study: Study, pool: QuestionPool) -> Iterator[ComparedAnswer]:
+    """Yield the trials that have an outcome, in the order asked."""
+    value = study.settings.value or 1.0
+    stated = dict(zip(study.settings.arms, study.settings.costs, strict=True))
+    for row in study.trials():
+        if row.block is None or row.status == EventKind.ASKED:
+            continue
+        size = len(pool.blocks[row.block]) * pool.weight
+        yield ComparedAnswer(
+            question=row.block,
+            arm=row.arm,
+            score=None if row.reward is None else row.reward / size,
+            price=stated[row.arm] * value if row.price is None else row.price,
+        )
+
+
+HEADINGS = ("arm", "answered", "failed", "mean score", "estimate", "95% interval", "best", "price of a question")
+UNKNOWN = "-"
+
+
+@dataclass(frozen=True)
+class ComparedArm:
+    """An arm of a comparison.
+
+    Parameters
+    ----------
+    status : ArmStatus
+        What its scores say; with clusters, `trials` counts clusters.
+    questions : int
+        Questions that it was asked.
+    price : float
+        Mean price of a question, all its calls included.
+    failed : int
+        Questions of these that it has no answer to.
+
+    Examples
+    --------
+    >>> from dbcare import compare
+    >>> arms = {"short": lambda question: 0.5, "long": lambda question: 0.75}
+    >>> comparison = compare(arms, range(20), price={"short": 0.01, "long": 0.02}, value=100, progress=False)
+    >>> [(line.status.name, line.price) for line in comparison.arms]
+    [('short', 0.01), ('long', 0.02)]
+    """
+
+    status: ArmStatus
+    questions: int
+    price: float
+    failed: int = 0
+
+    def cells(self, currency: str | None) -> tuple[str, ...]:
+        """Return the arm's cells under HEADINGS."""
+        arm = self.status
+        estimate, interval = UNKNOWN, UNKNOWN
+        if arm.estimate is not None and arm.interval is not None:
+            estimate, low, high = round_together(arm.estimate, *arm.interval, digits=3)
+            interval = f"{low} to {high}"
+        return (
+            arm.name,
+            f"{self.questions - self.failed:,}",
+            f"{self.failed:,}",
+            UNKNOWN if arm.mean is None else f"{arm.mean:.4g}",
+            estimate,
+            interval,
+            UNKNOWN if arm.probability_best is None else format_chance(arm.probability_best),
+            str(Money(self.price, currency)),
+        )
+
+
+def format_lines(arms: Sequence[ComparedArm], currency: str | None) -> list[str]:
+    """Return the table as lines of text, aligned."""
+    rows = [HEADINGS, *(arm.cells(currency) for arm in arms)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place == 0 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
 
 CELL, ROW = 6, 18  # pixels of the picture: the width of a question, the height of an arm
 LIGHTEST = 0.15  # opacity of the lowest score

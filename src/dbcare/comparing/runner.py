@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from dbcare.base.numbers import Money
-from dbcare.comparing.trial_calls import CallFailure, TrialCalls, TrialOutcome
+from dbcare.comparing.trials import CallFailure, TrialCalls, TrialOutcome
 from dbcare.errors import ComparisonError
 from dbcare.studies.stored import StoredStudy
 from dbcare.studies.trial import AskRequest, Trial

@@ -12,7 +12,7 @@ from sklearn.model_selection._validation import _fit_and_score
 from sklearn.utils.parallel import Parallel, delayed
 
 from dbcare.base.checks import MAX_MAGNITUDE
-from dbcare.sklearn.fit_plan import Place
+from dbcare.sklearn.race import Place
 
 FitResult = dict[str, Any]  # scores, times and the error of one fit, as scikit-learn returns them
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.model_selection import GridSearchCV, ParameterGrid, ParameterSampler, RandomizedSearchCV
 
-from dbcare.sklearn.breakeven_search import BreakevenSearch
+from dbcare.sklearn.fit import BreakevenSearch
 
 
 class BreakevenSearchCV(BreakevenSearch, GridSearchCV):

@@ -23,12 +23,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
-from dbcare.sklearn.candidate_labels import label_candidates
-from dbcare.sklearn.fit_plan import FitEverything, FitOutcome, FitPlan, Place
-from dbcare.sklearn.fit_record import MAX_SEED, FitRecord, make_fingerprint
+from dbcare.sklearn.figure import label_candidates
 from dbcare.sklearn.fit_runner import FitResult, FitRunner, choose_metric, read_score
-from dbcare.sklearn.fold_race import FoldRace
-from dbcare.sklearn.race_results import describe_race, fill_gaps
+from dbcare.sklearn.race import FitEverything, FitOutcome, FitPlan, FoldRace, Place
+from dbcare.sklearn.record import MAX_SEED, FitRecord, make_fingerprint
+from dbcare.sklearn.results import describe_race, fill_gaps
 from dbcare.studies.settings import order_blocks
 
 Splits = Sequence[tuple[Any, Any]]

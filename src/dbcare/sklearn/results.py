@@ -11,9 +11,8 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 from dbcare.base.checks import MAX_MAGNITUDE
-from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
-from dbcare.sklearn.fold_race import ROUNDING, FoldRace
+from dbcare.sklearn.race import ROUNDING, FoldRace, Place
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,8 +18,8 @@ import joblib
 from dbcare.base.checks import show
 from dbcare.errors import InvalidValueError, StudyError, StudyMismatchError, StudyNotFoundError
 from dbcare.policies.registry import BLOCK_POLICY
-from dbcare.sklearn.fit_plan import Place
 from dbcare.sklearn.fit_runner import FitResult
+from dbcare.sklearn.race import Place
 from dbcare.studies.api import create_in
 from dbcare.studies.settings import Settings
 from dbcare.studies.stored import StoredStudy

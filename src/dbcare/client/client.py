@@ -13,8 +13,8 @@ from urllib.parse import urlencode, urlsplit
 from dbcare.base import checks
 from dbcare.base.checks import show
 from dbcare.base.extras import say_how_to_install
-from dbcare.client.remote_study import RemoteStudy, make_study_path
 from dbcare.client.responses import build_settings, require_list, require_part
+from dbcare.client.study import RemoteStudy, make_study_path
 from dbcare.errors import AnswerLostError, InvalidValueError, StorageError
 from dbcare.planner.options import PlanOptions
 from dbcare.studies.api import check_name, suggesting_names
