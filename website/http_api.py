@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import jinja2
 
-from dbcare.server.api.reference import Field, TypePart, build_reference
+from dbcare.server.api.description import Field, TypePart, build_reference
 from dbcare.server.app import make_app
 from dbcare.studies.stores.memory import MemoryStore
 

@@ -19,7 +19,7 @@ from dbcare.server.access.roles import Role
 from dbcare.studies.record.events import EventKind
 from dbcare.studies.stores.open import open_store
 
-SCRIPT = "import sys; from dbcare.server.serve import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
+SCRIPT = "import sys; from dbcare.server.app import serve; serve(sys.argv[1], '127.0.0.1', int(sys.argv[2]))"
 
 
 class Server:

@@ -17,7 +17,7 @@ import dbcare
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.http_load import Server
 from benchmarks.parts.process_memory import read_memory
-from dbcare.server.open_files import allow_connections
+from dbcare.server.sockets import allow_connections
 from dbcare.studies.stores.open import open_store
 
 STRANGER = ("127.0.0.2", 0)

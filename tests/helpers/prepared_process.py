@@ -14,7 +14,7 @@ from subprocess import CompletedProcess
 
 MAX_SECONDS = 120.0  # on a busy machine
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["dbcare.cli", "dbcare.server.serve", "sqlalchemy.dialects.sqlite", "psycopg"])
+CONTEXT.set_forkserver_preload(["dbcare.cli", "dbcare.server.app", "sqlalchemy.dialects.sqlite", "psycopg"])
 
 
 def _become_script(

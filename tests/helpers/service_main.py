@@ -3,7 +3,7 @@
 import json
 import sys
 
-from dbcare.server.serve import serve
+from dbcare.server.app import serve
 from dbcare.server.service_limits import ServiceLimits
 
 if __name__ == "__main__":

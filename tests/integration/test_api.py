@@ -12,7 +12,7 @@ import httpx2 as httpx
 import pytest
 from helpers.api_client import STUDY, ApiServer, assert_refused
 
-from dbcare.server.headers import REPORT_SECURITY_POLICY
+from dbcare.server.limits import REPORT_SECURITY_POLICY
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 

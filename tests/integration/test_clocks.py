@@ -24,9 +24,8 @@ from helpers.worker_processes import ARMS, WORKER, Worker, list_told, replay_stu
 import dbcare
 from dbcare import Study
 from dbcare.server.access.gate import COOKIE
-from dbcare.server.access.keys import Keys
+from dbcare.server.access.keys import Keys, Sessions
 from dbcare.server.access.records import open_records
-from dbcare.server.access.sessions import Sessions
 from dbcare.studies.stores.open import open_store
 
 HOUR, HALF = 3600, 1800.0

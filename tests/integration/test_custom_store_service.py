@@ -14,7 +14,7 @@ import dbcare
 from dbcare.errors import AccessError, InvalidValueError
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import AccessRecords, MemoryRecords
-from dbcare.server.serve import Server, serve
+from dbcare.server.app import Server, serve
 
 MAX_START_SECONDS = 60.0
 
@@ -32,7 +32,7 @@ def run_in_thread(
             super().__init__(config)
             servers.append(self)
 
-    monkeypatch.setattr("dbcare.server.serve.Server", RecordedServer)
+    monkeypatch.setattr("dbcare.server.app.Server", RecordedServer)
 
     def announce(address: str, protected: bool) -> None:
         announced.put((address, protected))

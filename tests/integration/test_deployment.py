@@ -21,7 +21,7 @@ import dbcare
 from dbcare.cli import app
 from dbcare.errors import StorageError
 from dbcare.server.access.records import open_records
-from dbcare.server.deliveries import open_deliveries
+from dbcare.server.webhook import open_deliveries
 from dbcare.studies.stores.open import open_store
 from dbcare.studies.stores.sql.store import SqlStore
 

@@ -26,8 +26,8 @@ import dbcare
 from dbcare.cli import app
 from dbcare.cli.reports import MAX_TABLE_ROWS
 from dbcare.errors import StorageError, StudyNotFoundError
-from dbcare.server.api.trial_stream import TrialStream
-from dbcare.server.serve import open_listener
+from dbcare.server.api.studies import TrialStream
+from dbcare.server.app import open_listener
 from dbcare.studies.show.export import TrialRow, format_trials
 from dbcare.studies.stored import TRIALS_PER_PAGE, StoredStudy
 from dbcare.studies.stores.memory import MemoryStore

@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 from dbcare.cli import app
 from dbcare.cli.service import announce
 from dbcare.server.access.gate import COOKIE
-from dbcare.server.access.keys import Keys
+from dbcare.server.access.keys import Keys, Sessions
 from dbcare.server.access.records import open_records
-from dbcare.server.access.sessions import Sessions
 from dbcare.studies.stores.open import open_store
 
 

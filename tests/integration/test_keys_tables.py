@@ -13,7 +13,7 @@ from helpers.postgres import Server
 
 from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import SqlRecords
-from dbcare.server.deliveries import SqlDeliveries
+from dbcare.server.webhook import SqlDeliveries
 from dbcare.studies.stores.sql.store import SqlStore
 from dbcare.studies.stores.sql.tables import CREATION_LOCK
 

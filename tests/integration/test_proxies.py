@@ -17,7 +17,7 @@ from helpers.raw_client import REQUEST, open_connection, read_response, read_to_
 from helpers.service_process import run_service
 
 from dbcare.errors import InvalidValueError
-from dbcare.server.addresses import TrustedProxies
+from dbcare.server.limits import TrustedProxies
 
 PROXY = "127.0.0.9"
 HOST = "studies.example.com"

@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 from dbcare.cli import app
 from dbcare.errors import InvalidValueError
 from dbcare.server.app import make_app
-from dbcare.server.pages.files import PLOTLY, file_url
+from dbcare.server.pages.rendering import PLOTLY, file_url
 from dbcare.server.service_limits import DEFAULT_LIMITS, ServiceLimits, describe_limits
 
 MEGABYTE = 1024 * 1024

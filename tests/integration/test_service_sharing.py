@@ -13,7 +13,7 @@ from helpers.limited_server import LimitedServer, start_server
 from helpers.prepared_process import PreparedProcess, run_code
 from helpers.raw_client import REQUEST, open_connection, read_response, read_to_end, status_of
 
-from dbcare.server.addresses import identify_client
+from dbcare.server.limits import identify_client
 
 WITH_FEW_FILES = """
 import resource, sys

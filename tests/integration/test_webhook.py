@@ -24,10 +24,17 @@ from helpers.webhook_receiver import Received, Receiver, run_receiver
 
 import dbcare
 from dbcare.errors import InvalidValueError
-from dbcare.server import post, webhook
-from dbcare.server.deliveries import FIRST_USE, Deliveries, MemoryDeliveries, SqlDeliveries, StudyStop
-from dbcare.server.post import PostError
-from dbcare.server.webhook import Webhook, make_webhook
+from dbcare.server import webhook
+from dbcare.server.webhook import (
+    FIRST_USE,
+    Deliveries,
+    MemoryDeliveries,
+    PostError,
+    SqlDeliveries,
+    StudyStop,
+    Webhook,
+    make_webhook,
+)
 from dbcare.studies.stores.memory import MemoryStore
 from dbcare.studies.stores.open import open_store
 from dbcare.studies.stores.sql.store import SqlStore
@@ -297,15 +304,15 @@ def test_a_receiver_that_hangs_delays_nobody(storage: str, receiver: Receiver, t
                 trial = client.post("/v1/studies/ads/ask", json={}).json()["trials"][0]
                 client.post("/v1/studies/ads/tell", json={"trial": trial["id"], "reward": 0.5}).raise_for_status()
             assert len(receiver.received) == 1
-            assert time.monotonic() - start < post.SILENCE_SECONDS
+            assert time.monotonic() - start < webhook.SILENCE_SECONDS
         stopped = time.monotonic()
-    assert time.monotonic() - stopped < post.SILENCE_SECONDS
+    assert time.monotonic() - stopped < webhook.SILENCE_SECONDS
     assert len(receiver.received) == 1
 
 
 def test_a_receiver_that_drips_its_response_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time, but all of them would take minutes."""
-    monkeypatch.setattr(post, "ATTEMPT_SECONDS", 0.5)
+    monkeypatch.setattr(webhook, "ATTEMPT_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def drip() -> None:
@@ -322,7 +329,7 @@ def test_a_receiver_that_drips_its_response_is_cut_off(monkeypatch: pytest.Monke
         dripping.start()
         start = time.monotonic()
         with pytest.raises(PostError):
-            post.post(urlsplit(f"http://127.0.0.1:{listener.getsockname()[1]}"), b"{}", {})
+            webhook.post(urlsplit(f"http://127.0.0.1:{listener.getsockname()[1]}"), b"{}", {})
         assert 0.4 < time.monotonic() - start < 30.0
         dripping.join(timeout=30.0)
         assert not dripping.is_alive()

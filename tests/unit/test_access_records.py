@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbcare.errors import InvalidValueError
-from dbcare.server.access.keys import Key, Keys
+from dbcare.server.access.keys import SESSION_SECONDS, Key, Keys, Sessions, make_digest
 from dbcare.server.access.records import (
     AccessRecords,
     KeyRecord,
@@ -18,8 +18,6 @@ from dbcare.server.access.records import (
     open_records,
 )
 from dbcare.server.access.roles import Role
-from dbcare.server.access.secrets import make_digest
-from dbcare.server.access.sessions import SESSION_SECONDS, Sessions
 from dbcare.studies.stores.memory import MemoryStore
 from dbcare.studies.stores.sql.store import SqlStore
 

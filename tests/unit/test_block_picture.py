@@ -2,7 +2,7 @@
 
 from helpers.memory_studies import create_memory_study
 
-from dbcare.server.pages.block_picture import LEVELS, MAX_PICTURE_ARMS, MAX_PICTURE_BLOCKS, draw_blocks
+from dbcare.server.pages.study import LEVELS, MAX_PICTURE_ARMS, MAX_PICTURE_BLOCKS, draw_blocks
 
 NAMES = ["A", "B", "C"]
 

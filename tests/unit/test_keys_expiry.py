@@ -9,9 +9,8 @@ import pytest
 
 from dbcare.base.times import Lease
 from dbcare.errors import InvalidValueError
-from dbcare.server.access.keys import Keys
+from dbcare.server.access.keys import Keys, Sessions
 from dbcare.server.access.records import AccessRecords, MemoryRecords, SqlRecords
-from dbcare.server.access.sessions import Sessions
 from dbcare.studies.stores.sql.store import SqlStore
 
 DAY = 86_400.0

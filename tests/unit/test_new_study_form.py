@@ -10,7 +10,7 @@ from dbcare.base.options import NamedOption, Option, OptionKind
 from dbcare.errors import InvalidValueError
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.option_models import NewStudy
+from dbcare.server.api.schemas import NewStudy
 from dbcare.server.pages.new import (
     LABELS,
     OPTIONS,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dbcare
-from dbcare.server.open_studies import OpenStudies
+from dbcare.server.studies import OpenStudies
 from dbcare.studies.stores.open import open_store
 
 

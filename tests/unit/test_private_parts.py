@@ -22,12 +22,12 @@ from uvicorn.server import ServerState
 
 import dbcare
 from dbcare.engines.kernels import cache as machine_code
-from dbcare.server import connections, serve
+from dbcare.server import app, sockets
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path(dbcare.__file__).parent
 # Where each package's private parts may be touched.
-PLACES = {"numba.core": Path(machine_code.__file__), "uvicorn.protocols": Path(connections.__file__)}
+PLACES = {"numba.core": Path(machine_code.__file__), "uvicorn.protocols": Path(sockets.__file__)}
 
 
 @pytest.mark.parametrize("name", ["numba", "uvicorn"])
@@ -125,17 +125,17 @@ def test_uvicorn_has_what_a_connection_overrides() -> None:
         "expire", "abort", "_ignore", "_has_large_headers", "_is_busy_for_stranger", "_settle", "_has_begun", "_refuse",
         "_disconnect_all", "_leave", "_watch_reader", "_check_reader_later", "_check_reader",
     }  # fmt: skip
-    methods = {name for name, value in vars(connections.LimitedConnection).items() if inspect.isfunction(value)}
+    methods = {name for name, value in vars(sockets.LimitedConnection).items() if inspect.isfunction(value)}
     overridden = methods - own - {"__init__"}
     assert len(overridden) == 14
     for name in overridden:
-        ours, theirs = getattr(connections.LimitedConnection, name), getattr(HttpToolsProtocol, name)
+        ours, theirs = getattr(sockets.LimitedConnection, name), getattr(HttpToolsProtocol, name)
         assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters), name
 
 
 def test_uvicorn_stops_through_a_method_that_we_wrap() -> None:
     """With the same parameters; it is awaited once the server is told to stop."""
-    ours, theirs = serve.Server.shutdown, uvicorn.Server.shutdown
+    ours, theirs = app.Server.shutdown, uvicorn.Server.shutdown
     assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
     assert "await self.shutdown(" in inspect.getsource(uvicorn.Server)
 

@@ -13,7 +13,7 @@ from helpers.memory_studies import create_memory_study
 
 from dbcare.errors import AlreadyToldError
 from dbcare.replay.replay import replay_log
-from dbcare.server.pages.study_view import make_chart, make_view
+from dbcare.server.pages.study import make_chart, make_view
 from dbcare.studies.record.ledger import Ledger, restore, summarize
 from dbcare.studies.record.statistics import LARGEST_KEPT, ArmStatistics, Tail, find_heavy_tail
 from dbcare.studies.results.beliefs import ArmRewards, Beliefs

@@ -5,11 +5,9 @@ import re
 import time
 
 import dbcare
-from dbcare.server.metrics import Metrics
-from dbcare.server.open_studies import OpenStudies
-from dbcare.server.readiness import Readiness
+from dbcare.server.metrics import MAX_STUDY_BYTES, Metrics, Readiness, StudyFigures
 from dbcare.server.service_limits import DEFAULT_LIMITS
-from dbcare.server.study_figures import MAX_STUDY_BYTES, StudyFigures
+from dbcare.server.studies import OpenStudies
 from dbcare.studies.stored import StoredStudy
 from dbcare.studies.stores.memory import MemoryStore
 

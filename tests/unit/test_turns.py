@@ -11,15 +11,13 @@ from fastapi import Request
 import dbcare
 from dbcare.engines.simulate.halt import Halt
 from dbcare.server.access.gate import VISITOR, Visitor
-from dbcare.server.access.keys import Key
+from dbcare.server.access.keys import BrowserSession, Key
 from dbcare.server.access.roles import Role
-from dbcare.server.access.sessions import BrowserSession
 from dbcare.server.metrics import Metrics, Refusal
-from dbcare.server.open_studies import OpenStudies
-from dbcare.server.pages.shared_views import SharedViews
-from dbcare.server.pages.study_view import TOKEN_MARK
+from dbcare.server.pages.study import TOKEN_MARK, SharedViews
 from dbcare.server.problems import RefusalError
 from dbcare.server.service_limits import DEFAULT_LIMITS
+from dbcare.server.studies import OpenStudies
 from dbcare.server.turns import CLIENT_LEFT, Turns
 from dbcare.studies.stores.memory import MemoryStore
 

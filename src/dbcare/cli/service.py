@@ -49,8 +49,8 @@ def serve(
 ) -> None:
     """Serve studies over HTTP, with a dashboard. Until an API key exists, only this machine has access."""
     with friendly_errors():
+        from dbcare.server.app import serve as run
         from dbcare.server.request_log import log_to_stderr
-        from dbcare.server.serve import serve as run
 
         log_to_stderr(requests=not quiet)
         run(

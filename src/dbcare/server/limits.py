@@ -1,8 +1,9 @@
-"""Limits on how many requests a client may send, and on the size of their bodies."""
+"""Size and rate of requests, who sent them, and the headers of responses."""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
 from collections import OrderedDict
 from contextlib import AsyncExitStack, suppress
@@ -12,13 +13,98 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dbcare.errors import DbcareError
+from dbcare.errors import DbcareError, InvalidValueError
 from dbcare.server.access.gate import Gate
-from dbcare.server.addresses import identify_client
 from dbcare.server.metrics import Metrics, Refusal
 from dbcare.server.problems import RefusalError, make_problem, report_error
 from dbcare.server.service_limits import ServiceLimits
 from dbcare.server.turns import REFUSAL_SECONDS, Turns
+
+IPV6_NETWORK_BITS = 64  # the smallest network that a provider hands out: one client has all of its addresses
+
+
+def identify_client(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 address."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, IPV6_NETWORK_BITS), strict=False))
+
+
+class TrustedProxies:
+    """Addresses and networks, from a text such as "10.0.0.5,192.168.0.0/16"."""
+
+    def __init__(self, text: str) -> None:
+        self._networks = [_parse_network(part.strip()) for part in text.split(",") if part.strip()]
+
+    def __contains__(self, address: str) -> bool:
+        if not self._networks:
+            return False
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(parsed in network for network in self._networks)
+
+
+def _parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise InvalidValueError(
+            f"`trusted_proxies` must be addresses or networks such as 10.0.0.5,192.168.0.0/16 but got {text!r}."
+        ) from None
+
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+REPORT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",  # no-referrer would hide that our forms are ours
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+ENCODED_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
+
+class SecurityHeaders:
+    """Adds these headers to every response, except those that its route has set."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                own = {name for name, _ in headers}
+                headers += [(name, value) for name, value in ENCODED_HEADERS if name not in own]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
 
 MAX_CLIENTS = 10_000  # to keep track of
 HEALTH_PATH, READY_PATH = "/healthz", "/readyz"

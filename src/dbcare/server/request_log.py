@@ -1,4 +1,4 @@
-"""The service's log: one line per request, with who sent it and what it was for, and never a secret.
+"""One line for each request, with its status and its time.
 
 A line has the route's pattern instead of the URL, no headers and no body: keys, cookies and tokens cannot get into it.
 Every line that is written for a request begins with the request's id.
@@ -15,12 +15,26 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TextIO
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dbcare.server.access.gate import KEY, VISITOR
 from dbcare.server.access.keys import Key
 from dbcare.server.request_trace import RequestTrace, begin_trace, get_trace
-from dbcare.server.watched_response import WatchedResponse
+
+
+class WatchedResponse:
+    """Passes messages on through `send`, and remembers the status; 500 if the application fails before it sends one."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 500
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
 
 LOG = logging.getLogger("dbcare.requests")
 STUDY = "dbcare.study"  # where a request's scope has the name of a study that is not in the path

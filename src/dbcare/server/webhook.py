@@ -1,4 +1,4 @@
-"""Tells a URL when a study stops: signed, retried for a day, and without anyone waiting for it.
+"""Tell a URL when a study stops: signed, retried for a day, and without anyone waiting.
 
 A thread of its own looks for studies that have stopped, no matter which process stopped them, and sends a notice of
 each. What was told is remembered, so that a stop is told even if no server was running when it happened. A notice is
@@ -13,23 +13,224 @@ import json
 import logging
 import os
 import random
+import secrets
+import socket
 import threading
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
 
 import dbcare
 from dbcare.base.files import replace_non_finite
 from dbcare.base.times import format_duration
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.server.deliveries import Deliveries, StudyStop, open_deliveries
-from dbcare.server.post import PostError, post
-from dbcare.server.stopped_studies import StoppedStudy, list_stopped
+from dbcare.server.access.records import ensure
 from dbcare.studies.stores.base import Store
+from dbcare.studies.stores.sql.store import SqlStore
+
+
+class StudyStop(NamedTuple):
+    """A stop of a study, which may stop again, or with another arm recommended, once an arm is retired."""
+
+    identity: int  # the study's
+    asked: int  # trials by then
+    recommended: str
+
+
+FIRST_USE = StudyStop(0, -1, "")  # remembered for every URL that has been used; no study stops like this
+
+TABLES = sa.MetaData()
+deliveries = sa.Table(
+    "dbcare_webhook_deliveries",
+    TABLES,
+    sa.Column("url", sa.String(64), primary_key=True),  # its hash: a URL may contain a secret
+    sa.Column("identity", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("asked", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("recommended", sa.String, primary_key=True),
+)
+
+
+class Deliveries(ABC):
+    """What each URL has been told.
+
+    `source` distinguishes identities of studies that are only unique within one process.
+    """
+
+    source = ""
+
+    @abstractmethod
+    def list_delivered(self, url: str) -> set[StudyStop]:
+        """Return all stops that a URL has been told; empty if it was never used."""
+
+    @abstractmethod
+    def begin(self, url: str, stops: Iterable[StudyStop]) -> None:
+        """Take the stops as told, if the URL was never used before; all of them or none."""
+
+    @abstractmethod
+    def has(self, url: str, stop: StudyStop) -> bool:
+        """Return whether a URL has been told a stop, by this process or another one."""
+
+    @abstractmethod
+    def add(self, url: str, stop: StudyStop) -> None:
+        """Remember that a URL has been told a stop, unless that is known."""
+
+
+class MemoryDeliveries(Deliveries):
+    """Deliveries in memory, for stores that are not databases; lost when the process ends."""
+
+    def __init__(self) -> None:
+        self.source = secrets.token_hex(8)
+        self._stops: dict[str, set[StudyStop]] = {}
+        self._lock = threading.Lock()
+
+    def list_delivered(self, url: str) -> set[StudyStop]:
+        with self._lock:
+            return set(self._stops.get(url, ()))
+
+    def begin(self, url: str, stops: Iterable[StudyStop]) -> None:
+        with self._lock:
+            self._stops.setdefault(url, {FIRST_USE, *stops})
+
+    def has(self, url: str, stop: StudyStop) -> bool:
+        with self._lock:
+            return stop in self._stops.get(url, ())
+
+    def add(self, url: str, stop: StudyStop) -> None:
+        with self._lock:
+            self._stops.setdefault(url, set()).add(stop)
+
+
+class SqlDeliveries(Deliveries):
+    """Deliveries in the database that holds the studies."""
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        ensure(store, TABLES)
+
+    def list_delivered(self, url: str) -> set[StudyStop]:
+        columns = [deliveries.columns[name] for name in StudyStop._fields]
+        with self._store.transaction(write=False) as connection:
+            rows = connection.execute(sa.select(*columns).where(deliveries.c.url == _hash(url)))
+            return {StudyStop(*row) for row in rows}
+
+    def begin(self, url: str, stops: Iterable[StudyStop]) -> None:
+        self._insert(url, [FIRST_USE, *stops])
+
+    def has(self, url: str, stop: StudyStop) -> bool:
+        row = {"url": _hash(url), **stop._asdict()}
+        query = sa.select(deliveries.c.url).filter_by(**row)
+        with self._store.transaction(write=False) as connection:
+            return connection.execute(query).first() is not None
+
+    def add(self, url: str, stop: StudyStop) -> None:
+        self._insert(url, [stop])
+
+    def _insert(self, url: str, stops: list[StudyStop]) -> None:
+        """Insert all rows, or none if one exists: another process was faster."""
+        rows = [{"url": _hash(url), **stop._asdict()} for stop in stops]
+        try:
+            with self._store.transaction(write=True) as connection:
+                connection.execute(sa.insert(deliveries), rows)
+        except IntegrityError:
+            return
+
+
+def _hash(url: str) -> str:
+    return hashlib.sha256(url.encode()).hexdigest()
+
+
+def open_deliveries(store: Store) -> Deliveries:
+    """Return the deliveries that belong to a store: in its database, or else in memory."""
+    return SqlDeliveries(store) if isinstance(store, SqlStore) else MemoryDeliveries()
+
+
+SILENCE_SECONDS = 10.0  # without a sign of the receiver
+ATTEMPT_SECONDS = 20.0  # for a receiver that sends its response byte by byte
+
+
+class PostError(Exception):
+    """The receiver did not accept a request."""
+
+
+def post(url: SplitResult, body: bytes, headers: dict[str, str]) -> None:
+    """Send a body; PostError unless the response has a status of 200 to 299."""
+    kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    connection = kind(url.hostname or "", url.port, timeout=SILENCE_SECONDS)
+    aborted = threading.Event()
+    watchdog = threading.Timer(ATTEMPT_SECONDS, _abort, [connection, aborted])
+    watchdog.daemon = True
+    watchdog.start()
+    target = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    try:
+        with closing(connection):
+            connection.request("POST", target, body, {**headers, "Connection": "close"})
+            with connection.getresponse() as response:
+                status = response.status
+        if aborted.is_set():  # the response may be half of one
+            raise TimeoutError
+    except (OSError, HTTPException) as failure:
+        # Not all of its text, which may be the receiver's.
+        raise PostError(getattr(failure, "strerror", None) or type(failure).__name__) from None
+    finally:
+        watchdog.cancel()
+    if not 200 <= status < 300:
+        raise PostError(f"it responded with status {status}")
+
+
+def _abort(connection: HTTPConnection, aborted: threading.Event) -> None:
+    aborted.set()  # first, since the response ends at once
+    if (opened := connection.sock) is not None:
+        with suppress(OSError):
+            opened.shutdown(socket.SHUT_RDWR)
+
+
+STOPPED = "stopped"
+
+
+@dataclass(frozen=True)
+class StoppedStudy:
+    """A study that has stopped: its identity, as in `StoreSession`, and how it ended, as in `Standing`."""
+
+    name: str
+    identity: int
+    asked: int
+    rewards: int
+    spent: float
+    currency: str | None
+    recommended: str
+    verdict: str
+    reason: str
+
+
+def list_stopped(store: Store) -> list[StoppedStudy]:
+    """List the studies that have stopped, oldest first."""
+    return [
+        StoppedStudy(
+            name=record.name,
+            identity=record.identity,
+            asked=record.standing.asked,
+            rewards=record.standing.rewards,
+            spent=record.standing.spent,
+            currency=record.currency,
+            recommended=record.standing.recommended,
+            verdict=record.standing.verdict,
+            reason=record.standing.reason,
+        )
+        for record in store.find()
+        if record.standing.state == STOPPED
+    ]
+
 
 LOG = logging.getLogger("dbcare.webhook")
 SECRET_VARIABLE = "DBCARE_WEBHOOK_SECRET"

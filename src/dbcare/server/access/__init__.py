@@ -1,7 +1,1 @@
-"""Who may do what.
-
-roles      what a key allows
-keys       API keys, for programs; `sessions`, for browsers
-records    where both are kept; `tables`, their tables in a database; `secrets`, how they are hashed
-gate       checks them before every route
-"""
+"""Who may do what? Keys for programs, sessions for browsers, and the gate in front of every route."""

@@ -23,11 +23,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Scope
 
 from dbcare.errors import StorageError
-from dbcare.server.access.keys import Key, Keys
+from dbcare.server.access.keys import BrowserSession, Key, Keys, Sessions
 from dbcare.server.access.roles import Role
-from dbcare.server.access.sessions import BrowserSession, Sessions
 from dbcare.server.problems import RefusalError
-from dbcare.server.shared_lookups import SharedLookups
+from dbcare.server.studies import SharedLookups
 
 COOKIE = "dbcare_session"
 TOKEN_HEADER = "X-CSRF-Token"

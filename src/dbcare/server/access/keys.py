@@ -1,7 +1,8 @@
-"""API keys: shown once, stored as salted hashes, valid until they expire or are revoked for good."""
+"""API keys, for programs, and sessions, for browsers, and how both are hashed."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import logging
 import math
@@ -13,13 +14,26 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from secrets import token_hex
 
 from dbcare.base import checks
 from dbcare.base.times import Lease, parse_lease
 from dbcare.errors import DbcareError, InvalidValueError
-from dbcare.server.access.records import AccessRecords, KeyRecord
+from dbcare.server.access.records import AccessRecords, KeyRecord, SessionRecord
 from dbcare.server.access.roles import Role
-from dbcare.server.access.secrets import make_digest, make_secret
+
+SECRET_BYTES = 32
+
+
+def make_secret() -> str:
+    """Return 256 random bits, as text without `_` or `-`."""
+    return token_hex(SECRET_BYTES)
+
+
+def make_digest(salt: str, secret: str) -> str:
+    """Return the hash of a secret; a slow hash is not needed, since secrets are long and random."""
+    return hashlib.sha256(f"{salt}:{secret}".encode()).hexdigest()
+
 
 PREFIX = "dbc"
 LOG = logging.getLogger("dbcare")
@@ -170,3 +184,45 @@ def _iso_time(seconds: float) -> str:
 
 def _read_time(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
+
+
+SESSION_SECONDS = 12 * 3600.0
+
+
+@dataclass(frozen=True)
+class BrowserSession:
+    """Who is signed in, and the token that their forms must carry."""
+
+    key: Key
+    csrf: str
+
+    def issued(self, token: str | None) -> bool:
+        """Return whether a form's token is that of this session."""
+        return token is not None and hmac.compare_digest(token.encode(), self.csrf.encode())
+
+
+class Sessions:
+    """The sessions of a service."""
+
+    def __init__(self, records: AccessRecords) -> None:
+        self._records = records
+
+    def open(self, key: Key) -> str:
+        """Open a session; return the text of its cookie, which is stored nowhere."""
+        text, now = make_secret(), time.time()
+        self._records.add_session(
+            SessionRecord(make_digest("", text), key.id, make_secret(), now + SESSION_SECONDS), now
+        )
+        return text
+
+    def find(self, text: str) -> BrowserSession | None:
+        """Return the session of a cookie; None if it has ended, or its key was revoked or has expired."""
+        session, now = self._records.find_session(make_digest("", text)), time.time()
+        if session is None or session.expires < now:
+            return None
+        key = self._records.find_key(session.key)
+        return None if key is None or not key.is_active(now) else BrowserSession(make_key(key), session.csrf)
+
+    def close(self, text: str) -> None:
+        """End the session of a cookie."""
+        self._records.remove_session(make_digest("", text))

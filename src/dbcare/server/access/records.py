@@ -1,4 +1,4 @@
-"""Where keys and browser sessions are kept; secrets only as hashes.
+"""Where keys and sessions are kept, and their tables in a database.
 
 The service uses `AccessRecords` and nothing more. If the studies are in a database, the records are next to them; with
 any other store they are in the memory of the process, unless you pass records of your own to `make_app`.
@@ -13,10 +13,42 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dbcare.server.access import tables
-from dbcare.server.access.tables import keys, sessions
 from dbcare.studies.stores.base import Store
 from dbcare.studies.stores.sql.store import SqlStore
+from dbcare.studies.stores.sql.tables import lock_creation
+
+TABLES = sa.MetaData()
+keys = sa.Table(
+    "dbcare_keys",
+    TABLES,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("role", sa.String(10), nullable=False),
+    sa.Column("salt", sa.String(32), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("revoked", sa.Double),
+    sa.Column("expires", sa.Double),
+    sa.Column("used", sa.Double),
+)
+sessions = sa.Table(
+    "dbcare_sessions",
+    TABLES,
+    sa.Column("hash", sa.String(64), primary_key=True),
+    sa.Column("key", sa.ForeignKey("dbcare_keys.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("csrf", sa.String(64), nullable=False),
+    sa.Column("expires", sa.Double, nullable=False),
+)
+
+
+def ensure(store: SqlStore, tables: sa.MetaData) -> None:
+    """Create the tables; write nothing if all exist."""
+    with store.transaction(write=False) as connection:
+        if set(tables.tables) <= set(sa.inspect(connection).get_table_names()):
+            return
+    with store.transaction(write=True) as connection:
+        lock_creation(connection)
+        tables.create_all(connection)
 
 
 @dataclass(frozen=True)
@@ -134,7 +166,7 @@ class SqlRecords(AccessRecords):
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
-        tables.ensure(store, tables.TABLES)
+        ensure(store, TABLES)
 
     def add_key(self, record: KeyRecord) -> None:
         self._change(sa.insert(keys).values(**vars(record)))

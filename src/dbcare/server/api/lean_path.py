@@ -26,9 +26,9 @@ from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
 from dbcare.server.api.schemas import MAX_KEY_LENGTH
 from dbcare.server.metrics import Metrics
-from dbcare.server.open_studies import OpenStudies
 from dbcare.server.problems import RefusalError, report_error
 from dbcare.server.request_trace import trace_trial
+from dbcare.server.studies import OpenStudies
 from dbcare.studies.assignment import Assignment
 from dbcare.studies.record.ask_and_tell import AskOutcome
 from dbcare.studies.record.commits import StudyOperation

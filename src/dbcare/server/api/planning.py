@@ -10,7 +10,7 @@ from dbcare.engines.simulate.halt import Halt
 from dbcare.planner.plan import plan
 from dbcare.server.access.gate import Gate
 from dbcare.server.access.roles import Role
-from dbcare.server.api.option_models import PlanFor
+from dbcare.server.api.schemas import PlanFor
 from dbcare.server.turns import Turns
 
 

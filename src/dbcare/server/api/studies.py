@@ -1,33 +1,77 @@
-"""Routes for studies, each named after the method of `Study` that it calls."""
+"""The API's routes for studies, and the stream of their trials."""
 
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
+from itertools import chain, islice
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import StreamingResponse
+from starlette.types import Send
 
 from dbcare.engines.simulate.halt import Halt
+from dbcare.errors import DbcareError
 from dbcare.server.access.gate import VISITOR, Gate, Visitor
 from dbcare.server.access.roles import Role
 from dbcare.server.api import schemas
-from dbcare.server.api.option_models import NewStudy
-from dbcare.server.api.schemas import MAX_KEY_LENGTH, MAX_STUDIES_PER_PAGE, STUDIES_PER_PAGE, Name
-from dbcare.server.api.trial_stream import MEDIA_TYPES, TrialStream
-from dbcare.server.headers import REPORT_SECURITY_POLICY
+from dbcare.server.api.schemas import MAX_KEY_LENGTH, MAX_STUDIES_PER_PAGE, STUDIES_PER_PAGE, Name, NewStudy
+from dbcare.server.limits import REPORT_SECURITY_POLICY
 from dbcare.server.metrics import Metrics
-from dbcare.server.open_studies import OpenStudies
 from dbcare.server.request_log import STUDY
 from dbcare.server.request_trace import trace_trial
+from dbcare.server.studies import OpenStudies
 from dbcare.server.turns import Turns
 from dbcare.studies.api import check_name, create_in, find_in
 from dbcare.studies.options import MAX_NAME_LENGTH
 from dbcare.studies.results.status import HistoryPoint, Pending, Recommendation, Status
 from dbcare.studies.settings import Settings
-from dbcare.studies.show.export import TextFormat, TrialRow
+from dbcare.studies.show.export import TextFormat, TrialRow, format_trials
 from dbcare.studies.show.page import make_page
 from dbcare.studies.stored import StoredStudy
+from dbcare.studies.study import Study
+
+LOG = logging.getLogger("dbcare")
+MEDIA_TYPES: dict[TextFormat, str] = {"json": "application/json", "csv": "text/csv", "jsonl": "application/jsonl"}
+
+
+class TrialStream(StreamingResponse):
+    """All trials of a study; each piece is made in a turn of its own, and none once the client has disconnected.
+
+    The first trial is read at once, so that an error then is reported as usual. After a later one the connection is
+    closed without the end of the response, so that no client takes it for complete.
+    """
+
+    def __init__(
+        self, study: Study, kind: TextFormat, take_turn: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> None:
+        rows = study.trials()
+        begun = chain(list(islice(rows, 1)), rows)
+        super().__init__(_make_in_turns(format_trials(begun, kind), take_turn), media_type=MEDIA_TYPES[kind])
+        self.study = study
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the pieces; if there is an error on the way, return without the end of the response."""
+        try:
+            await super().stream_response(send)
+        except DbcareError as error:
+            LOG.error("The export of study %r ended early: %s", self.study.name, error)
+
+
+async def _make_in_turns(
+    pieces: Iterator[str], take_turn: Callable[[], AbstractAsyncContextManager[None]]
+) -> AsyncIterator[str]:
+    while True:
+        async with take_turn():
+            piece = await run_in_threadpool(next, pieces, None)
+        if piece is None:
+            return
+        yield piece
+
 
 LINK = {"description": 'The next page, as `<URL>; rel="next"`.', "schema": {"type": "string"}}
 EXPORT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES.values()}

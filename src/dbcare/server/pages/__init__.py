@@ -1,8 +1,25 @@
-"""The dashboard: pages rendered on the server and updated by a few lines of script; no third-party resources.
+"""The dashboard: pages rendered on the server and updated by a few lines of script; no third-party resources."""
 
-rendering    what all pages share: templates, errors as pages, and access; `files`, styles and scripts
-sign_in      signing in and out; `listing`, all studies; `study`, one of them; `new`, the form that creates one
-study_view   a study as its page shows it; `drawing` and `block_picture`, its pictures; `formatting`, numbers as people
-             read them
-routes       puts it all together
-"""
+from fastapi import APIRouter
+
+from dbcare.server.access.gate import Gate
+from dbcare.server.metrics import Metrics
+from dbcare.server.pages import api_reference, new, rendering, sign_in, study
+from dbcare.server.pages import studies as listing
+from dbcare.server.pages.rendering import Pages
+from dbcare.server.stream import Streams
+from dbcare.server.studies import OpenStudies
+from dbcare.server.turns import Turns
+
+
+def make_routes(gate: Gate, studies: OpenStudies, streams: Streams, looks: Turns, metrics: Metrics) -> APIRouter:
+    """Return all pages, and the style sheet and scripts that they load; the API's description leaves them out."""
+    pages = Pages(gate, looks)
+    router = APIRouter(include_in_schema=False)
+    router.include_router(sign_in.make_routes(pages))
+    for module in (listing, new):
+        router.include_router(module.make_routes(pages, studies))
+    router.include_router(study.make_routes(pages, studies, streams, metrics))
+    router.include_router(api_reference.make_routes(pages))
+    router.include_router(rendering.make_routes())
+    return router

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.reference import build_reference
+from dbcare.server.api.description import build_reference
 from dbcare.server.pages.rendering import Pages
 
 

@@ -25,12 +25,12 @@ from dbcare.planner.setting import default_names, find_strategy
 from dbcare.policies.registry import DEFAULT_POLICY
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.api.option_models import MAX_PLANNED_ARMS, NewStudy
-from dbcare.server.open_studies import OpenStudies
+from dbcare.server.api.schemas import MAX_PLANNED_ARMS, NewStudy
 from dbcare.server.pages.rendering import Pages
 from dbcare.server.pages.study import study_url
 from dbcare.server.problems import find_status
 from dbcare.server.request_log import STUDY
+from dbcare.server.studies import OpenStudies
 from dbcare.studies.api import create_in, create_study
 from dbcare.studies.options import StudyOptions
 from dbcare.studies.settings import Settings

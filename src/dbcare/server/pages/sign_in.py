@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from dbcare.server.access.gate import COOKIE, KEY, VISITOR, Visitor, is_cross_site
+from dbcare.server.access.keys import SESSION_SECONDS
 from dbcare.server.access.roles import Role
-from dbcare.server.access.sessions import SESSION_SECONDS
 from dbcare.server.limits import Bucket
 from dbcare.server.pages.rendering import LOGIN_PATH, Pages
 from dbcare.server.problems import RefusalError

@@ -1,17 +1,49 @@
-"""The studies that are open in this process: opening one reads all its events, using it again only new ones."""
+"""The studies that are open in this process, each looked up once for all who ask at the same time."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from dbcare.server.shared_lookups import SharedLookups
+from starlette.concurrency import run_in_threadpool
+
 from dbcare.studies.api import check_name
 from dbcare.studies.stored import StoredStudy
 from dbcare.studies.stores.base import Store
+
+Found = TypeVar("Found")
+
+
+class SharedLookups(Generic[Found]):
+    """Lookups in threads; whoever wants what is being looked up waits for the same thread."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Task[Found]] = {}
+
+    async def run(self, wanted: str, look_up: Callable[[], Found]) -> Found:
+        """Return what `look_up` finds, in a thread.
+
+        That something was not found is not shared: it may have been created after that lookup began.
+        """
+        earlier = self._under_way.get(wanted)
+        if earlier is not None:
+            await asyncio.wait([earlier])
+            if earlier.exception() is None and (found := earlier.result()) is not None:
+                return found
+        task = self._under_way[wanted] = asyncio.create_task(run_in_threadpool(look_up))
+        task.add_done_callback(lambda done: self._forget(wanted, done))
+        return await asyncio.shield(task)  # a cancelled caller must not cancel the shared lookup
+
+    def _forget(self, wanted: str, done: asyncio.Task[Found]) -> None:
+        if self._under_way.get(wanted) is done:
+            del self._under_way[wanted]
+
 
 MAX_OPEN_STUDIES = 1000
 IDLE_SECONDS = 600.0  # after which a study that nobody uses is closed

@@ -1,5 +1,7 @@
-"""The list of studies."""
+"""The page that lists studies, with small pictures of how each has gone."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
@@ -10,11 +12,41 @@ from fastapi.responses import HTMLResponse
 from dbcare.base.numbers import Money
 from dbcare.server.access.gate import Visitor
 from dbcare.server.access.roles import Role
-from dbcare.server.open_studies import OpenStudies
-from dbcare.server.pages.drawing import Sparkline, draw_sparkline
 from dbcare.server.pages.rendering import Pages
+from dbcare.server.studies import OpenStudies
 from dbcare.studies.api import find_in
 from dbcare.studies.stores.base import Standing, StudyRecord
+
+WIDTH, HEIGHT, EDGE = 120.0, 30.0, 2.0  # of a sparkline
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """Spending, and the expected loss if there is one, as points of SVG lines on one logarithmic scale."""
+
+    spent: str
+    loss: str
+
+
+def draw_sparkline(curve: str) -> Sparkline | None:
+    """Return the sparkline of a study, from its standing's curve; None if there is too little to draw."""
+    points = [[float(number) for number in point.split()] for point in curve.split(",") if point]
+    spent = [(place, math.log(point[0])) for place, point in enumerate(points) if point[0] > 0.0]
+    loss = [(place, math.log(point[1])) for place, point in enumerate(points) if point[0] > 0.0 and point[1:] > [0.0]]
+    if len(spent) < 2:
+        return None
+    heights = [height for _, height in (*spent, *loss)]
+    left, right, low, high = spent[0][0], spent[-1][0], min(heights), max(heights)
+
+    def coordinates(line: Sequence[tuple[int, float]]) -> str:
+        return " ".join(
+            f"{WIDTH * (x - left) / (right - left):.1f},"
+            f"{HEIGHT - EDGE - (HEIGHT - 2.0 * EDGE) * (y - low) / ((high - low) or 1.0):.1f}"
+            for x, y in line
+        )
+
+    return Sparkline(coordinates(spent), coordinates(loss))
+
 
 STUDIES_PER_PAGE = 50
 
