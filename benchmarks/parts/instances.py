@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbcare import Bandit, Loss, Risk
-from dbcare.lab import definition, paper
-from dbcare.lab.random_gaps import SHAPES, draw_gaps
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.bandits import SHAPES, draw_gaps
 from dbcare.theory import budgets
 
 STRIDE = 4  # through the paper's 40 points per axis

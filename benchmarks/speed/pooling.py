@@ -21,9 +21,10 @@ from dbcare import Bandit, Breakeven, BreakevenRacing, Policy, Racing, Risk
 from dbcare.engines.pooling.estimates import combine
 from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
 from dbcare.engines.simulate.runs import PlainRuns
-from dbcare.lab import definition, paper
-from dbcare.lab.points import Pass, plan_passes
-from dbcare.lab.results import compute
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.passes import Pass, plan_passes
+from dbcare.lab.experiments.results import compute
 from dbcare.problem.risk import Loss
 
 RUNS = 10_000

@@ -24,10 +24,11 @@ from pathlib import Path
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.numpy_batch import eliminate, make_draw
 from dbcare import Racing
-from dbcare.lab import definition, paper
-from dbcare.lab.points import Point, plan_passes
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.passes import Point, plan_passes
+from dbcare.lab.experiments.results import ResultStore
 from dbcare.lab.reproduce import RESULTS
-from dbcare.lab.result_store import ResultStore
 from dbcare.policies.elimination.elimination import EliminationPolicy
 from dbcare.problem.rewards import Gaussian
 

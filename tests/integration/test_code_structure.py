@@ -31,8 +31,8 @@ def parse(module: str) -> ast.Module:
 NAMING_MODULES = (
     "policies/registry.py",
     "policies/literature/adaptive.py",
-    "lab/paper_claims.py",
-    "lab/our_claims.py",
+    "lab/claims.py",
+    "lab/claims.py",
     "lab/bounds.py",
     "lab/guarantees.py",
 )

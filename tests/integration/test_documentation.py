@@ -20,7 +20,7 @@ from helpers.dbcare_command import COMMAND, run_dbcare
 from helpers.prepared_process import PreparedProcess
 
 import dbcare
-from dbcare.lab import definition
+from dbcare.lab.experiments import definition
 from dbcare.policies.registry import POLICIES
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import dbcare
 from dbcare.cli import app
-from dbcare.lab import paper, report_sections, rivals
+from dbcare.lab import paper, report, rivals
 from dbcare.lab.figures import Plot, draw
 
 COMMAND = Path(sys.executable).with_name("dbcare")
@@ -141,7 +141,7 @@ def test_bands_of_every_figure_are_those_of_the_numbers(
         drawn[stem.name] = plots
         return draw(stem, title, plots, columns)
 
-    monkeypatch.setattr(report_sections, "draw", note)
+    monkeypatch.setattr(report, "draw", note)
     shutil.copy(quick[0] / "results.jsonl", tmp_path)
     assert run("reproduce", name, "--quick", "--out", tmp_path).startswith("Computed 0 points.")
     stored = {}

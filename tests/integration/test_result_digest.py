@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import dbcare
-from dbcare.lab.points import PRESENTATION_FILES, list_result_sources
+from dbcare.lab.experiments.passes import PRESENTATION_FILES, list_result_sources
 
 PACKAGE = Path(dbcare.__file__).parent
 
@@ -19,7 +19,7 @@ FILES = {  # whether an edit can change a number
     "policies/breakeven/rule.py": True,
     "theory/budgets.py": True,
     "problem/rewards.py": True,
-    "lab/results.py": True,
+    "lab/experiments/results.py": True,
     "server/pages/templates/study.html": False,
     "server/app.py": False,
     "studies/record/ledger.py": False,
@@ -31,7 +31,7 @@ FILES = {  # whether an edit can change a number
 }
 SCRIPT = """
 import json, pathlib, sys
-import dbcare.lab.points as points
+import dbcare.lab.experiments.passes as points
 package, changed = pathlib.Path(points.__file__).parents[1], {}
 before = points.digest_code.__wrapped__()
 for file in sys.argv[1:]:
@@ -70,7 +70,7 @@ def imported_by(path: Path) -> set[Path]:
 
 
 def test_everything_that_results_import_is_covered() -> None:
-    """Whatever `lab.results` can reach is in the digest, or only names, builds and shows policies, or shows amounts."""
+    """Whatever `lab.experiments.results` can reach is in the digest, or only names, builds and shows policies, or shows amounts."""
     reached, waiting = set[Path](), {PACKAGE / "lab" / "results.py"}
     while waiting:
         path = waiting.pop()
@@ -83,7 +83,7 @@ def test_everything_that_results_import_is_covered() -> None:
     assert names - covered - harmless == set()
     assert {
         "engines/runs.py",
-        "lab/several_caps.py",
+        "lab/experiments/shared_runs.py",
         "engines/simulate/rng.py",
         "policies/policy.py",
         "problem/bandits.py",

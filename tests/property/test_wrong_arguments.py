@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import dbcare
 from dbcare.errors import DbcareError
-from dbcare.lab import definition
+from dbcare.lab.experiments import definition
 from dbcare.problem.spread import Spread
 from dbcare.studies.record.ledger import summarize
 from dbcare.theory import breakeven, budgets, elimination, lower, upper

@@ -36,8 +36,8 @@ from dbcare.engines.simulate.draws import Arms, make_arms, make_pull_drawing, sc
 from dbcare.engines.simulate.rng import begun
 from dbcare.engines.simulate.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
-from dbcare.lab.points import Pass, Point
-from dbcare.lab.results import compute
+from dbcare.lab.experiments.passes import Pass, Point
+from dbcare.lab.experiments.results import compute
 from dbcare.policies.build import PolicyFacts
 from dbcare.policies.rule import BlockRule, Rule
 from dbcare.policies.run import Run

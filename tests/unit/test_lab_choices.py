@@ -8,17 +8,17 @@ import pytest
 
 from dbcare import DBCARE, Bandit, Risk, SequentialHalving, TwoArmLikelihood
 from dbcare.errors import InvalidValueError
-from dbcare.lab import definition, paper, report_sections, uniformity
+from dbcare.lab import paper, report, uniformity
+from dbcare.lab.claims import PAPER_CLAIMS
 from dbcare.lab.curves import Curve, Panel, make_panels
-from dbcare.lab.experiment import Experiment, Variant
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.experiment import Experiment, Variant
+from dbcare.lab.experiments.passes import Point, plan_passes
+from dbcare.lab.experiments.results import Result, ResultStore
+from dbcare.lab.experiments.sweep import collect_results, make_local_workers, sweep
 from dbcare.lab.figures import Plot
 from dbcare.lab.guarantees import list_guarantees
-from dbcare.lab.paper_claims import PAPER_CLAIMS
-from dbcare.lab.points import Point, plan_passes
-from dbcare.lab.result_store import ResultStore
-from dbcare.lab.results import Result
 from dbcare.lab.sensitivity import make_sensitivity_table
-from dbcare.lab.sweep import collect_results, make_local_workers, sweep
 from dbcare.problem.risk import Loss
 
 TEXT = """
@@ -138,8 +138,8 @@ def test_the_papers_figure_has_its_policies_alone(
         drawn[stem.name] = (plots, columns)
         return [stem, stem]
 
-    monkeypatch.setattr(report_sections, "draw", note)
-    section, _ = report_sections.write_experiment_section(*computed, tmp_path)
+    monkeypatch.setattr(report, "draw", note)
+    section, _ = report.write_experiment_section(*computed, tmp_path)
     assert set(drawn) == {"mine", "mine_with_ours", "mine_ratio"}
     plots, columns = drawn["mine"]
     assert columns == 2

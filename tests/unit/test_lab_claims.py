@@ -22,14 +22,15 @@ from dbcare import (
     evaluate_grid,
 )
 from dbcare.base.look import PolicyKind
-from dbcare.lab import definition, our_claims, paper, paper_claims
+from dbcare.lab import claims, paper
+from dbcare.lab.claims import ALL_CLAIMS
 from dbcare.lab.curves import Curve, Panel, make_panels
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.passes import plan_passes
+from dbcare.lab.experiments.results import ResultStore
+from dbcare.lab.experiments.sweep import collect_results, make_local_workers, sweep
+from dbcare.lab.figures import Table, make_results_table
 from dbcare.lab.guarantees import Guarantee
-from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.lab.points import plan_passes
-from dbcare.lab.result_store import ResultStore
-from dbcare.lab.sweep import collect_results, make_local_workers, sweep
-from dbcare.lab.tables import Table, make_results_table
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.risk import Loss
 from dbcare.theory import breakeven
@@ -290,16 +291,16 @@ def test_verdicts_allow_for_any_correlation_of_points(claim: str, correlation: f
 
 @pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim != "flat-below"])
 def test_two_standard_errors_at_each_point_would_not_do(claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (paper_claims, our_claims):
+    for module in (claims, claims):
         monkeypatch.setattr(module, "choose_errors", lambda *standard_errors: 2.0)
     assert count_wrong_verdicts(claim, 0.0) > 10 * MOST
 
 
 def test_exact_points_need_no_allowance() -> None:
-    assert paper_claims.choose_errors(np.zeros(40)) == 2.0
-    assert paper_claims.choose_errors(np.array([0.0, 0.1, 0.0])) == 2.0
-    assert paper_claims.choose_errors(np.full(40, 0.1)) == pytest.approx(-stats.norm.ppf(RATE / 40), rel=1e-12)
-    assert paper_claims.choose_errors(np.full(20, 0.1), np.full(20, 0.1)) == paper_claims.choose_errors(np.ones(40))
+    assert claims.choose_errors(np.zeros(40)) == 2.0
+    assert claims.choose_errors(np.array([0.0, 0.1, 0.0])) == 2.0
+    assert claims.choose_errors(np.full(40, 0.1)) == pytest.approx(-stats.norm.ppf(RATE / 40), rel=1e-12)
+    assert claims.choose_errors(np.full(20, 0.1), np.full(20, 0.1)) == claims.choose_errors(np.ones(40))
 
 
 def test_the_table_says_how_many_plain_runs_each_point_is_worth(two_arm: list[Panel]) -> None:

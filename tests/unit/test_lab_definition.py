@@ -8,8 +8,9 @@ import pytest
 from dbcare import DBCARE, Bandit, KnownGapOracle, Racing, Risk, SequentialHalving
 from dbcare.engines.sprt import BestSPRT
 from dbcare.errors import InvalidValueError
-from dbcare.lab import definition, paper
-from dbcare.lab.experiment import Experiment
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.experiment import Experiment
 from dbcare.problem.risk import Loss
 
 GOOD = """

@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from dbcare.lab.contenders import Contender, Only
 from dbcare.lab.curves import Curve, Panel
-from dbcare.lab.experiment import Experiment
-from dbcare.lab.heat import HeatCell, HeatTable, make_heat_tables, make_summary_table, summarize
-from dbcare.lab.heat_pictures import draw_heat_tables, format_heat_table
+from dbcare.lab.experiments.experiment import Contender, Experiment, Only
+from dbcare.lab.heat import (
+    HeatCell,
+    HeatTable,
+    draw_heat_tables,
+    format_heat_table,
+    make_heat_tables,
+    make_summary_table,
+    summarize,
+)
 from dbcare.problem.risk import Loss
 
 REGRET = Loss.SIMPLE_REGRET

@@ -30,12 +30,12 @@ from dbcare import (
     evaluate,
 )
 from dbcare.errors import EngineError
-from dbcare.lab import definition, paper
-from dbcare.lab.points import Point, fingerprint, plan_passes
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.passes import Point, fingerprint, plan_passes
+from dbcare.lab.experiments.results import Record, ResultStore, compute
+from dbcare.lab.experiments.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
 from dbcare.lab.reproduce import _compute_digest
-from dbcare.lab.result_store import ResultStore
-from dbcare.lab.results import Record, compute
-from dbcare.lab.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
 from dbcare.policies.planned import RULE
 from dbcare.problem.risk import Loss
 
@@ -277,7 +277,7 @@ def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPa
         [Point(policy, Bandit.one_sparse(4, 0.5), 1e-3, 50, 1) for policy in (SequentialHalving(4, 40), Racing(4, 0.1))]
     )
     by_threads = {record.key: record.results for record in make_local_workers(2)(passes)}
-    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    monkeypatch.setattr("dbcare.lab.experiments.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
     with LocalWorkers(2).start(passes) as pool:
         assert isinstance(pool, ProcessPoolExecutor)
     assert {record.key: record.results for record in LocalWorkers(2)(passes)} == by_threads
@@ -286,7 +286,7 @@ def test_processes_give_the_same_results_as_threads(monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Generator[Record], list[BaseProcess]]]:
     """Two processes with a short pass, which is done, and one of hours; also the processes."""
-    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    monkeypatch.setattr("dbcare.lab.experiments.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
     short = Point(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)
     endless = Point(LUCB(3, max_pulls=10**12), Bandit.gaussian([0.0, 0.0, 0.0]), 1e-3, 1, 1)  # level: it never decides
     passes = plan_passes([short, endless])
@@ -315,7 +315,7 @@ def test_a_killed_process_is_an_error_that_says_what_to_do(
 
 
 def test_policies_of_your_own_run_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dbcare.lab.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
+    monkeypatch.setattr("dbcare.lab.experiments.sweep.MIN_SECONDS_FOR_PROCESSES", 0.0)
     passes = plan_passes([Point(Nameless(4, 8), Bandit.one_sparse(4, 0.5), 1e-3, 50, 1)])
     with LocalWorkers(2).start(passes) as pool:
         assert isinstance(pool, ThreadPoolExecutor)

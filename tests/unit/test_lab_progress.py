@@ -11,18 +11,16 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-import dbcare.lab.progress
-import dbcare.lab.work_clock
+import dbcare.lab.experiments.progress
 from dbcare import Bandit, Breakeven, BreakevenRacing, Racing, Risk, SequentialHalving
-from dbcare.lab import definition, paper
-from dbcare.lab.points import Pass, Point, plan_passes
-from dbcare.lab.progress import SweepProgress
+from dbcare.lab import paper
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.passes import Pass, Point, plan_passes
+from dbcare.lab.experiments.progress import SweepProgress, WorkClock
+from dbcare.lab.experiments.results import Record, ResultStore, compute
+from dbcare.lab.experiments.sweep import Workers, list_missing, make_local_workers
+from dbcare.lab.experiments.work_estimates import estimate_seconds, name_kernel
 from dbcare.lab.reproduce import _keep_together
-from dbcare.lab.result_store import ResultStore
-from dbcare.lab.results import Record, compute
-from dbcare.lab.sweep import Workers, list_missing, make_local_workers
-from dbcare.lab.work_clock import WorkClock
-from dbcare.lab.work_estimates import estimate_seconds, name_kernel
 
 RISK = Risk.misidentification(1e-4)
 
@@ -148,7 +146,7 @@ def test_all_but_a_little_is_not_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short pass is left: less than half a percent of the work, but many points."""
     long, short = make_pass(BreakevenRacing(RISK, 32)), make_pass(SequentialHalving(4, 8), runs=50, gaps=1)
     estimates = {long.key: 1000.0, short.key: 1.0}
-    monkeypatch.setattr(dbcare.lab.work_clock, "estimate_seconds", lambda work: estimates[work.key])
+    monkeypatch.setattr(dbcare.lab.experiments.progress, "estimate_seconds", lambda work: estimates[work.key])
     out = io.StringIO()
     progress = SweepProgress(Console(file=out, width=160), [long, short], {}, make_local_workers(1))
     progress.clock.assign(1, 0.0)
@@ -175,7 +173,7 @@ def test_passes_may_finish_in_another_order() -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_progress_is_shown(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dbcare.lab.progress, "SECONDS_BETWEEN_LINES", 1e6)  # only the lines asked for
+    monkeypatch.setattr(dbcare.lab.experiments.progress, "SECONDS_BETWEEN_LINES", 1e6)  # only the lines asked for
     works = [make_pass(SequentialHalving(4, 8), runs=50, gaps=1), make_pass(SequentialHalving(4, 40), runs=50, gaps=1)]
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=160, soft_wrap=True, highlight=False)

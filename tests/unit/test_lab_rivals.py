@@ -7,12 +7,12 @@ import pytest
 
 from dbcare import Bandit
 from dbcare.errors import InvalidValueError
-from dbcare.lab import definition, rivals
-from dbcare.lab.bandit_names import build_bandit
+from dbcare.lab import rivals
+from dbcare.lab.claims import ALL_CLAIMS
 from dbcare.lab.curves import Curve, Panel
-from dbcare.lab.experiment import Experiment
-from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.lab.random_gaps import SHAPES, draw_gaps
+from dbcare.lab.experiments import definition
+from dbcare.lab.experiments.bandits import SHAPES, build_bandit, draw_gaps
+from dbcare.lab.experiments.experiment import Experiment
 from dbcare.policies.literature.adaptive import SAMPLING_PARTS, STOPPING_PARTS, find_parts
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.rewards import Bernoulli

@@ -15,7 +15,7 @@ import dbcare
 from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
 from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
-from dbcare.lab.points import Point
+from dbcare.lab.experiments.passes import Point
 from dbcare.policies.build import PolicyFacts
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State

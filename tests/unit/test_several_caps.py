@@ -7,9 +7,9 @@ import pytest
 from dbcare import Bandit, Racing, Risk, evaluate
 from dbcare.engines.result import Evaluation
 from dbcare.engines.simulate.runs import PlainRuns
-from dbcare.lab.points import Point, plan_passes
-from dbcare.lab.results import compute
-from dbcare.lab.several_caps import share_caps
+from dbcare.lab.experiments.passes import Point, plan_passes
+from dbcare.lab.experiments.results import compute
+from dbcare.lab.experiments.shared_runs import share_caps
 from dbcare.policies.policy import Policy
 from dbcare.problem.risk import Loss
 

@@ -8,7 +8,7 @@ from dbcare.engines.simulate.draws import make_arms
 from dbcare.engines.simulate.outcomes import Outcomes
 from dbcare.engines.simulate.runs import extend_runs
 from dbcare.engines.simulate.simulators import direct_simulator
-from dbcare.lab.several_costs import CostRuns, without_cost
+from dbcare.lab.experiments.shared_runs import CostRuns, without_cost
 
 COSTS = (1e-2, 3e-3, 1e-3, 3e-4)
 RUNS = 300

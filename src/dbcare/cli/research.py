@@ -11,7 +11,7 @@ import typer
 from dbcare.cli.shared import RISK_HELP, Threads, friendly_errors, parse_amounts, parse_numbers
 
 if TYPE_CHECKING:
-    from dbcare.lab.experiment import Experiment
+    from dbcare.lab.experiments.experiment import Experiment
 
 
 class Family(StrEnum):
@@ -89,7 +89,8 @@ def reproduce(
     ] = False,
 ) -> None:
     """Reproduce the paper's experiments: figures, numbers and verdicts on its claims. Results on disk are reused."""
-    from dbcare.lab import bounds, definition, paper, rivals
+    from dbcare.lab import bounds, paper, rivals
+    from dbcare.lab.experiments import definition
 
     with friendly_errors():
         source = rivals if with_rivals else paper
@@ -145,7 +146,7 @@ def sweep(
     dask: Dask = None,
 ) -> None:
     """Run an experiment of your own, with figures and a report. Results on disk are reused."""
-    from dbcare.lab import definition
+    from dbcare.lab.experiments import definition
 
     with friendly_errors():
         experiment = definition.load(file, seed=seed, quick=quick)
@@ -169,12 +170,12 @@ def run(
     from rich.console import Console
 
     from dbcare.base import checks
+    from dbcare.lab.experiments.sweep import make_local_workers
     from dbcare.lab.reproduce import RESULTS, reproduce
-    from dbcare.lab.sweep import make_local_workers
 
     console = Console(stderr=True, soft_wrap=True, highlight=False)
     if dask is not None:
-        from dbcare.lab.cluster import make_dask_workers
+        from dbcare.lab.experiments.sweep import make_dask_workers
 
         workers = make_dask_workers(dask, modules)
     else:

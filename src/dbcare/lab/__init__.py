@@ -1,1 +1,1 @@
-"""The laboratory: runs experiments, stores their results, and turns them into figures and reports."""
+"""Experiments: what is run, what is stored, and the figures, tables and reports that follow."""

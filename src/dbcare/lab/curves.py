@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from dbcare.base.look import PolicyKind
 from dbcare.errors import InvalidValueError
-from dbcare.lab.contenders import Contender
-from dbcare.lab.experiment import Experiment, Setting
+from dbcare.lab.experiments.experiment import Contender, Experiment, Setting
+from dbcare.lab.experiments.passes import Point
+from dbcare.lab.experiments.results import Result
 from dbcare.lab.guarantees import Guarantee, list_guarantees
-from dbcare.lab.points import Point
-from dbcare.lab.results import Result
 from dbcare.policies.elimination.dbcare import DBCARE
 from dbcare.policies.planned import KnownGapOracle
 from dbcare.policies.policy import Policy

@@ -1,7 +1,9 @@
-"""Figures: curves on logarithmic axes with bands of +- 2 standard errors, as SVG and PNG."""
+"""Figures and tables of an experiment."""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from dbcare.base.files import defuse_formula
 from dbcare.base.look import BLACK, DASHES, PALETTE, VIOLET, Look, PolicyKind
 from dbcare.lab.curves import Floats, Panel
 from dbcare.policies.registry import POLICIES
@@ -169,3 +172,53 @@ def _choose_styles(kinds: Sequence[str]) -> list[LineStyle]:
         alike = sum(style.dashes == dashes and style.color != BLACK for style in styles)
         styles.append(LineStyle(color, dashes, max(0.8, 2.2 - 0.8 * alike), marker, look.hollow))
     return styles
+
+
+Cell = str | float | int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts and numbers with named columns."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def write(self, path: Path) -> Path:
+        """Write comma-separated values, with numbers in full precision and formulas defused."""
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            for row in (self.columns, *self.rows):
+                writer.writerow([defuse_formula(cell) if isinstance(cell, str) else cell for cell in row])
+        return path
+
+
+def make_results_table(panels: Sequence[Panel], axis: str) -> Table:
+    """Return a table with every point of every curve."""
+    rows = []
+    for panel in panels:
+        for label, curve in panel.curves.items():
+            plain_runs = [_describe_plain_runs(count) for count in curve.plain_runs.tolist()]
+            before, after = (panel.x, curve.risk, curve.standard_error), (curve.error, curve.pulls, panel.lower)
+            numbers = zip(*(c.tolist() for c in before), plain_runs, *(c.tolist() for c in after), strict=True)
+            rows += [(panel.title, str(panel.loss), label, *row) for row in numbers]
+    measures = ("risk", "standard error", "plain runs", "error", "pulls", "lower bound")
+    return Table(("setting", "loss", "policy", axis, *measures), tuple(rows))
+
+
+def _describe_plain_runs(count: float) -> Cell:
+    """Return how many plain runs an estimate is worth, `exact`, or nothing where its error is unknown."""
+    if math.isfinite(count):
+        return round(count)
+    return "" if math.isnan(count) else "exact"
+
+
+def make_plots_table(plots: Sequence[Plot], axis: str) -> Table:
+    """Return a table with every point of every line."""
+    rows = [
+        (plot.title, line.label, x, y)
+        for plot in plots
+        for line in plot.lines
+        for x, y in zip(plot.x.tolist(), line.y.tolist(), strict=True)
+    ]
+    return Table(("plot", "line", axis, "value"), tuple(rows))

@@ -16,14 +16,12 @@ from rich.console import Console
 
 import dbcare
 from dbcare.engines.workers import available_threads
-from dbcare.lab.experiment import Experiment
-from dbcare.lab.points import PRESENTATION_FILES, Pass, digest_code, plan_passes
-from dbcare.lab.progress import SweepProgress
-from dbcare.lab.report import JudgedClaim, Totals, write_report
-from dbcare.lab.report_sections import SectionWriter
-from dbcare.lab.result_store import ResultStore
-from dbcare.lab.results import Record
-from dbcare.lab.sweep import Workers, lead_with_kernels, list_missing, sweep
+from dbcare.lab.experiments.experiment import Experiment
+from dbcare.lab.experiments.passes import PRESENTATION_FILES, Pass, digest_code, plan_passes
+from dbcare.lab.experiments.progress import SweepProgress
+from dbcare.lab.experiments.results import Record, ResultStore
+from dbcare.lab.experiments.sweep import Workers, lead_with_kernels, list_missing, sweep
+from dbcare.lab.report import JudgedClaim, SectionWriter, Totals, write_report
 
 RESULTS = "results.jsonl"
 REPORT = "report.html"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from dbcare.lab.claims import ALL_CLAIMS
 from dbcare.lab.curves import Panel, make_panels
-from dbcare.lab.experiment import Experiment, Variant
-from dbcare.lab.our_claims import ALL_CLAIMS
-from dbcare.lab.points import Point
-from dbcare.lab.results import Result
-from dbcare.lab.tables import Table
+from dbcare.lab.experiments.experiment import Experiment, Variant
+from dbcare.lab.experiments.passes import Point
+from dbcare.lab.experiments.results import Result
+from dbcare.lab.figures import Table
 
 EXPLANATION = (
     "Each row repeats the experiment with another choice, at some of its points and partly with fewer runs. "

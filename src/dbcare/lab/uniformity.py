@@ -9,7 +9,7 @@ import numpy as np
 
 from dbcare.base.look import PolicyKind
 from dbcare.lab.curves import Panel
-from dbcare.lab.tables import Table
+from dbcare.lab.figures import Table
 from dbcare.policies.registry import POLICIES
 
 EXPLANATION = (

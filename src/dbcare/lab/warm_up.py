@@ -21,8 +21,7 @@ from dbcare.engines.simulate.draws import make_arms
 from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator
 from dbcare.engines.workers import available_threads, start_processes
 from dbcare.errors import EngineError, InvalidValueError
-from dbcare.lab.several_caps import share_caps
-from dbcare.lab.several_costs import evaluate_costs, without_cost
+from dbcare.lab.experiments.shared_runs import evaluate_costs, share_caps, without_cost
 from dbcare.policies.policy import Pace, Policy
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, build_policy
 from dbcare.policies.rule import BlockRule

@@ -1,4 +1,4 @@
-"""The paper's experiments, each defined in a TOML file as for `dbcare sweep` (see `lab.definition`)."""
+"""The paper's experiments, each defined in a TOML file as for `dbcare sweep` (see `lab.experiments.definition`)."""
 
 from pathlib import Path
 

@@ -54,10 +54,19 @@ import numpy as np
 
 from dbcare.base import checks
 from dbcare.errors import InvalidValueError
-from dbcare.lab.bandit_names import build_bandit
-from dbcare.lab.contenders import EVERYWHERE, as_list, check_text, parse_contenders, parse_losses
-from dbcare.lab.experiment import Experiment, PaperFigure, Setting, Variant
-from dbcare.lab.our_claims import ALL_CLAIMS
+from dbcare.lab.claims import ALL_CLAIMS
+from dbcare.lab.experiments.bandits import build_bandit
+from dbcare.lab.experiments.experiment import (
+    EVERYWHERE,
+    Experiment,
+    PaperFigure,
+    Setting,
+    Variant,
+    as_list,
+    check_text,
+    parse_contenders,
+    parse_losses,
+)
 from dbcare.policies.build import refuse_unknown
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss

@@ -25,19 +25,19 @@ import dbcare
 from dbcare.engines import exact
 from dbcare.engines.kernels.cache import digest
 from dbcare.engines.pooling.model import find_family
-from dbcare.lab.several_costs import without_cost
+from dbcare.lab.experiments.shared_runs import without_cost
 from dbcare.policies.policy import Policy, ships
 from dbcare.policies.rule import BlockRule
 from dbcare.problem.bandits import Bandit, BlockBandit
 from dbcare.problem.rewards import Bernoulli, Gaussian
 from dbcare.problem.risk import Loss, Risk
 
-# The code that the numbers of a result depend on: what `lab.results` imports, and nothing else. How policies are named,
-# drawn and built is left out: a point's key contains the policy itself.
+# The code that the numbers of a result depend on: what `lab.experiments.results` imports, and nothing else. How
+# policies are named, drawn and built is left out: a point's key contains the policy itself.
 RESULT_PACKAGES = ("engines", "policies", "theory")
 RESULT_FILES = (
     "problem/bandits.py", "problem/bandits.py", "problem/bandits.py", "problem/rewards.py", "problem/risk.py", "problem/spread.py", "base/checks.py",
-    "lab/points.py", "lab/results.py", "lab/several_caps.py", "lab/several_costs.py",
+    "lab/experiments/passes.py", "lab/experiments/results.py", "lab/experiments/shared_runs.py", "lab/experiments/shared_runs.py",
 )  # fmt: skip
 PRESENTATION_FILES = (
     *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),

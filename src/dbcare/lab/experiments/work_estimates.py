@@ -7,7 +7,7 @@ hand, so only their ratios matter much.
 
 from __future__ import annotations
 
-from dbcare.lab.points import Pass, Point
+from dbcare.lab.experiments.passes import Pass, Point
 from dbcare.policies.elimination.racing import ConfidencePolicy
 from dbcare.policies.literature.adaptive import Adaptive
 from dbcare.policies.literature.parts import AdaptivePolicy

@@ -1,0 +1,1 @@
+"""How are experiments defined, run and stored?"""
