@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import dbcare
 from dbcare.base.options import OptionKind, read_options
 from dbcare.cli import app
-from dbcare.cli.command_class import OptionNamingCommand
+from dbcare.cli.shared import OptionNamingCommand
 from dbcare.errors import InvalidValueError
 from dbcare.server.pages.new import LABELS
 from dbcare.studies.options import ReplayOptions, StudyOptions

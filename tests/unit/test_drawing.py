@@ -2,8 +2,8 @@
 
 import pytest
 
-from dbcare.cli.demo.chart import Axes, ChartLine, draw_chart
-from dbcare.cli.intervals import draw_interval, find_axis
+from dbcare.cli.demo.scene import Axes, ChartLine, draw_chart
+from dbcare.cli.output import draw_interval, find_axis
 
 DOT = "\N{BLACK CIRCLE}"
 

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dbcare.cli import comparisons, logs, planning, reports, research, running, service, storage, studies, warm_up
-from dbcare.cli.command_class import EXIT_REFUSED, NegativeNumberCommand, OptionNamingCommand
-from dbcare.cli.demo import command as demo
+from dbcare.cli import demo, plan, replay, reports, research, run, service, studies
+from dbcare.cli.shared import EXIT_REFUSED, NegativeNumberCommand, OptionNamingCommand
 
 OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk
 
@@ -21,12 +20,12 @@ app = typer.Typer(
 for panel, commands in {
     "Decide": (
         demo.demo,
-        planning.plan,
-        comparisons.compare,
+        plan.plan,
+        replay.compare,
         studies.create,
         studies.ask,
         studies.tell,
-        running.run,
+        run.run,
         reports.status,
         reports.pending,
         reports.explain,
@@ -43,13 +42,13 @@ for panel, commands in {
         studies.delete,
     ),
     "Serve": (service.serve,),
-    "Research": (research.simulate, research.reproduce, research.sweep, research.bounds, warm_up.warm_up),
+    "Research": (research.simulate, research.reproduce, research.sweep, research.bounds, research.warm_up),
 }.items():
     for command in commands:
         kind = NegativeNumberCommand if command is studies.tell else OptionNamingCommand
         app.command(rich_help_panel=panel, cls=kind)(command)
-app.command(name="import", rich_help_panel="Decide", cls=OptionNamingCommand)(logs.import_log)
-app.add_typer(storage.commands, name="storage", rich_help_panel="Decide")
+app.command(name="import", rich_help_panel="Decide", cls=OptionNamingCommand)(replay.import_log)
+app.add_typer(studies.commands, name="storage", rich_help_panel="Decide")
 app.add_typer(service.keys, name="keys", rich_help_panel="Serve")
 
 

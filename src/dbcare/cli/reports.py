@@ -37,20 +37,20 @@ def status(name: Name, storage: Storage, shape: Shape = Format.TABLE) -> None:
 
 def print_status(study: "Study", shape: Format) -> None:
     """Print how a study stands."""
-    from dbcare.cli import study_view
+    from dbcare.cli import views
 
     now, choice = study.snapshot()
 
     def show(console: "Console") -> None:
-        from dbcare.cli import terminal_view  # which loads rich
+        from dbcare.cli import views  # which loads rich
 
-        terminal_view.show(console, study.settings, now, choice)
+        views.show(console, study.settings, now, choice)
 
     print_output(
         shape,
-        study_view.to_plain(now, choice),
-        study_view.arm_rows(now),
-        lines=study_view.plain_lines(study.settings, now, choice),
+        views.to_plain(now, choice),
+        views.arm_rows(now),
+        lines=views.plain_lines(study.settings, now, choice),
         show=show,
     )
 

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 import typer
 
 from dbcare.base.times import format_minute
-from dbcare.cli.command_class import OptionNamingCommand
-from dbcare.cli.limit_parameters import with_limits
+from dbcare.cli.options import with_limits
 from dbcare.cli.output import at_terminal, print_grid, print_output
-from dbcare.cli.shared import Format, Shape, Storage, announce_new_database, friendly_errors
+from dbcare.cli.shared import Format, OptionNamingCommand, Shape, Storage, announce_new_database, friendly_errors
 from dbcare.server.access.roles import Role
 from dbcare.server.service_limits import ServiceLimits
 

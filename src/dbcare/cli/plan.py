@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dbcare.cli import output
-from dbcare.cli.option_parameters import with_options
+from dbcare.cli.options import with_options
 from dbcare.cli.shared import Format, Shape, friendly_errors, parse_whole
 from dbcare.errors import InvalidValueError
 from dbcare.planner.options import LocalPlanOptions
