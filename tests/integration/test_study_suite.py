@@ -19,12 +19,12 @@ from suites.studies import StudySuite
 
 import dbcare
 from dbcare import Study
-from dbcare.testing import StoreSuite, store_suite
+from dbcare.testing import StoreSuite, stores
 
 
 def read_example() -> str:
     """Return the example of a store's suite, in its module's docstring."""
-    documentation = inspect.getdoc(store_suite)
+    documentation = inspect.getdoc(stores)
     assert documentation is not None
     lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
     return textwrap.dedent("\n".join(lines))
@@ -32,7 +32,7 @@ def read_example() -> str:
 
 def run_example() -> dict[str, Any]:
     """Run the example as printed, and return what it defines."""
-    defined: dict[str, Any] = {"__name__": store_suite.__name__}
+    defined: dict[str, Any] = {"__name__": stores.__name__}
     exec(read_example(), defined)
     return defined
 

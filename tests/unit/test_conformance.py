@@ -33,7 +33,7 @@ from dbcare.policies.policy import CustomPolicy, Policy
 from dbcare.policies.two_arm_likelihood import TwoArmLikelihood
 from dbcare.problem.risk import Risk
 from dbcare.testing import PolicySuite
-from dbcare.testing.policy_suite import Draw
+from dbcare.testing.policies import Draw
 
 ARMS = (2, 3, 8, 32)
 SHIPPED: list[Policy] = [

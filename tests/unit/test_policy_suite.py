@@ -18,7 +18,7 @@ from dbcare.errors import InvalidRewardError, StoppedError
 from dbcare.policies.policy import CustomPolicy
 from dbcare.policies.rule import STOP, Rule, State, pick
 from dbcare.policies.run import Run
-from dbcare.testing import PolicySuite, policy_suite
+from dbcare.testing import PolicySuite, policies
 
 ARMS = 3
 PULLS, TIE, SPARE, SUMS = 0, 1, 2, 3
@@ -326,13 +326,13 @@ def test_every_check_catches_a_fault() -> None:
 )
 def test_binomial_tails(count: int, trials: int, chance: float, lower: float, upper: float) -> None:
     smaller = min(lower, upper)
-    assert policy_suite._is_plausible(count, trials, chance, smaller * (1 - 1e-9))
-    assert not policy_suite._is_plausible(count, trials, chance, smaller * (1 + 1e-9))
+    assert policies._is_plausible(count, trials, chance, smaller * (1 - 1e-9))
+    assert not policies._is_plausible(count, trials, chance, smaller * (1 + 1e-9))
 
 
 def test_the_example_in_the_docstring_runs(tmp_path: Path) -> None:
     """pytest collects 12 checks of 2 policies from the example as printed."""
-    documentation = inspect.getdoc(policy_suite)
+    documentation = inspect.getdoc(policies)
     assert documentation is not None
     lines = [line for line in documentation.splitlines() if line.startswith("    ") or not line]
     example = tmp_path / "test_example.py"

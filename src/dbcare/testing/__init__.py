@@ -18,7 +18,7 @@ Subclass a suite in a test file; pytest collects the subclass and runs every che
 To see the compared values when a check fails, call `pytest.register_assert_rewrite("dbcare.testing")` in conftest.py.
 """
 
-from dbcare.testing.policy_suite import PolicySuite as PolicySuite
-from dbcare.testing.store_suite import StoreSuite as StoreSuite
+from dbcare.testing.policies import PolicySuite as PolicySuite
+from dbcare.testing.stores import StoreSuite as StoreSuite
 
 __all__ = ["PolicySuite", "StoreSuite"]
