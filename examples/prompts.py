@@ -42,7 +42,7 @@ def judge(question: Question, answer: str) -> dbcare.Priced:
     return dbcare.Priced(float(answer.rsplit(maxsplit=1)[-1]), JUDGE_PRICE)
 
 
-def decide(seed: int, *, progress: bool) -> dbcare.Comparison:
+def decide(seed: int, *, progress: bool) -> dbcare.comparing.Comparison:
     """Compare the prompts on questions of their own."""
     generator = random.Random(seed)
     questions = {f"question {number}": ("text", generator.gauss(0.0, 0.3)) for number in range(QUESTIONS)}

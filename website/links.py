@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
+from python_api import list_public_packages
 from sphinx.addnodes import pending_xref
 from sphinx.transforms import SphinxTransform
 
-import dbcare
-
-NAME = re.compile(r"(?:dbcare\.)?(\w+)(?:\(.*\))?")
+NAME = re.compile(r"(?:dbcare\.)?(?:[a-z]+\.)?(\w+)(?:\(.*\))?")
 LINKED = (nodes.reference, nodes.title, pending_xref)  # where code stays as it is
-PUBLIC = frozenset(dbcare.__all__)
+PUBLIC = {name: package.__name__ for package in list_public_packages() for name in package.__all__}
 
 
 class LinkPublicNames(SphinxTransform):
@@ -25,8 +24,7 @@ class LinkPublicNames(SphinxTransform):
         for code in list(self.document.findall(nodes.literal)):
             match = NAME.fullmatch(code.astext())
             if match and match[1] in PUBLIC and not isinstance(code.parent, LINKED):
-                link = pending_xref(
-                    "", refdomain="py", reftype="obj", reftarget=f"dbcare.{match[1]}", refdoc=self.env.docname
-                )
+                target = f"{PUBLIC[match[1]]}.{match[1]}"
+                link = pending_xref("", refdomain="py", reftype="obj", reftarget=target, refdoc=self.env.docname)
                 code.replace_self(link)
                 link += code

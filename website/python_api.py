@@ -7,6 +7,7 @@ error, so none can be forgotten.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,6 +17,7 @@ import dbcare
 import dbcare.errors
 import dbcare.sklearn
 import dbcare.theory
+from dbcare import client, comparing, engines, planner, policies, problem, replay, studies
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,13 @@ TOPICS: dict[str, Topic] = {
     "problem": Topic(
         "Rewards, bandits, and risk",
         "What there is to decide: how rewards come about, what an observation costs, and what a wrong choice loses.",
-        (
-            "dbcare.problem.bandits",
-            "dbcare.problem.bandits",
-            "dbcare.problem.rewards",
-            "dbcare.problem.risk",
-            "dbcare.base.numbers",
-        ),
+        ("dbcare.problem", "dbcare.base.numbers"),
     ),
     "policies": Topic(
         "Policies",
         "When to pull which arm, when to stop, and what to recommend. "
         "[Which policy when](../../guides/choosing_a_policy.md) helps to choose one.",
-        ("dbcare.policies",),
+        ("dbcare.policies", "dbcare.base.look"),
     ),
     "evaluation": Topic(
         "Evaluation",
@@ -63,15 +59,7 @@ TOPICS: dict[str, Topic] = {
     "logs": Topic(
         "Logs and replays",
         "What a policy would have done with data you have. [Import logs](../../guides/importing_logs.md).",
-        (
-            "dbcare.studies.log",
-            "dbcare.replay.block_logs",
-            "dbcare.replay.replay",
-            "dbcare.replay.block_logs",
-            "dbcare.replay.logs",
-            "dbcare.replay.replay",
-            "dbcare.replay.replay",
-        ),
+        ("dbcare.replay",),
     ),
     "stores": Topic(
         "Stores",
@@ -96,10 +84,10 @@ TOPICS: dict[str, Topic] = {
     "errors": Topic("Errors and warnings", "All errors are in `dbcare.errors`.", ("dbcare.errors",)),
     "theory": Topic("Theory", "The paper's budgets and bounds, and ours, in `dbcare.theory`.", ()),
 }
-THEORY_MODULES = ("budgets", "lower", "upper", "pulls", "breakeven")
+THEORY_MODULES = ("budgets", "lower", "upper", "breakeven")
 INTRODUCTION = """# Python API
 
-Everything that `import dbcare` offers, from the docstrings. Every example runs as a test.
+Everything that `dbcare` and its packages offer, from the docstrings. Every example runs as a test.
 """
 
 
@@ -113,10 +101,15 @@ def find_topic(module: str) -> str:
     return owners[module]
 
 
+def list_public_packages() -> tuple[ModuleType, ...]:
+    """Return the packages that offer public names."""
+    return (dbcare, client, comparing, engines, planner, policies, problem, replay, studies)
+
+
 def list_public_names() -> dict[str, list[str]]:
     """Return the full names of everything public, by topic."""
     names: dict[str, list[str]] = {key: [] for key in TOPICS}
-    for module in (dbcare, dbcare.sklearn):
+    for module in (*list_public_packages(), dbcare.sklearn):
         for name in module.__all__:
             value = getattr(module, name)
             if name != "__version__":
@@ -142,8 +135,15 @@ def write_directive(name: str, value: Any) -> str:
 
 def find_public_base(value: type) -> type | None:
     """Return the public class that a public class extends, whose members need not be shown again."""
-    public = {getattr(dbcare, name) for name in dbcare.__all__ if isinstance(getattr(dbcare, name), type)}
+    names = ((package, name) for package in list_public_packages() for name in package.__all__)
+    public = {found for package, name in names if isinstance(found := getattr(package, name), type)}
     return next((base for base in value.__mro__[1:] if base in public), None)
+
+
+def find_public_name(value: type) -> str:
+    """Return the full name by which a class is public."""
+    (package,) = (each for each in list_public_packages() if value.__name__ in each.__all__)
+    return f"{package.__name__}.{value.__name__}"
 
 
 def list_repeated_members(value: type, base: type) -> list[str]:
@@ -166,11 +166,11 @@ def write_topic(topic: Topic, names: Iterable[str]) -> str:
     directives = []
     for name in sorted(names, key=str.lower):
         module, _, attribute = name.rpartition(".")
-        value = getattr(dbcare.sklearn if module == "dbcare.sklearn" else dbcare, attribute)
+        value = getattr(sys.modules[module], attribute)
         directives.append(f"## {attribute}\n\n```{{eval-rst}}\n{write_directive(name, value)}```\n")
         base = find_public_base(value) if isinstance(value, type) else None
         if base is not None:
-            directives.append(f"It also has the members of {{py:obj}}`{base.__name__} <dbcare.{base.__name__}>`.\n")
+            directives.append(f"It also has the members of {{py:obj}}`{base.__name__} <{find_public_name(base)}>`.\n")
     return "\n".join([f"# {topic.title}\n", topic.about, "", *directives])
 
 
@@ -204,7 +204,7 @@ def write_index(names: dict[str, list[str]]) -> str:
         parts.append(f"## [{topic.title}]({key}.md)\n")
         for name in sorted(names[key], key=str.lower):
             module, _, attribute = name.rpartition(".")
-            value = getattr(dbcare.sklearn if module == "dbcare.sklearn" else dbcare, attribute)
+            value = getattr(sys.modules[module], attribute)
             headline = (inspect.getdoc(value) or "").partition("\n")[0]
             parts.append(f"{{py:obj}}`{attribute} <{name}>`\n: {headline}\n")
     entries = "\n".join(TOPICS)

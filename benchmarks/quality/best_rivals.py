@@ -22,7 +22,8 @@ from benchmarks.parts.yardsticks import (
     prior_mean,
     roll_size,
 )
-from dbcare import DBCARE, Bandit, Breakeven, ChickFrazier, Policy, Risk, TwoArmChickFrazier, evaluate, evaluate_grid
+from dbcare import DBCARE, Bandit, Breakeven, Policy, Risk, evaluate, evaluate_grid
+from dbcare.policies import ChickFrazier, TwoArmChickFrazier
 
 Floats = npt.NDArray[np.float64]
 COST = 1e-4

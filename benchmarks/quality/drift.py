@@ -7,7 +7,9 @@ pulls and a random phase.
 import math
 
 from benchmarks.parts.bars import Bars
-from dbcare import Breakeven, BreakevenRacing, Estimate, GaussianBlocks, Loss, Policy, Risk, evaluate
+from dbcare import Breakeven, BreakevenRacing, Loss, Policy, Risk, evaluate
+from dbcare.engines import Estimate
+from dbcare.problem import GaussianBlocks
 
 ARMS, GAP, COST, PERIOD = 8, 0.5, 1e-5, 200
 RUNS = 100_000

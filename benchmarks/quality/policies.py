@@ -24,22 +24,10 @@ from matplotlib.figure import Figure
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.instances import Cell, paper_cells, random_cells
 from benchmarks.parts.measurements import Measurement, Ratio, count_arms, divide, geometric_mean, measure, report_ratios
-from dbcare import (
-    DBCARE,
-    Bandit,
-    Breakeven,
-    BreakevenRacing,
-    Gaussian,
-    Loss,
-    Policy,
-    Racing,
-    Risk,
-    SequentialHalving,
-    best_sprt,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Gaussian, Loss, Policy, Risk, evaluate, evaluate_grid
+from dbcare.engines import best_sprt
 from dbcare.errors import GuessingIsBestWarning
+from dbcare.policies import Racing, SequentialHalving
 
 
 def state(cell: Cell, sigma: float) -> Policy:

@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.fold_scores import SCORES, make_scores
-from dbcare import Bandit, Breakeven, BreakevenRounds, GaussianBlocks, Loss, Policy, Risk, ScoreTable, evaluate
+from dbcare import Bandit, Breakeven, BreakevenRounds, Loss, Policy, Risk, evaluate
+from dbcare.problem import GaussianBlocks, ScoreTable
 
 CELLS = [
     (2, 0.1), (2, 0.3), (2, 1.0), (4, 0.2), (4, 0.5), (8, 0.1), (8, 0.3), (8, 1.0), (16, 0.5), (32, 0.2), (32, 1.0),

@@ -69,17 +69,10 @@ def find_cycles(imports: dict[str, set[str]]) -> list[list[str]]:
 
 
 def list_public(package: Path) -> list[str]:
-    """Return the names that the package itself gives to everyone, as its `__all__` lists them."""
-    spelled = package / "__init__.pyi"
-    tree = ast.parse((spelled if spelled.exists() else package / "__init__.py").read_text())
-    tables = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
-    names: list[str] = []
-    for item in tables["__all__"].elts:  # type: ignore[attr-defined]  # a list
-        if isinstance(item, ast.Starred):
-            names += [key.value for key in tables[ast.unparse(item.value)].keys]  # type: ignore[attr-defined]  # a dictionary
-        else:
-            names.append(item.value)
-    return names
+    """Return the names that the package itself gives to everyone: those in its stub, other than its subpackages."""
+    body = ast.parse((package / "__init__.pyi").read_text()).body
+    imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module != package.name]
+    return ["__version__", *(alias.name for node in imports for alias in node.names)]
 
 
 def main() -> None:

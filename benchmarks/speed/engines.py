@@ -16,20 +16,9 @@ import numpy as np
 
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.numpy_batch import eliminate, make_draw
-from dbcare import (
-    DBCARE,
-    Bandit,
-    BreakevenRacing,
-    KnownGapOracle,
-    Policy,
-    Racing,
-    Risk,
-    SequentialHalving,
-    TwoArmConfidence,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, BreakevenRacing, Policy, Risk, evaluate, evaluate_grid
 from dbcare.engines.simulate.rng import normal, stream
+from dbcare.policies import KnownGapOracle, Racing, SequentialHalving, TwoArmConfidence
 
 ERROR = Risk.misidentification(1e-4)
 REGRET = Risk.simple_regret(1e-4)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.parts.bars import Bars
-from dbcare import Bandit, Breakeven, BreakevenRacing, Policy, Racing, Risk
+from dbcare import Bandit, Breakeven, BreakevenRacing, Policy, Risk
 from dbcare.engines.pooling.estimates import combine
 from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
 from dbcare.engines.simulate.runs import PlainRuns
@@ -25,6 +25,7 @@ from dbcare.lab import paper
 from dbcare.lab.experiments import definition
 from dbcare.lab.experiments.passes import Pass, plan_passes
 from dbcare.lab.experiments.results import compute
+from dbcare.policies import Racing
 from dbcare.problem.risk import Loss
 
 RUNS = 10_000

@@ -23,12 +23,12 @@ from pathlib import Path
 
 from benchmarks.parts.bars import Bars
 from benchmarks.parts.numpy_batch import eliminate, make_draw
-from dbcare import Racing
 from dbcare.lab import paper
 from dbcare.lab.experiments import definition
 from dbcare.lab.experiments.passes import Point, plan_passes
 from dbcare.lab.experiments.results import ResultStore
 from dbcare.lab.reproduce import RESULTS
+from dbcare.policies import Racing
 from dbcare.policies.elimination.elimination import EliminationPolicy
 from dbcare.problem.rewards import Gaussian
 

@@ -13,24 +13,20 @@ from pathlib import Path
 
 from benchmarks.parts.bars import Bars
 from benchmarks.speed.reproduce import time_reproduction
-from dbcare import (
+from dbcare import Bandit, Breakeven, Policy, Risk, evaluate
+from dbcare.policies import (
     EBTCI,
     KLLUCB,
     KN,
     LUCB,
     OCBA,
     Adaptive,
-    Bandit,
-    Breakeven,
     ChickFrazier,
     KGStar,
     LilUCB,
-    Policy,
-    Risk,
     TrackAndStop,
     UGapE,
     UGapEBudget,
-    evaluate,
 )
 
 ARMS = 8

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dbcare import CustomPolicy, Rule
+from dbcare.policies import CustomPolicy, Rule
 from dbcare.policies.rule import BlockRule, State
 
 PULLS, LEAD = 0, 1  # places in the state: pulls made, and how far arm 0 is ahead of the others

@@ -24,6 +24,6 @@ def make_arms(seed: int = 1) -> dict[str, Callable[[int], float]]:
     return {name: make(name, level) for name, level in LEVELS.items()}
 
 
-def run(arms: Any = None, questions: Any = None, score: Any = None, **options: Any) -> dbcare.Comparison:
+def run(arms: Any = None, questions: Any = None, score: Any = None, **options: Any) -> dbcare.comparing.Comparison:
     defaults = {"value": 1_000, "price": 0.01, "progress": False, "retry_delay": 0.0}
     return compare(arms or make_arms(), QUESTIONS if questions is None else questions, score, **(defaults | options))

@@ -22,27 +22,29 @@ import polars
 import dbcare
 from dbcare import (
     DBCARE,
-    LUCB,
     Bandit,
     Breakeven,
     BreakevenRacing,
     BreakevenRounds,
-    GaussianBlocks,
-    Guess,
-    KnownGapOracle,
     Policy,
-    Racing,
     Risk,
-    SequentialHalving,
     Study,
-    SuccessiveRejects,
-    TwoArmConfidence,
-    Uniform,
     evaluate,
     evaluate_grid,
     replay_blocks,
     replay_log,
 )
+from dbcare.policies import (
+    LUCB,
+    Guess,
+    KnownGapOracle,
+    Racing,
+    SequentialHalving,
+    SuccessiveRejects,
+    TwoArmConfidence,
+    Uniform,
+)
+from dbcare.problem import GaussianBlocks
 from dbcare.server.app import make_app
 from dbcare.studies.stores.memory import MemoryStore
 from helpers import comparisons

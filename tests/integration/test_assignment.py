@@ -47,14 +47,14 @@ def hang(service: Service) -> Iterator[None]:
         os.kill(service.pid, signal.SIGCONT)
 
 
-def assign_in_time(study: Study, unit: str) -> dbcare.Assignment:
+def assign_in_time(study: Study, unit: str) -> dbcare.studies.Assignment:
     began = time.monotonic()
     found = study.assign(unit, "old", WITHIN)
     assert time.monotonic() - began < WITHIN + SLACK
     return found
 
 
-def assign_at_last(study: Study, unit: str) -> dbcare.Assignment:
+def assign_at_last(study: Study, unit: str) -> dbcare.studies.Assignment:
     """Assign until the study answers: a busy machine may be slower than a client's timeout."""
     until = time.monotonic() + MAX_SECONDS
     while (found := study.assign(unit, "old", MAX_SECONDS)).problem is not None:
@@ -159,7 +159,7 @@ def test_a_key_that_may_not_ask(local: Study, storage: str) -> None:
 def test_units_that_ask_at_once_in_many_threads_get_one_trial(local: Study) -> None:
     ready = threading.Barrier(16)
 
-    def assign(_number: int) -> dbcare.Assignment:
+    def assign(_number: int) -> dbcare.studies.Assignment:
         ready.wait()
         return local.assign("visitor", "old", MAX_SECONDS)
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import dbcare
-from dbcare import Policy, Rule
+from dbcare import Policy
+from dbcare.policies import Rule
 from dbcare.policies.rule import State
 from dbcare.studies.stored import StoredStudy
 from dbcare.studies.stores.sql.store import SqlStore

@@ -254,7 +254,7 @@ def test_keys(server: ApiServer, study: Study, monkeypatch: pytest.MonkeyPatch) 
         anonymous.list_studies()
 
 
-def test_similar_names_are_suggested(client: dbcare.Client, study: Study) -> None:
+def test_similar_names_are_suggested(client: dbcare.client.Client, study: Study) -> None:
     with pytest.raises(StudyNotFoundError) as caught:
         client.load_study(study.name[:-1] + "X")
     assert f"Did you mean {study.name!r}" in str(caught.value)

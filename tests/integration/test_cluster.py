@@ -146,7 +146,7 @@ gap = {{ from = 0.1, to = 1.0, points = 3 }}
 policy = "{module}:make_policy"
 """
 MODULE = """
-from dbcare import Uniform
+from dbcare.policies import Uniform
 from {helper} import PULLS
 
 

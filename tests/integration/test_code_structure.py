@@ -32,7 +32,6 @@ NAMING_MODULES = (
     "policies/registry.py",
     "policies/literature/adaptive.py",
     "lab/claims.py",
-    "lab/claims.py",
     "lab/bounds.py",
     "lab/guarantees.py",
 )

@@ -12,8 +12,9 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from dbcare import DBCARE, Bandit, Racing, Risk, create_study, evaluate, plan
+from dbcare import DBCARE, Bandit, Risk, create_study, evaluate, plan
 from dbcare.cli import app
+from dbcare.policies import Racing
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 

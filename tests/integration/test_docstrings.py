@@ -11,9 +11,13 @@ import pytest
 
 import dbcare
 import dbcare.sklearn
+from dbcare import client, comparing, engines, planner, policies, problem, replay, studies
 
+PACKAGES = (dbcare, client, comparing, engines, planner, policies, problem, replay, studies)
 SEARCHES = {name: getattr(dbcare.sklearn, name) for name in dbcare.sklearn.__all__}
-PUBLIC = {name: getattr(dbcare, name) for name in dbcare.__all__ if name != "__version__"} | SEARCHES
+PUBLIC = {
+    name: getattr(package, name) for package in PACKAGES for name in package.__all__ if name != "__version__"
+} | SEARCHES
 NEVER_CALLED = {"Client", "Comparison", "Run"}  # `connect`, `compare`, and `Policy.start` make them
 SECTION = re.compile(r"^(\w+)\n-+$", re.MULTILINE)
 

@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import dbcare
-from dbcare import Plan, Policy
+from dbcare import Policy
 from dbcare.cli import app
+from dbcare.planner import Plan
 from dbcare.planner.recipe import STORAGE, STUDY_NAME
 from dbcare.studies.study import Study
 

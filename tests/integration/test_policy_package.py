@@ -30,7 +30,8 @@ POLICY = '''
 
 from dataclasses import dataclass
 
-from dbcare import Policy, PolicyEntry, Rule
+from dbcare import Policy
+from dbcare.policies import PolicyEntry, Rule
 from dbcare.policies.rule import STOP
 
 

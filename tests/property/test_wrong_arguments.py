@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dbcare
+from dbcare import client, comparing, engines, planner, policies, problem, replay, studies
 from dbcare.errors import DbcareError
 from dbcare.lab.experiments import definition
 from dbcare.problem.spread import Spread
@@ -51,7 +52,7 @@ NESTED: list[Any] = [
     {"policy": "x", "state": [10**400], "pulls": math.inf, "events": [1]}, [dbcare.Trial("x", None, "y")],  # type: ignore[arg-type]  # wrong on purpose
 ]  # fmt: skip
 OBJECTS: list[Any] = [
-    None, object(), int, ..., Path("nowhere/x.csv"), Path("."), dbcare.Guess(2), dbcare.Bernoulli(0.5),
+    None, object(), int, ..., Path("nowhere/x.csv"), Path("."), policies.Guess(2), dbcare.Bernoulli(0.5),
     dbcare.Trial(None, [], object()),  # type: ignore[arg-type]  # wrong on purpose
     dbcare.Risk.misidentification([0.1, 0.2, 0.3]), dbcare.Bandit.two_arm(0.5), dbcare.Loss.SIMPLE_REGRET,
 ]  # fmt: skip
@@ -107,7 +108,7 @@ WRONG = st.sampled_from([*NUMBERS, *TEXTS, *ARRAYS, *NESTED, *OBJECTS, *HOSTILE]
 
 MI, SR = dbcare.Risk.misidentification(0.01), dbcare.Risk.simple_regret(0.01)
 PAIR = dbcare.Bandit.two_arm(0.5)
-EVEN = dbcare.Uniform(2, 1)
+EVEN = policies.Uniform(2, 1)
 STUDY: dict[str, Any] = {"arms": ["A", "B"], "cost": 0.01, "sigma": 1.0}
 
 
@@ -183,13 +184,13 @@ CALLS = {
     "Bandit.drug_leveled": Call(dbcare.Bandit.drug_leveled, {"reading": "nested", "table": 2}),
     "Bandit.require_bound": Call(PAIR.require_bound, {"bound": 1.0}),
     "GaussianBlocks": Call(
-        dbcare.GaussianBlocks,
+        problem.GaussianBlocks,
         {"arms": PAIR.arms, "names": ("A", "B"), "bound": 1.0, "correlation": 0.5, "drift": 1.0, "period": 9.0},
     ),
     "GaussianBlocks.of": Call(
-        dbcare.GaussianBlocks.of, {"means": [0.5, 0.0], "sigma": 1.0, "correlation": 0.5, "drift": 1.0, "period": 9.0}
+        problem.GaussianBlocks.of, {"means": [0.5, 0.0], "sigma": 1.0, "correlation": 0.5, "drift": 1.0, "period": 9.0}
     ),
-    "ScoreTable": Call(dbcare.ScoreTable, {"scores": [[1, 0], [0.5, 0]], "names": ("A", "B"), "bound": 1.0}),
+    "ScoreTable": Call(problem.ScoreTable, {"scores": [[1, 0], [0.5, 0]], "names": ("A", "B"), "bound": 1.0}),
     "Bernoulli": Call(dbcare.Bernoulli, {"mean": 0.5}),
     "Categorical": Call(dbcare.Categorical, {"values": (0, 1), "probabilities": (0.5, 0.5)}),
     "Empirical": Call(dbcare.Empirical, {"data": (0, 1)}),
@@ -200,7 +201,7 @@ CALLS = {
     "Risk.costs": Call(MI.costs, {"arms": 2}),
     "Risk.money": Call(dbcare.Risk.misidentification(price=1, value=2).money, {"amount": 2.0, "currency": "USD"}),
     "Risk.in_money": Call(dbcare.Risk.misidentification(price=1, value=2).in_money, {"amount": 2.0}),
-    "Money": Call(lambda **given: str(dbcare.Money(**given)), {"amount": 1.0, "currency": "USD"}),
+    "Money": Call(lambda **given: str(problem.Money(**given)), {"amount": 1.0, "currency": "USD"}),
     "Breakeven": Call(
         dbcare.Breakeven,
         {"risk": SR, "arms": 2, "sigma": 1.0, "sigma_pulls": 6.0, "bound": 1.0, "largest_sigma": 2.0, "not_before": 3},
@@ -211,45 +212,45 @@ CALLS = {
     ),
     "BreakevenRacing": Call(dbcare.BreakevenRacing, {"risk": SR, "arms": 2, "sigma": 1.0}),
     "DBCARE": Call(dbcare.DBCARE, {"risk": SR, "arms": 2, "sigma": 1.0, "bound": 1.0, "confidence": "paper"}),
-    "Guess": Call(dbcare.Guess, {"arms": 2}),
+    "Guess": Call(policies.Guess, {"arms": 2}),
     "KnownGapOracle": Call(
-        lambda **given: dbcare.KnownGapOracle(**given).pulls, {"risk": SR, "gap": 0.5, "sigma": 1.0}
+        lambda **given: policies.KnownGapOracle(**given).pulls, {"risk": SR, "gap": 0.5, "sigma": 1.0}
     ),
-    "KnownGapSPRT": Call(dbcare.KnownGapSPRT, {"risk": SR, "gap": 0.5, "threshold": 2.0, "sigma": 1.0}),
-    "Uniform": Call(dbcare.Uniform, {"arms": 2, "pulls": 3}),
-    "SequentialHalving": Call(dbcare.SequentialHalving, {"arms": 4, "budget": 40, "ranking": "all"}),
-    "SuccessiveRejects": Call(dbcare.SuccessiveRejects, {"arms": 4, "budget": 40}),
-    "Racing": Call(dbcare.Racing, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
+    "KnownGapSPRT": Call(policies.KnownGapSPRT, {"risk": SR, "gap": 0.5, "threshold": 2.0, "sigma": 1.0}),
+    "Uniform": Call(policies.Uniform, {"arms": 2, "pulls": 3}),
+    "SequentialHalving": Call(policies.SequentialHalving, {"arms": 4, "budget": 40, "ranking": "all"}),
+    "SuccessiveRejects": Call(policies.SuccessiveRejects, {"arms": 4, "budget": 40}),
+    "Racing": Call(policies.Racing, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
     "TwoArmConfidence": Call(
-        dbcare.TwoArmConfidence, {"delta": 0.1, "sigma": 1.0, "rate": "union", "max_pulls": 100}
+        policies.TwoArmConfidence, {"delta": 0.1, "sigma": 1.0, "rate": "union", "max_pulls": 100}
     ),
-    "LUCB": Call(dbcare.LUCB, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
-    "KLLUCB": Call(dbcare.KLLUCB, {"arms": 3, "delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
+    "LUCB": Call(policies.LUCB, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
+    "KLLUCB": Call(policies.KLLUCB, {"arms": 3, "delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
     "LilUCB": Call(
-        lambda **given: dbcare.LilUCB(**given).tables,
+        lambda **given: policies.LilUCB(**given).tables,
         {"arms": 3, "delta": 0.1, "sigma": 1.0, "rate": "proven", "max_pulls": 100},
     ),
-    "UGapE": Call(dbcare.UGapE, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
-    "UGapEBudget": Call(dbcare.UGapEBudget, {"arms": 3, "budget": 40, "sigma": 1.0}),
+    "UGapE": Call(policies.UGapE, {"arms": 3, "delta": 0.1, "sigma": 1.0, "max_pulls": 100}),
+    "UGapEBudget": Call(policies.UGapEBudget, {"arms": 3, "budget": 40, "sigma": 1.0}),
     "TrackAndStop": Call(
-        dbcare.TrackAndStop,
+        policies.TrackAndStop,
         {"arms": 3, "delta": 0.1, "sigma": 1.0, "family": "bernoulli", "rate": "heuristic", "max_pulls": 100},
     ),
     "EBTCI": Call(
-        dbcare.EBTCI,
+        policies.EBTCI,
         {"arms": 3, "delta": 0.1, "sigma": 1.0, "family": "gaussian", "rate": "proven", "max_pulls": 100},
     ),
-    "OCBA": Call(dbcare.OCBA, {"arms": 3, "budget": 40, "first_pulls": 3}),
+    "OCBA": Call(policies.OCBA, {"arms": 3, "budget": 40, "first_pulls": 3}),
     "KN": Call(
-        lambda **given: dbcare.KN(**given).tables,
+        lambda **given: policies.KN(**given).tables,
         {"arms": 3, "indifference": 0.1, "delta": 0.1, "first_pulls": 4, "max_pulls": 100},
     ),
-    "ChickFrazier": Call(dbcare.ChickFrazier, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
-    "TwoArmLikelihood": Call(dbcare.TwoArmLikelihood, {"delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
-    "TwoArmChickFrazier": Call(dbcare.TwoArmChickFrazier, {"risk": SR, "sigma": 1.0}),
-    "KGStar": Call(dbcare.KGStar, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
+    "ChickFrazier": Call(policies.ChickFrazier, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
+    "TwoArmLikelihood": Call(policies.TwoArmLikelihood, {"delta": 0.1, "rate": "heuristic", "max_pulls": 100}),
+    "TwoArmChickFrazier": Call(policies.TwoArmChickFrazier, {"risk": SR, "sigma": 1.0}),
+    "KGStar": Call(policies.KGStar, {"risk": SR, "arms": 3, "sigma": 1.0, "max_pulls": 100}),
     "Adaptive": Call(
-        dbcare.Adaptive,
+        policies.Adaptive,
         {
             "arms": 3, "sampling": "eb-tci", "stopping": "breakeven", "risk": SR, "sigma": 1.0, "sigma_pulls": 6.0,
             "bound": 1.0, "largest_sigma": 2.0, "delta": 0.1, "budget": 40, "family": "gaussian", "rate": "proven",
@@ -257,15 +258,15 @@ CALLS = {
         },
     ),
     "CustomPolicy": Call(
-        dbcare.CustomPolicy,
+        policies.CustomPolicy,
         {"arms": 2, "rule": EVEN.rule, "tables": (), "state_size": 9, "max_pulls": 5, "risk": SR, "name": "mine"},
     ),
-    "Look": Call(dbcare.Look, {"colors": ("#000000",), "marker": "o", "hollow": True}),
+    "Look": Call(policies.Look, {"colors": ("#000000",), "marker": "o", "hollow": True}),
     "PolicyEntry": Call(
-        dbcare.PolicyEntry,
-        {"name": "a", "source": dbcare.Guess, "label": "A", "look": dbcare.Look(), "live": True, "planned": False},
+        policies.PolicyEntry,
+        {"name": "a", "source": policies.Guess, "label": "A", "look": policies.Look(), "live": True, "planned": False},
     ),
-    "register_policy": Call(_register, {"name": "wrong", "source": dbcare.Guess, "label": "A", "live": True}),
+    "register_policy": Call(_register, {"name": "wrong", "source": policies.Guess, "label": "A", "live": True}),
     "unregister_policy": Call(dbcare.unregister_policy, {"name": "none"}),
     "build_policy": Call(
         lambda name, bandit, risk, delta: dbcare.build_policy(name, bandit, risk, delta=delta),
@@ -276,7 +277,7 @@ CALLS = {
     "Policy.resume, a part": Call(lambda **given: EVEN.resume(given), SNAPSHOT),
     "Run.tell": Call(_tell_run, {"reward": 0.5, "arm": 0}),
     "best_sprt": Call(
-        dbcare.best_sprt, {"risk": SR, "gap": 1.0, "family": "gaussian", "sigma": 1.0}, fixed=("gap", "sigma")
+        engines.best_sprt, {"risk": SR, "gap": 1.0, "family": "gaussian", "sigma": 1.0}, fixed=("gap", "sigma")
     ),
     "evaluate": Call(
         dbcare.evaluate,
@@ -299,7 +300,7 @@ CALLS = {
         never=(None,),
     ),
     "PlanSetting": Call(
-        dbcare.PlanSetting, {"arms": 2, "risk": SR, "spread": Spread(sigma=1.0)}
+        planner.PlanSetting, {"arms": 2, "risk": SR, "spread": Spread(sigma=1.0)}
     ),
     "create_study": Call(
         _create,
@@ -326,7 +327,7 @@ CALLS = {
         dbcare.find_studies, {"search": "x", "storage": None, "after": None, "limit": 2, "by_state": False}
     ),
     "Settings": Call(
-        dbcare.Settings,
+        studies.Settings,
         {"arms": ("A", "B"), "cost": 0.1, "value": 2.0, "currency": "USD", "risk": "simple_regret", "sigma": 1.0}
         | {"direction": "maximize", "bounds": None, "binary": False, "policy": "breakeven", "max_spend": 2.0}
         | {"max_ahead": 5, "timeout_reward": 1.0, "seed": 1, "description": "x"}
@@ -393,7 +394,7 @@ CALLS = {
     ),
     "replay_blocks": Call(
         dbcare.replay_blocks,
-        {"log": dbcare.BlockLog(("A", "B"), ("1", "2"), ((1.0, 0.5), (0.0, 0.2))), "price": 0.1, "value": 2.0}
+        {"log": replay.BlockLog(("A", "B"), ("1", "2"), ((1.0, 0.5), (0.0, 0.2))), "price": 0.1, "value": 2.0}
         | {"orders": 2, "only_these_blocks": False, "bounds": None},
     ),
     "compare": Call(
@@ -475,7 +476,8 @@ def explains(call: Callable[[], Any], raises: type[Exception] = DbcareError) -> 
 
 def test_every_public_function_and_every_class_that_checks_is_called() -> None:
     """Records that the package returns check nothing; enumerations and base classes are Python's own."""
-    public = {name: getattr(dbcare, name) for name in dbcare.__all__ if name != "__version__"}
+    packages = (dbcare, client, comparing, engines, planner, policies, problem, replay, studies)
+    public = {name: getattr(each, name) for each in packages for name in each.__all__ if name != "__version__"}
     called = {
         name
         for name, value in public.items()

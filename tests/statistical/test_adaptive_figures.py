@@ -12,26 +12,22 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dbcare import (
+from dbcare import Bandit, Policy, Risk, evaluate, evaluate_grid
+from dbcare.engines import best_sprt
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
+from dbcare.policies import (
     EBTCI,
     KLLUCB,
     KN,
     LUCB,
     Adaptive,
-    Bandit,
     ChickFrazier,
     LilUCB,
-    Policy,
-    Risk,
     TrackAndStop,
     TwoArmChickFrazier,
     UGapE,
-    best_sprt,
-    evaluate,
-    evaluate_grid,
 )
-from dbcare.engines.simulate.draws import make_arms
-from dbcare.engines.simulate.simulators import trace
 from dbcare.policies.run import Run
 
 RISK = Risk.simple_regret(1e-4)

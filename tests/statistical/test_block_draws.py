@@ -9,11 +9,11 @@ import pytest
 from helpers.block_rules import POOL, ROUNDS, WITHOUT_BLOCKS, make_fixed_policy
 from scipy import stats
 
-from dbcare import GaussianBlocks, ScoreTable
 from dbcare.engines.simulate.draws import PHASE, make_arms, start_gaussian_blocks, start_scores
 from dbcare.engines.simulate.rng import begun, normal_at, uniform
 from dbcare.engines.simulate.simulators import trace
 from dbcare.policies.rule import Rule
+from dbcare.problem import GaussianBlocks, ScoreTable
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,8 @@ from functools import cache
 
 import pytest
 
-from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Evaluation, Loss, Policy, Risk, best_sprt, evaluate
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Loss, Policy, Risk, evaluate
+from dbcare.engines import Evaluation, best_sprt
 
 COST, RUNS, SIGMAS = 1e-4, 1_000, 5.0
 BANDITS = [

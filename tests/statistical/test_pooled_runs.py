@@ -13,21 +13,7 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chi2
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    Breakeven,
-    BreakevenRacing,
-    Loss,
-    Policy,
-    Racing,
-    Risk,
-    SequentialHalving,
-    SuccessiveRejects,
-    TwoArmConfidence,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Loss, Policy, Risk, evaluate, evaluate_grid
 from dbcare.engines.pooling import estimates as control_variates
 from dbcare.engines.pooling import evaluate as refinement
 from dbcare.engines.pooling.estimates import Estimates, combine, estimate
@@ -35,6 +21,7 @@ from dbcare.engines.pooling.evaluate import Target, evaluate_pooled
 from dbcare.engines.pooling.model import build_model, choose_labels
 from dbcare.engines.pooling.runs import AveragedRuns, PooledRuns
 from dbcare.engines.simulate.runs import PlainRuns
+from dbcare.policies import Racing, SequentialHalving, SuccessiveRejects, TwoArmConfidence
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,9 @@ import math
 
 import pytest
 
-from dbcare import Bandit, Breakeven, BreakevenRounds, Evaluation, GaussianBlocks, Policy, Risk, evaluate
+from dbcare import Bandit, Breakeven, BreakevenRounds, Policy, Risk, evaluate
+from dbcare.engines import Evaluation
+from dbcare.problem import GaussianBlocks
 
 CELLS = [(2, 0.3), (4, 0.5), (8, 0.3)]  # arms, and the gap of the best
 RISKS = {"misidentification": Risk.misidentification(1e-4), "simple_regret": Risk.simple_regret(1e-4)}

@@ -22,12 +22,13 @@ import pytest
 from helpers.run_laws import Runs, list_discrepancies
 from scipy.stats import binom
 
-from dbcare import Bandit, Categorical, Racing
+from dbcare import Bandit, Categorical
 from dbcare.engines.simulate import simulators
 from dbcare.engines.simulate.draws import FiniteArms, make_arms
 from dbcare.engines.simulate.outcomes import Outcomes
 from dbcare.engines.simulate.simulators import direct_simulator, safe_jump_simulator
 from dbcare.engines.skip.finite import Reach, make_reach
+from dbcare.policies import Racing
 from dbcare.policies.elimination.elimination import EliminationPolicy, EliminationTables
 from dbcare.policies.elimination.racing import ConfidencePolicy
 from dbcare.policies.epochs import ALIVE, SUMS, arms_offset

@@ -6,27 +6,23 @@ from collections.abc import Callable
 import pytest
 
 import dbcare
-from dbcare import (
+from dbcare import Bandit, Policy, Risk, build_policy, evaluate
+from dbcare.errors import InvalidRewardError, InvalidValueError
+from dbcare.policies import (
     EBTCI,
     KLLUCB,
     KN,
     LUCB,
     OCBA,
     Adaptive,
-    Bandit,
     ChickFrazier,
     KGStar,
     LilUCB,
-    Policy,
-    Risk,
     TrackAndStop,
     TwoArmChickFrazier,
     UGapE,
     UGapEBudget,
-    build_policy,
-    evaluate,
 )
-from dbcare.errors import InvalidRewardError, InvalidValueError
 from dbcare.policies.literature.adaptive import SAMPLING_PARTS, STOPPING_PARTS, find_parts
 from dbcare.policies.registry import POLICIES
 

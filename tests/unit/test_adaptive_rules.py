@@ -9,27 +9,24 @@ from helpers import plain_rivals as plain
 from helpers.plain_rivals import History, Plain
 from scipy.stats import norm
 
-from dbcare import (
+from dbcare import Bandit, Breakeven, Policy, Risk
+from dbcare.engines.simulate.draws import make_arms
+from dbcare.engines.simulate.simulators import trace
+from dbcare.policies import (
     EBTCI,
     KLLUCB,
     KN,
     LUCB,
     OCBA,
     Adaptive,
-    Bandit,
-    Breakeven,
     ChickFrazier,
     KGStar,
     LilUCB,
-    Policy,
-    Risk,
     TrackAndStop,
     TwoArmChickFrazier,
     UGapE,
     UGapEBudget,
 )
-from dbcare.engines.simulate.draws import make_arms
-from dbcare.engines.simulate.simulators import trace
 from dbcare.policies.run import Run
 
 ARMS, SIGMA, CAP = 4, 0.5, 90

@@ -16,21 +16,7 @@ from helpers.block_rules import (
     make_fixed_policy,
 )
 
-from dbcare import (
-    Bandit,
-    Bernoulli,
-    Breakeven,
-    BreakevenRounds,
-    Gaussian,
-    GaussianBlocks,
-    Guess,
-    Policy,
-    Racing,
-    Risk,
-    ScoreTable,
-    Uniform,
-    evaluate,
-)
+from dbcare import Bandit, Bernoulli, Breakeven, BreakevenRounds, Gaussian, Policy, Risk, evaluate
 from dbcare.engines.result import Evaluation
 from dbcare.engines.simulate.draws import Arms, make_arms, make_pull_drawing, scratch_size
 from dbcare.engines.simulate.rng import begun
@@ -38,9 +24,11 @@ from dbcare.engines.simulate.simulators import trace
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning
 from dbcare.lab.experiments.passes import Pass, Point
 from dbcare.lab.experiments.results import compute
+from dbcare.policies import Guess, Racing, Uniform
 from dbcare.policies.build import PolicyFacts
 from dbcare.policies.rule import BlockRule, Rule
 from dbcare.policies.run import Run
+from dbcare.problem import GaussianBlocks, ScoreTable
 
 SEED = 5
 RISK = Risk.simple_regret(1e-3)

@@ -28,7 +28,7 @@ def make_rows(blocks: int = 120, seed: int = 3) -> list[dict[str, Any]]:
     return rows
 
 
-def read(rows: Any, **options: Any) -> dbcare.BlockLog:
+def read(rows: Any, **options: Any) -> dbcare.replay.BlockLog:
     source = polars.DataFrame(rows) if isinstance(rows, list) else rows
     columns = {"arm_column": "model", "block_column": "id", "reward_column": "score"}
     return dbcare.read_block_log(source, **(columns | options))

@@ -14,10 +14,11 @@ from scipy.integrate import quad
 from scipy.special import beta, ndtr, stdtr  # far quicker than scipy.stats for single numbers
 from scipy.stats import norm, t
 
-from dbcare import DBCARE, Bandit, Breakeven, Loss, Racing, Risk, evaluate
+from dbcare import DBCARE, Bandit, Breakeven, Loss, Risk, evaluate
 from dbcare.engines.simulate.draws import make_arms
 from dbcare.engines.simulate.simulators import trace
 from dbcare.errors import EngineError, InvalidRewardError, InvalidValueError
+from dbcare.policies import Racing
 from dbcare.policies.breakeven import losses, state
 from dbcare.policies.breakeven.policy import MAX_SIGMA_FACTOR
 from dbcare.policies.build import PolicyFacts

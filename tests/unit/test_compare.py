@@ -156,4 +156,4 @@ def test_what_was_under_way_at_the_stop_is_said_apart() -> None:
     assert none == 0
     assert "under way" not in alone
     assert some > 0
-    assert f"of which {dbcare.Money(0.01 * some, 'USD')} on calls that were under way at the stop;" in together
+    assert f"of which {dbcare.problem.Money(0.01 * some, 'USD')} on calls that were under way at the stop;" in together

@@ -46,7 +46,7 @@ def test_sync_and_async_functions_mix_and_calls_overlap() -> None:
 
 
 def test_it_works_inside_a_running_event_loop() -> None:
-    async def notebook() -> dbcare.Comparison:
+    async def notebook() -> dbcare.comparing.Comparison:
         return run()
 
     assert asyncio.run(notebook()).recommendation.arm == "long"

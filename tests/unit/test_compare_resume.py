@@ -182,7 +182,7 @@ def test_a_fingerprint_is_the_same_in_another_process() -> None:
 def test_a_second_process_on_the_same_comparison_is_named_as_the_cause(tmp_path: Path) -> None:
     """The second run takes a call that the first has under way for one of a process that died."""
     storage = f"sqlite:///{tmp_path}/compare.db"
-    inner: list[dbcare.Comparison] = []
+    inner: list[dbcare.comparing.Comparison] = []
     lock = threading.Lock()
 
     def start_another(number: int) -> float:

@@ -29,7 +29,8 @@ from dbcare.policies.registry import POLICIES
 from dbcare.policies.rule import Calls
 
 POLICY = """
-from dbcare import Bandit, Racing, Risk, evaluate
+from dbcare import Bandit, Risk, evaluate
+from dbcare.policies import Racing
 print(evaluate(Racing(3, 0.1), Bandit.one_sparse(3, 0.5), Risk.misidentification(1e-3), runs=50, engine="direct").risk)
 """
 
@@ -324,7 +325,7 @@ def test_notices_tell_simulators_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_kernel_says_how_long_it_usually_takes() -> None:
     """The labels are read from the calls: none lacks its seconds, and no seconds are left without a kernel."""
-    package = Path(compiling.__file__).parent
+    package = Path(compiling.__file__).parents[1]
     call = re.compile(r"(?:compile_)?kernel\(.*?, \"([^\"]+)\"(?:, .+)?\)")
     labels = {label for path in package.rglob("*.py") for label in call.findall(path.read_text())}
     assert labels == compiling.USUAL_SECONDS.keys()

@@ -120,8 +120,8 @@ def test_plans_as_data_frames() -> None:
 
 
 def test_optional_types_are_found() -> None:
-    assert find_types(dbcare.ComparedAnswer) == {"question": str, "arm": str, "score": float, "price": float}
-    assert find_types(dbcare.TrialRow)["counted"] is bool
+    assert find_types(dbcare.comparing.ComparedAnswer) == {"question": str, "arm": str, "score": float, "price": float}
+    assert find_types(dbcare.studies.TrialRow)["counted"] is bool
 
 
 def test_nothing_is_loaded_without_a_frame() -> None:

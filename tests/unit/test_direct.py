@@ -6,25 +6,20 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    Breakeven,
-    BreakevenRacing,
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Policy, Risk
+from dbcare.engines.simulate.draws import Arms, GaussianArms, make_arms, make_drawing
+from dbcare.engines.simulate.outcomes import Outcomes
+from dbcare.engines.simulate.rng import begun
+from dbcare.engines.simulate.simulators import direct_simulator, trace
+from dbcare.policies import (
     Guess,
     KnownGapOracle,
-    Policy,
     Racing,
-    Risk,
     SequentialHalving,
     SuccessiveRejects,
     TwoArmConfidence,
     Uniform,
 )
-from dbcare.engines.simulate.draws import Arms, GaussianArms, make_arms, make_drawing
-from dbcare.engines.simulate.outcomes import Outcomes
-from dbcare.engines.simulate.rng import begun
-from dbcare.engines.simulate.simulators import direct_simulator, trace
 from dbcare.policies.policy import EpochPolicy
 from dbcare.policies.run import Run
 

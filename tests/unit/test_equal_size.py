@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dbcare import Uniform, plan
+from dbcare import plan
 from dbcare.engines.exact.equal_size import OneBest
 from dbcare.engines.exact.law import bernoulli_error, gaussian_error
+from dbcare.policies import Uniform
 
 RUNS = 200_000
 

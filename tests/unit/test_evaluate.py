@@ -14,27 +14,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    CustomPolicy,
-    Estimate,
-    Guess,
-    Racing,
-    Risk,
-    Rule,
-    SequentialHalving,
-    TwoArmConfidence,
-    Uniform,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, Risk, evaluate, evaluate_grid
+from dbcare.engines import Estimate
 from dbcare.engines.simulate.draws import make_arms
 from dbcare.engines.simulate.outcomes import Outcomes
 from dbcare.engines.simulate.simulator import Simulator
 from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator
 from dbcare.engines.workers import fill
 from dbcare.errors import EngineError, InvalidValueError, NotCompiledWarning, PrecisionWarning
+from dbcare.policies import CustomPolicy, Guess, Racing, Rule, SequentialHalving, TwoArmConfidence, Uniform
 from dbcare.problem.risk import Loss
 
 REGRET = Risk.simple_regret(1e-3)
@@ -310,7 +298,8 @@ def test_an_interrupt_stops_soon_and_leaves_no_thread() -> None:
     script = """
 import signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
-from dbcare import Bandit, Racing, Risk, evaluate
+from dbcare import Bandit, Risk, evaluate
+from dbcare.policies import Racing
 evaluate(Racing(4, 0.1), Bandit.one_sparse(4, 0.5), Risk.misidentification(1e-4), runs=10, engine="direct")
 print("ready", flush=True)
 try:

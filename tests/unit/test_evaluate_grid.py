@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dbcare import DBCARE, Bandit, KnownGapOracle, Risk, TwoArmConfidence, evaluate, evaluate_grid
+from dbcare import DBCARE, Bandit, Risk, evaluate, evaluate_grid
 from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies import KnownGapOracle, TwoArmConfidence
 
 RISK = Risk.simple_regret(1e-3)
 GAPS = [0.1, 0.4, 0.9]

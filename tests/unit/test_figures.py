@@ -55,7 +55,7 @@ def test_a_study_without_rewards_says_so() -> None:
 
 def test_an_evaluation_is_drawn_as_it_is() -> None:
     risk = dbcare.Risk.misidentification(1e-3)
-    evaluation = dbcare.evaluate(dbcare.Uniform(arms=2, pulls=10), dbcare.Bandit.two_arm(0.5), risk)
+    evaluation = dbcare.evaluate(dbcare.policies.Uniform(arms=2, pulls=10), dbcare.Bandit.two_arm(0.5), risk)
     bars, pulls = evaluation.plot().axes
     widths = [bar.get_width() for bar in bars.patches]  # type: ignore[attr-defined]  # rectangles
     assert widths == pytest.approx([evaluation.error, evaluation.simple_regret, 0.02, 0.02])
@@ -64,7 +64,7 @@ def test_an_evaluation_is_drawn_as_it_is() -> None:
     assert np.asarray(pulls.lines[0].get_xdata()).tolist() == [20.0] * 5
 
 
-def sorted_risks(evaluation: dbcare.Evaluation) -> list[dbcare.Estimate]:
+def sorted_risks(evaluation: dbcare.engines.Evaluation) -> list[dbcare.engines.Estimate]:
     """Return both risks, that of the loss that was asked for first."""
     first = evaluation.risks[evaluation.loss]
     return [first, *(risk for loss, risk in evaluation.risks.items() if loss is not evaluation.loss)]

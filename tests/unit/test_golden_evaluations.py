@@ -11,21 +11,15 @@ from typing import Any
 
 import pytest
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    Breakeven,
-    BreakevenRacing,
+from dbcare import DBCARE, Bandit, Breakeven, BreakevenRacing, Policy, Risk, evaluate
+from dbcare.policies import (
     Guess,
     KnownGapOracle,
-    Policy,
     Racing,
-    Risk,
     SequentialHalving,
     SuccessiveRejects,
     TwoArmConfidence,
     Uniform,
-    evaluate,
 )
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "evaluations.json").read_text())

@@ -21,13 +21,13 @@ SCORES = Path(__file__).parents[1] / "golden" / "gpqa_diamond.csv"
 
 
 @pytest.fixture(scope="module")
-def log() -> dbcare.BlockLog:
+def log() -> dbcare.replay.BlockLog:
     counts = dbcare.read_block_log(SCORES, arm_column="model", reward_column="right")
     rewards = tuple(tuple(count / 5 for count in row) for row in counts.rewards)
-    return dbcare.BlockLog(counts.arms, counts.blocks, rewards)
+    return dbcare.replay.BlockLog(counts.arms, counts.blocks, rewards)
 
 
-def test_the_figures_are_those_that_were_published(log: dbcare.BlockLog) -> None:
+def test_the_figures_are_those_that_were_published(log: dbcare.replay.BlockLog) -> None:
     assert (len(log.arms), len(log.blocks)) == (2, 198)
     first, second = np.array(log.rewards)
     assert first.mean() - second.mean() == pytest.approx(0.0586, abs=5e-5)
@@ -36,7 +36,7 @@ def test_the_figures_are_those_that_were_published(log: dbcare.BlockLog) -> None
     assert (apart.statistic, apart.pvalue) == (pytest.approx(1.45, abs=0.005), pytest.approx(0.149, abs=0.0005))
 
 
-def test_the_policy_weighs_the_paired_difference(log: dbcare.BlockLog) -> None:
+def test_the_policy_weighs_the_paired_difference(log: dbcare.replay.BlockLog) -> None:
     """With all answers, the loss that the policy weighs is that of a paired t, and not of an unpaired one.
 
     For misidentification it is the Student tail beyond t: half the published p, which is two-sided.
@@ -55,7 +55,7 @@ def test_the_policy_weighs_the_paired_difference(log: dbcare.BlockLog) -> None:
     assert abs(max(losses.values()) - 0.149 / 2) > 0.05
 
 
-def test_a_replay_of_both_models(log: dbcare.BlockLog) -> None:
+def test_a_replay_of_both_models(log: dbcare.replay.BlockLog) -> None:
     """At a value of 50 USD per unit of score, the published difference is worth 2.93 USD."""
     replay = dbcare.replay_blocks(log, price=0.001, value=50, orders=100)
     assert replay.best == "openai/gpt-5-nano-2025-08-07"

@@ -145,7 +145,7 @@ def test_very_many_arms_are_not_all_shown() -> None:
 
 def test_an_evaluation_shows_what_it_prints() -> None:
     evaluation = dbcare.evaluate(
-        dbcare.Uniform(arms=2, pulls=10), dbcare.Bandit.two_arm(0.5), dbcare.Risk.simple_regret(1e-3)
+        dbcare.policies.Uniform(arms=2, pulls=10), dbcare.Bandit.two_arm(0.5), dbcare.Risk.simple_regret(1e-3)
     )
     shown = check_harmless(evaluation._repr_html_()).rows
     printed = [re.split(r"\s{2,}", line, maxsplit=1) for line in str(evaluation).splitlines()[2:]]

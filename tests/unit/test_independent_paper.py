@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 from helpers.play_run import Turns, play
 
-from dbcare import DBCARE, Racing, Risk, SequentialHalving
+from dbcare import DBCARE, Risk
+from dbcare.policies import Racing, SequentialHalving
 from dbcare.problem.risk import Loss
 
 PROBLEMS = 1_000

@@ -5,18 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    BreakevenRacing,
-    KnownGapOracle,
-    KnownGapSPRT,
-    Risk,
-    best_sprt,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, BreakevenRacing, Risk, evaluate, evaluate_grid
+from dbcare.engines import best_sprt
 from dbcare.errors import InvalidValueError
+from dbcare.policies import KnownGapOracle, KnownGapSPRT
 
 RISKS = [Risk.misidentification(1e-4), Risk.simple_regret(1e-4)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import DBCARE, Bandit, Risk, SequentialHalving, TwoArmLikelihood
+from dbcare import DBCARE, Bandit, Risk
 from dbcare.errors import InvalidValueError
 from dbcare.lab import paper, report, uniformity
 from dbcare.lab.claims import PAPER_CLAIMS
@@ -19,6 +19,7 @@ from dbcare.lab.experiments.sweep import collect_results, make_local_workers, sw
 from dbcare.lab.figures import Plot
 from dbcare.lab.guarantees import list_guarantees
 from dbcare.lab.sensitivity import make_sensitivity_table
+from dbcare.policies import SequentialHalving, TwoArmLikelihood
 from dbcare.problem.risk import Loss
 
 TEXT = """

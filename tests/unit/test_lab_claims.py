@@ -10,18 +10,9 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from dbcare import (
-    DBCARE,
-    BreakevenRacing,
-    KnownGapOracle,
-    Policy,
-    Risk,
-    SequentialHalving,
-    TwoArmConfidence,
-    best_sprt,
-    evaluate_grid,
-)
+from dbcare import DBCARE, BreakevenRacing, Policy, Risk, evaluate_grid
 from dbcare.base.look import PolicyKind
+from dbcare.engines import best_sprt
 from dbcare.lab import claims, paper
 from dbcare.lab.claims import ALL_CLAIMS
 from dbcare.lab.curves import Curve, Panel, make_panels
@@ -31,6 +22,7 @@ from dbcare.lab.experiments.results import ResultStore
 from dbcare.lab.experiments.sweep import collect_results, make_local_workers, sweep
 from dbcare.lab.figures import Table, make_results_table
 from dbcare.lab.guarantees import Guarantee
+from dbcare.policies import KnownGapOracle, SequentialHalving, TwoArmConfidence
 from dbcare.policies.registry import POLICIES
 from dbcare.problem.risk import Loss
 from dbcare.theory import breakeven

@@ -5,12 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import DBCARE, Bandit, KnownGapOracle, Racing, Risk, SequentialHalving
+from dbcare import DBCARE, Bandit, Risk
 from dbcare.engines.sprt import BestSPRT
 from dbcare.errors import InvalidValueError
 from dbcare.lab import paper
 from dbcare.lab.experiments import definition
 from dbcare.lab.experiments.experiment import Experiment
+from dbcare.policies import KnownGapOracle, Racing, SequentialHalving
 from dbcare.problem.risk import Loss
 
 GOOD = """
@@ -93,7 +94,7 @@ def test_a_high_cost_still_allows_one_pull_of_each_arm(tmp_path: Path) -> None:
 
 def test_a_custom_policy_is_found_next_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "own_policies_of_this_test.py").write_text(
-        "from dbcare import Uniform\ndef twice(arms, pulls):\n    return Uniform(arms, 2 * pulls)\n"
+        "from dbcare.policies import Uniform\ndef twice(arms, pulls):\n    return Uniform(arms, 2 * pulls)\n"
     )
     text = GOOD.replace('"dbcare"', '"own_policies_of_this_test:twice"\npulls = 3')
     point = load(text, tmp_path).curves[Loss.SIMPLE_REGRET, 0, "A"][0]

@@ -10,25 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dbcare import (
-    DBCARE,
-    EBTCI,
-    KN,
-    LUCB,
-    OCBA,
-    Adaptive,
-    Bandit,
-    Breakeven,
-    CustomPolicy,
-    Policy,
-    Racing,
-    Risk,
-    Rule,
-    SequentialHalving,
-    TwoArmConfidence,
-    Uniform,
-    evaluate,
-)
+from dbcare import DBCARE, Bandit, Breakeven, Policy, Risk, evaluate
 from dbcare.errors import EngineError
 from dbcare.lab import paper
 from dbcare.lab.experiments import definition
@@ -36,6 +18,19 @@ from dbcare.lab.experiments.passes import Point, fingerprint, plan_passes
 from dbcare.lab.experiments.results import Record, ResultStore, compute
 from dbcare.lab.experiments.sweep import LocalWorkers, collect_results, list_missing, make_local_workers, sweep
 from dbcare.lab.reproduce import _compute_digest
+from dbcare.policies import (
+    EBTCI,
+    KN,
+    LUCB,
+    OCBA,
+    Adaptive,
+    CustomPolicy,
+    Racing,
+    Rule,
+    SequentialHalving,
+    TwoArmConfidence,
+    Uniform,
+)
 from dbcare.policies.planned import RULE
 from dbcare.problem.risk import Loss
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import dbcare.lab.experiments.progress
-from dbcare import Bandit, Breakeven, BreakevenRacing, Racing, Risk, SequentialHalving
+from dbcare import Bandit, Breakeven, BreakevenRacing, Risk
 from dbcare.lab import paper
 from dbcare.lab.experiments import definition
 from dbcare.lab.experiments.passes import Pass, Point, plan_passes
@@ -21,6 +21,7 @@ from dbcare.lab.experiments.results import Record, ResultStore, compute
 from dbcare.lab.experiments.sweep import Workers, list_missing, make_local_workers
 from dbcare.lab.experiments.work_estimates import estimate_seconds, name_kernel
 from dbcare.lab.reproduce import _keep_together
+from dbcare.policies import Racing, SequentialHalving
 
 RISK = Risk.misidentification(1e-4)
 

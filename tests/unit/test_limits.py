@@ -106,11 +106,11 @@ SHIPPED: list[Policy] = [
     dbcare.Breakeven(Risk.misidentification(5e-5), 2, sigma=None),
     dbcare.DBCARE(Risk.misidentification(1e-5), 2, sigma=LARGEST),
     dbcare.BreakevenRacing(Risk.misidentification(1e-5), 2, sigma=LARGEST),
-    dbcare.Racing(2, 0.1, sigma=LARGEST, max_pulls=REWARDS),
-    dbcare.TwoArmConfidence(0.1, sigma=LARGEST, max_pulls=REWARDS),
-    dbcare.Uniform(2, REWARDS // 2),
-    dbcare.SequentialHalving(2, REWARDS),
-    dbcare.SuccessiveRejects(2, REWARDS),
+    dbcare.policies.Racing(2, 0.1, sigma=LARGEST, max_pulls=REWARDS),
+    dbcare.policies.TwoArmConfidence(0.1, sigma=LARGEST, max_pulls=REWARDS),
+    dbcare.policies.Uniform(2, REWARDS // 2),
+    dbcare.policies.SequentialHalving(2, REWARDS),
+    dbcare.policies.SuccessiveRejects(2, REWARDS),
 ]
 
 
@@ -255,7 +255,7 @@ def test_a_cost_that_would_build_tables_for_minutes_is_refused() -> None:
 def test_the_oracle_refuses_a_cost_that_allows_more_pulls_than_can_be_counted() -> None:
     """4 sigma^2/gap^2 ln(gap^2/(8 sigma^2 c)) is 4e20 ln(1e9 / 8) at a gap of 1e-10."""
     with pytest.raises(InvalidValueError, match=r"`cost` must allow at most 4.61169e\+18 pulls of an arm"):
-        dbcare.KnownGapOracle(Risk.misidentification(1e-29), gap=1e-10)
+        dbcare.policies.KnownGapOracle(Risk.misidentification(1e-29), gap=1e-10)
 
 
 def test_a_gap_whose_inverse_square_overflows_counts_as_a_tie() -> None:

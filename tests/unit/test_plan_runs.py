@@ -8,21 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbcare import (
-    Bandit,
-    Breakeven,
-    CustomPolicy,
-    Risk,
-    Rule,
-    evaluate,
-    plan,
-    register_policy,
-    unregister_policy,
-)
+from dbcare import Bandit, Breakeven, Risk, evaluate, plan, register_policy, unregister_policy
 from dbcare.engines.simulate.halt import Halt
 from dbcare.errors import NotCompiledWarning, WorkCancelledError
 from dbcare.planner.plan import MAX_ARMS, Plan
 from dbcare.planner.runs import build_cells, hide_between
+from dbcare.policies import CustomPolicy, Rule
 from dbcare.policies.registry import POLICIES
 
 ERRORS = 5.5  # standard errors of both: the chance that a right row is refused is below 1e-7

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from dbcare import Bandit, Breakeven, Risk, Uniform, evaluate, plan
+from dbcare import Bandit, Breakeven, Risk, evaluate, plan
 from dbcare.base.times import format_duration, spell_duration
 from dbcare.errors import InvalidValueError
+from dbcare.policies import Uniform
 
 BASE: dict[str, Any] = {"price": 0.4, "value": 20_000, "sigma": 0.5, "gaps": [0.02, 0.2], "runs": 400, "seed": 2}
 

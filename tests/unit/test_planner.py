@@ -10,12 +10,13 @@ from xml.etree import ElementTree
 import pytest
 from scipy import stats
 
-from dbcare import DBCARE, Bandit, Breakeven, Guess, Policy, Risk, Uniform, evaluate, plan
+from dbcare import DBCARE, Bandit, Breakeven, Policy, Risk, evaluate, plan
 from dbcare.base.numbers import Money
 from dbcare.errors import InvalidValueError
 from dbcare.planner.outlook import Outlook
 from dbcare.planner.plan import Plan
 from dbcare.planner.words import format_percent
+from dbcare.policies import Guess, Uniform
 
 Z = float(stats.norm.isf(0.025) + stats.norm.isf(0.2))
 

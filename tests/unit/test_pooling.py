@@ -12,21 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from dbcare import (
-    DBCARE,
-    Bandit,
-    Breakeven,
-    Categorical,
-    Guess,
-    KnownGapOracle,
-    Loss,
-    Policy,
-    Racing,
-    Risk,
-    SequentialHalving,
-    evaluate,
-    evaluate_grid,
-)
+from dbcare import DBCARE, Bandit, Breakeven, Categorical, Loss, Policy, Risk, evaluate, evaluate_grid
 from dbcare.engines.pooling import model as model_module
 from dbcare.engines.pooling import runs as pooled_runs
 from dbcare.engines.pooling.columns import (
@@ -58,6 +44,7 @@ from dbcare.engines.simulate.outcomes import Outcomes
 from dbcare.engines.simulate.rng import stream
 from dbcare.engines.simulate.simulators import direct_simulator, skip_simulator, trace
 from dbcare.errors import EngineError, InvalidValueError
+from dbcare.policies import Guess, KnownGapOracle, Racing, SequentialHalving
 from dbcare.policies.planned import Keep
 
 BANDITS = [Bandit.bernoulli(means) for means in ([0.7, 0.5], [0.55, 0.4], [0.9, 0.3])]

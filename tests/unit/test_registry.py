@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import dbcare
-from dbcare import Bandit, CustomPolicy, Guess, Policy, Risk, Rule, Uniform, build_policy, evaluate
+from dbcare import Bandit, Policy, Risk, build_policy, evaluate
 from dbcare.base.look import PLAIN, Look, PolicyKind
 from dbcare.errors import InvalidValueError
 from dbcare.lab.experiments.passes import Point
+from dbcare.policies import CustomPolicy, Guess, Rule, Uniform
 from dbcare.policies.build import PolicyFacts
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES, PolicyEntry, PolicyRegistry
 from dbcare.policies.rule import STOP, State

@@ -235,7 +235,7 @@ def test_the_headline_says_what_matters_most() -> None:
     total = right.over_orders
     assert total.wrong * 2 < 20
     assert str(right).startswith(f"Would have chosen B in {total.chosen['B']} of 20 orders, spent ")
-    assert f", expected loss {dbcare.Money(total.loss, 'USD')}.\n" in str(right)
+    assert f", expected loss {dbcare.problem.Money(total.loss, 'USD')}.\n" in str(right)
     certain = dbcare.replay_log([("A", 1.0), ("B", 0.0)] * 50, price=1, value=100, sigma=0.2, orders=3)
     assert str(certain).startswith("Would have chosen A in all 3 orders, spent 2.00 of 100.00 USD.\n")
     sum_of_it = "100.00 USD for the log - 2.00 USD spent - 0 USD lost by the choice = 98.00 USD."

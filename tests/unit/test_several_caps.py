@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from dbcare import Bandit, Racing, Risk, evaluate
+from dbcare import Bandit, Risk, evaluate
 from dbcare.engines.result import Evaluation
 from dbcare.engines.simulate.runs import PlainRuns
 from dbcare.lab.experiments.passes import Point, plan_passes
 from dbcare.lab.experiments.results import compute
 from dbcare.lab.experiments.shared_runs import share_caps
+from dbcare.policies import Racing
 from dbcare.policies.policy import Policy
 from dbcare.problem.risk import Loss
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dbcare import Bandit, Racing
+from dbcare import Bandit
 from dbcare.engines.simulate.draws import FiniteArms, make_arms
 from dbcare.engines.skip.finite import MAX_VALUES, add_sums, double_law, make_reach
+from dbcare.policies import Racing
 from dbcare.policies.elimination.elimination import EliminationTables
 
 

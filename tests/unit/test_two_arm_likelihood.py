@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, entropy
 
-from dbcare import Bandit, Risk, TwoArmConfidence, TwoArmLikelihood, evaluate
+from dbcare import Bandit, Risk, evaluate
+from dbcare.policies import TwoArmConfidence, TwoArmLikelihood
 
 RISK = Risk.misidentification(1e-4)
 

@@ -7,7 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from benchmarks.parts import yardsticks
-from dbcare import Risk, TwoArmChickFrazier, evaluate_grid
+from dbcare import Risk, evaluate_grid
+from dbcare.policies import TwoArmChickFrazier
 from dbcare.policies.literature.chick_frazier import boundary
 
 COST = 1e-3

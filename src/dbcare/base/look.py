@@ -22,7 +22,7 @@ class PolicyKind(StrEnum):
 
     Examples
     --------
-    >>> from dbcare import PolicyKind
+    >>> from dbcare.policies import PolicyKind
     >>> str(PolicyKind.FIXED_BUDGET)
     'fixed budget'
     """
@@ -58,7 +58,7 @@ class Look:
 
     Examples
     --------
-    >>> from dbcare import Look
+    >>> from dbcare.policies import Look
     >>> Look(("#009E73",), "^").marker
     '^'
     """

@@ -196,7 +196,8 @@ class Pulls:
 
     Examples
     --------
-    >>> from dbcare import Bandit, Risk, Uniform, evaluate
+    >>> from dbcare import Bandit, Risk, evaluate
+    >>> from dbcare.policies import Uniform
     >>> evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3)).pulls.quantiles[0.5]
     20.0
     """
@@ -277,7 +278,8 @@ class Evaluation:
 
     Examples
     --------
-    >>> from dbcare import Bandit, Risk, Uniform, evaluate
+    >>> from dbcare import Bandit, Risk, evaluate
+    >>> from dbcare.policies import Uniform
     >>> evaluation = evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3))
     >>> evaluation.pulls.mean, evaluation.standard_error
     (20.0, 0.0)

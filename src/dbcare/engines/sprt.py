@@ -47,7 +47,8 @@ def best_sprt(risk: Risk, gap: float, family: str = "gaussian", sigma: float = 1
 
     Examples
     --------
-    >>> from dbcare import Risk, best_sprt
+    >>> from dbcare import Risk
+    >>> from dbcare.engines import best_sprt
     >>> round(best_sprt(Risk.misidentification(1e-2), gap=1.0).threshold, 1)
     2.9
     """

@@ -32,7 +32,8 @@ class Estimate:
 
     Examples
     --------
-    >>> from dbcare import Bandit, Loss, Risk, Uniform, evaluate
+    >>> from dbcare import Bandit, Loss, Risk, evaluate
+    >>> from dbcare.policies import Uniform
     >>> evaluation = evaluate(Uniform(arms=2, pulls=10), Bandit.two_arm(0.5), Risk.simple_regret(1e-3))
     >>> evaluation.risks[Loss.SIMPLE_REGRET].standard_error
     0.0

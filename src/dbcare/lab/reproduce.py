@@ -120,7 +120,8 @@ def _compute_digest(passes: Sequence[Pass], experiments: Sequence[Experiment], t
         digest.update(repr((experiment.contenders, experiment.paper_figure)).encode())
         digest.update(repr([(each.choice, each.ours, each.alternative) for each in experiment.variants]).encode())
     package = Path(__file__).parent.parent
-    for path in sorted([*(package / "lab").glob("*.*"), *(package / name for name in PRESENTATION_FILES)]):
+    drawing = [*(package / "lab").glob("*.*"), *(package / "lab" / "experiments").glob("*.py")]
+    for path in sorted([*drawing, *(package / name for name in PRESENTATION_FILES)]):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

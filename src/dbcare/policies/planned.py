@@ -190,7 +190,7 @@ class Uniform(SchedulePolicy):
 
     Examples
     --------
-    >>> from dbcare import Uniform
+    >>> from dbcare.policies import Uniform
     >>> Uniform(arms=3, pulls=10).max_pulls
     30
     """
@@ -233,7 +233,8 @@ class KnownGapOracle(SchedulePolicy):
 
     Examples
     --------
-    >>> from dbcare import KnownGapOracle, Risk
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import KnownGapOracle
     >>> KnownGapOracle(Risk.misidentification(1e-3), gap=0.5).pulls
     56
     """
@@ -281,7 +282,7 @@ class Guess(SchedulePolicy):
 
     Examples
     --------
-    >>> from dbcare import Guess
+    >>> from dbcare.policies import Guess
     >>> Guess(arms=4).max_pulls
     0
     """
@@ -323,7 +324,7 @@ class SequentialHalving(SchedulePolicy):
 
     Examples
     --------
-    >>> from dbcare import SequentialHalving
+    >>> from dbcare.policies import SequentialHalving
     >>> SequentialHalving(arms=5, budget=25).max_pulls
     19
     """
@@ -383,7 +384,7 @@ class SuccessiveRejects(SchedulePolicy):
 
     Examples
     --------
-    >>> from dbcare import SuccessiveRejects
+    >>> from dbcare.policies import SuccessiveRejects
     >>> SuccessiveRejects(arms=4, budget=40).max_pulls
     38
     """

@@ -28,7 +28,8 @@ class Pace(Enum):
 
     Examples
     --------
-    >>> from dbcare import Breakeven, Uniform
+    >>> from dbcare import Breakeven
+    >>> from dbcare.policies import Uniform
     >>> Breakeven.pace.in_epochs, Uniform.pace.in_epochs
     (False, True)
     """
@@ -306,7 +307,8 @@ class CustomPolicy(Policy):
 
     Examples
     --------
-    >>> from dbcare import Bandit, CustomPolicy, Risk, Rule, evaluate
+    >>> from dbcare import Bandit, Risk, evaluate
+    >>> from dbcare.policies import CustomPolicy, Rule
     >>> def init(state, tables, tie):
     ...     state[0] = 0.0
     >>> def ask(state, tables):

@@ -254,7 +254,8 @@ def register_policy(
 
     Examples
     --------
-    >>> from dbcare import Bandit, Risk, Uniform, evaluate, register_policy, unregister_policy
+    >>> from dbcare import Bandit, Risk, evaluate, register_policy, unregister_policy
+    >>> from dbcare.policies import Uniform
     >>> register_policy("ten-each", lambda arms: Uniform(arms, pulls=10))
     >>> evaluate("ten-each", Bandit.two_arm(0.5), Risk.simple_regret(1e-3)).pulls.mean
     20.0
@@ -278,7 +279,8 @@ def unregister_policy(name: str) -> None:
 
     Examples
     --------
-    >>> from dbcare import Guess, register_policy, unregister_policy
+    >>> from dbcare import register_policy, unregister_policy
+    >>> from dbcare.policies import Guess
     >>> register_policy("coin", Guess)
     >>> unregister_policy("coin")
     """

@@ -64,7 +64,7 @@ class Rule:
 
     Examples
     --------
-    >>> from dbcare import Rule, Uniform
+    >>> from dbcare.policies import Rule, Uniform
     >>> isinstance(Uniform(arms=2, pulls=3).rule, Rule)
     True
     """

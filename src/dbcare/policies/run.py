@@ -85,7 +85,7 @@ class Wording:
 
     Examples
     --------
-    >>> from dbcare import Wording
+    >>> from dbcare.policies import Wording
     >>> Wording(("red", "blue"), "trial").arm(1), Wording().count(21)
     ('blue', '21 pulls')
     """
@@ -122,7 +122,7 @@ class RunEvent:
 
     Examples
     --------
-    >>> from dbcare import RunEvent
+    >>> from dbcare.policies import RunEvent
     >>> str(RunEvent(2, "dropped at epoch 41"))
     'arm 2 dropped at epoch 41'
     """
@@ -152,7 +152,8 @@ class Run:
 
     Examples
     --------
-    >>> from dbcare import Risk, Uniform
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import Uniform
     >>> run = Uniform(arms=2, pulls=1).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.2, 0.7][arm])

@@ -64,7 +64,7 @@ class TwoArmLikelihood(AdaptivePolicy):
 
     Examples
     --------
-    >>> from dbcare import TwoArmLikelihood
+    >>> from dbcare.policies import TwoArmLikelihood
     >>> run = TwoArmLikelihood(delta=0.1).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([1, 0][arm])

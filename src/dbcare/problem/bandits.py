@@ -290,7 +290,9 @@ class GaussianBlocks(Bandit):
 
     Examples
     --------
-    >>> from dbcare import GaussianBlocks, Risk, Uniform, evaluate
+    >>> from dbcare import Risk, evaluate
+    >>> from dbcare.policies import Uniform
+    >>> from dbcare.problem import GaussianBlocks
     >>> bandit = GaussianBlocks.of([0.5, 0.0], correlation=0.9)
     >>> evaluate(Uniform(arms=2, pulls=5), bandit, Risk.simple_regret(1e-3), runs=100).engine
     'direct'
@@ -343,7 +345,7 @@ class ScoreTable(Bandit):
 
     Examples
     --------
-    >>> from dbcare import ScoreTable
+    >>> from dbcare.problem import ScoreTable
     >>> table = ScoreTable([[1, 0], [1, 1], [0, 0], [1, 0]])
     >>> table.means, table.blocks
     ((0.75, 0.25), 4)

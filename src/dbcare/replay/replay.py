@@ -9,8 +9,7 @@ especially if the policy uses much of the log.
 
 The policy asks for an arm and gets the next reward of that arm in the log, until it stops or an arm has no more. If the
 rewards of an arm are exchangeable (no trend over time, no selection of who gets which arm), that is one honest run of
-the policy: each reward it sees is as good a draw as any other. So is a run over the same rewards in another order
-(`dbcare.replay.replay`).
+the policy: each reward it sees is as good a draw as any other.
 
 The blocks of the log are the pool of a study: the policy asks for an arm, which takes its next block in an order that
 all arms share. If blocks are exchangeable, any order of them is as honest a run as the log's own.
@@ -511,7 +510,8 @@ def replay_blocks(
 
     Examples
     --------
-    >>> from dbcare import BlockLog, replay_blocks
+    >>> from dbcare import replay_blocks
+    >>> from dbcare.replay import BlockLog
     >>> rewards = tuple(tuple(0.4 * arm + 0.1 * (block % (7 + arm)) for block in range(50)) for arm in range(2))
     >>> log = BlockLog(("A", "B"), tuple(map(str, range(50))), rewards)
     >>> print(replay_blocks(log, price=0.01, value=100).sentences()[0])

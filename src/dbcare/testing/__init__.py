@@ -7,7 +7,8 @@ Subclass a suite in a test file; pytest collects the subclass and runs every che
 
     from collections.abc import Iterable
 
-    from dbcare import Policy, Uniform
+    from dbcare import Policy
+    from dbcare.policies import Uniform
     from dbcare.testing import PolicySuite
 
 

@@ -4,7 +4,8 @@ Subclass it in a test file and return the policies to check; pytest runs every c
 
     from collections.abc import Iterable
 
-    from dbcare import Policy, Uniform
+    from dbcare import Policy
+    from dbcare.policies import Uniform
     from dbcare.testing import PolicySuite
 
 
@@ -69,7 +70,7 @@ class PolicySuite:
 
     Examples
     --------
-    >>> from dbcare import Uniform
+    >>> from dbcare.policies import Uniform
     >>> from dbcare.testing import PolicySuite
     >>> class TestUniform(PolicySuite):
     ...     def policies(self):

@@ -4,7 +4,7 @@ Subclass it in a test file and return an empty store; pytest runs every check on
 
     import pytest
 
-    from dbcare import Store
+    from dbcare.studies import Store
     from dbcare.studies.stores.sql.store import SqlStore
     from dbcare.testing import StoreSuite
 

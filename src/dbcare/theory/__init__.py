@@ -16,16 +16,16 @@ Propositions 1 and 2 (Sections 2.1, 2.2), the oracle's pulls       budgets.oracl
     the oracle's bounds                                            upper.oracle, upper.oracle_minimax
     the sharper bounds in their proofs (Appendix C)                upper.oracle_curve
 N* and delta of Theorems 2 and 4 and their corollaries             budgets.epoch_budget, .confidence
-Algorithm 1, the last epoch and the maximum number of pulls        budgets.last_epoch, pulls.most_pulls
-Lemma 4 (Appendix D), total number of pulls                        pulls.expected_pulls
+Algorithm 1, the last epoch and the maximum number of pulls        budgets.last_epoch, .most_pulls
+Lemma 4 (Appendix D), total number of pulls                        budgets.expected_pulls
 Lemma 5, the gap above which an arm is dropped in time             elimination.separating_gap
     how many arms may be left, and the pulls of all others         elimination.undecided_arms, .pulls_until_dropped
 Lemma 6, the probability of a wrong choice                         elimination.wrong_choice
 Lemma 7, the simple regret of the choice, corrected                elimination.regret_of_choice
 Guessing without data, the figure of bounds (Section 2)            upper.guess, upper.two_arm_guess
 
-Our own additions: bounds for BreakevenRacing in `breakeven`, the normal losses that it weighs in `normal`, and the same
-losses for an estimated standard deviation in `student`.
+Our own additions: bounds for BreakevenRacing in `breakeven`, the normal losses that it weighs in `normal`, which
+also has the same losses for an estimated standard deviation.
 
 The paper's LaTeX source numbers nothing by hand: theorems, propositions and lemmas are counted in order of appearance,
 and corollaries are named after their theorems.

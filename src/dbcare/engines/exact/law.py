@@ -168,7 +168,8 @@ class TwoArmLaw:
 
     Examples
     --------
-    >>> from dbcare import Uniform, evaluate_grid
+    >>> from dbcare import evaluate_grid
+    >>> from dbcare.policies import Uniform
     >>> evaluate_grid(Uniform(arms=2, pulls=10), [0.5, 1.0]).mean_pulls
     array([20., 20.])
     """

@@ -34,13 +34,17 @@ from dbcare.problem.risk import Loss, Risk
 
 # The code that the numbers of a result depend on: what `lab.experiments.results` imports, and nothing else. How
 # policies are named, drawn and built is left out: a point's key contains the policy itself.
-RESULT_PACKAGES = ("engines", "policies", "theory")
+RESULT_PACKAGES = ("engines", "policies", "problem", "theory")
 RESULT_FILES = (
-    "problem/bandits.py", "problem/bandits.py", "problem/bandits.py", "problem/rewards.py", "problem/risk.py", "problem/spread.py", "base/checks.py",
-    "lab/experiments/passes.py", "lab/experiments/results.py", "lab/experiments/shared_runs.py", "lab/experiments/shared_runs.py",
-)  # fmt: skip
+    "base/checks.py",
+    "lab/experiments/passes.py",
+    "lab/experiments/results.py",
+    "lab/experiments/shared_runs.py",
+)
 PRESENTATION_FILES = (
-    *(f"policies/{name}.py" for name in ("facts", "factory", "look", "registry", "wording")),
+    "base/look.py",
+    "policies/build.py",
+    "policies/registry.py",
     "engines/result.py",
 )
 

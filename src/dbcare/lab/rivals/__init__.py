@@ -1,4 +1,4 @@
-"""Rules from the literature, measured: experiments in TOML files as for `dbcare sweep` (see `lab.experiments.definition`)."""
+"""Rules from the literature, measured: each experiment in a TOML file (see `lab.experiments.definition`)."""
 
 from pathlib import Path
 

@@ -66,7 +66,7 @@ class Racing(ConfidencePolicy):
 
     Examples
     --------
-    >>> from dbcare import Racing
+    >>> from dbcare.policies import Racing
     >>> round(Racing(arms=3, delta=0.1).radius(epoch=10, survivors=3), 3)
     1.51
     """
@@ -135,7 +135,7 @@ class TwoArmConfidence(ConfidencePolicy):
 
     Examples
     --------
-    >>> from dbcare import TwoArmConfidence
+    >>> from dbcare.policies import TwoArmConfidence
     >>> TwoArmConfidence(delta=0.1).arms
     2
     """

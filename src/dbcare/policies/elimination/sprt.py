@@ -35,7 +35,8 @@ class KnownGapSPRT(EliminationPolicy):
 
     Examples
     --------
-    >>> from dbcare import KnownGapSPRT, Risk
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import KnownGapSPRT
     >>> KnownGapSPRT(Risk.misidentification(0.01), gap=1.0, threshold=2.0).arms
     2
     """

@@ -162,7 +162,8 @@ class Adaptive(AdaptivePolicy):
 
     Examples
     --------
-    >>> from dbcare import Adaptive, Risk
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import Adaptive
     >>> policy = Adaptive(arms=3, sampling="eb-tci", stopping="breakeven", risk=Risk.simple_regret(0.001), sigma=0.5)
     >>> run = policy.start(seed=1)
     >>> while (arm := run.ask()) is not None:

@@ -134,7 +134,8 @@ class ChickFrazier(ValueRule):
 
     Examples
     --------
-    >>> from dbcare import ChickFrazier, Risk
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import ChickFrazier
     >>> run = ChickFrazier(Risk.simple_regret(0.001), arms=3, sigma=0.5).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])
@@ -170,7 +171,8 @@ class TwoArmChickFrazier(EliminationPolicy):
 
     Examples
     --------
-    >>> from dbcare import Risk, TwoArmChickFrazier, evaluate_grid
+    >>> from dbcare import Risk, evaluate_grid
+    >>> from dbcare.policies import TwoArmChickFrazier
     >>> risk = Risk.simple_regret(1e-4)
     >>> evaluate_grid(TwoArmChickFrazier(risk), [0.1, 0.5]).risk(risk).round(4)
     array([0.0368, 0.0063])

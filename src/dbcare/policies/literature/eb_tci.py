@@ -71,7 +71,7 @@ class EBTCI(FamilyRule):
 
     Examples
     --------
-    >>> from dbcare import EBTCI
+    >>> from dbcare.policies import EBTCI
     >>> run = EBTCI(arms=3, sigma=0.5, rate="heuristic").start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

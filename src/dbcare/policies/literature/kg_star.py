@@ -145,7 +145,8 @@ class KGStar(ValueRule):
 
     Examples
     --------
-    >>> from dbcare import KGStar, Risk
+    >>> from dbcare import Risk
+    >>> from dbcare.policies import KGStar
     >>> run = KGStar(Risk.simple_regret(0.001), arms=3, sigma=0.5).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

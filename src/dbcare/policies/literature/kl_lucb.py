@@ -119,7 +119,7 @@ class KLLUCB(AdaptivePolicy):
 
     Examples
     --------
-    >>> from dbcare import KLLUCB
+    >>> from dbcare.policies import KLLUCB
     >>> run = KLLUCB(arms=2, rate="heuristic").start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([1.0, 0.0][arm])

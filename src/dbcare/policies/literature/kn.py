@@ -186,7 +186,7 @@ class KN(Policy):
 
     Examples
     --------
-    >>> from dbcare import KN
+    >>> from dbcare.policies import KN
     >>> run = KN(arms=3, indifference=0.3).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

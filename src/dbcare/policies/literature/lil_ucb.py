@@ -146,7 +146,7 @@ class LilUCB(AdaptivePolicy):
 
     Examples
     --------
-    >>> from dbcare import LilUCB
+    >>> from dbcare.policies import LilUCB
     >>> run = LilUCB(arms=3, sigma=0.5, rate="heuristic").start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

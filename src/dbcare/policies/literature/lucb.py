@@ -49,7 +49,7 @@ class LUCB(ConfidenceRule):
 
     Examples
     --------
-    >>> from dbcare import LUCB
+    >>> from dbcare.policies import LUCB
     >>> run = LUCB(arms=3, sigma=0.5).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

@@ -88,7 +88,7 @@ class OCBA(BudgetRule):
 
     Examples
     --------
-    >>> from dbcare import OCBA
+    >>> from dbcare.policies import OCBA
     >>> OCBA(arms=4, budget=100).max_pulls
     100
     """

@@ -216,7 +216,7 @@ class TrackAndStop(FamilyRule):
 
     Examples
     --------
-    >>> from dbcare import TrackAndStop
+    >>> from dbcare.policies import TrackAndStop
     >>> run = TrackAndStop(arms=3, sigma=0.5, rate="heuristic").start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])

@@ -80,7 +80,7 @@ class UGapE(ConfidenceRule):
 
     Examples
     --------
-    >>> from dbcare import UGapE
+    >>> from dbcare.policies import UGapE
     >>> run = UGapE(arms=3, sigma=0.5).start(seed=1)
     >>> while (arm := run.ask()) is not None:
     ...     run.tell([0.9, 0.4, 0.1][arm])
@@ -154,7 +154,7 @@ class UGapEBudget(BudgetRule):
 
     Examples
     --------
-    >>> from dbcare import UGapEBudget
+    >>> from dbcare.policies import UGapEBudget
     >>> UGapEBudget(arms=4, budget=100).max_pulls
     100
     """

@@ -11,7 +11,7 @@ class EventKind(StrEnum):
 
     Examples
     --------
-    >>> from dbcare import EventKind
+    >>> from dbcare.studies import EventKind
     >>> str(EventKind.TOLD)
     'told'
     """
