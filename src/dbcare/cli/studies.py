@@ -41,7 +41,7 @@ def backup(
 
 @commands.command(cls=OptionNamingCommand)
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="FROM", help="The backup.")],
+    source: Annotated[Path, typer.Argument(metavar="from", help="The backup.")],
     storage: Storage,
 ) -> None:
     """Put a backup in the place of an SQLite database, which no program may have open.

@@ -1,14 +1,12 @@
 """Searches for scikit-learn that stop at break-even.
 
-search             `BreakevenSearchCV` over a grid, `BreakevenRandomizedSearchCV` over candidates drawn at random
-breakeven_search   `fit`: batches of fits until the plan is done, then the table and the refit
-fit_plan           what a plan of fits offers; `FitEverything`, as GridSearchCV does
-fold_race          the plan for finite values: candidates race over folds, and the unlikely ones drop out
-fit_runner         runs the fits of a batch, by the same function as scikit-learn's own searches
-candidate_labels   what people call the candidates
-fit_record         keeps fits in a study, so that a search can be resumed and watched
-race_results       `cv_results_` of a race
-figure             the picture of a search; requires matplotlib
+search       `BreakevenSearchCV` over a grid, `BreakevenRandomizedSearchCV` over candidates drawn at random
+fit          what both do: batches of fits until the plan is done, then the table and the refit
+race         the plan: candidates race over folds, and the unlikely ones drop out
+fit_runner   runs the fits of a batch, by the same function as scikit-learn's own searches
+record       keeps fits in a study, so that a search can be resumed and watched
+results      `cv_results_` of a race
+figure       the picture of a search, with short labels; requires matplotlib
 """
 
 from dbcare.base.extras import say_how_to_install

@@ -1,15 +1,10 @@
 """Pooled evaluation: runs on one bandit tell about others, about other labels of the arms, and about their own noise.
 
-model             what runs are judged by: likelihoods of several bandits, and the labels that arms can exchange
-label_steps       tables of what the labels change
-columns           one compiled pass over runs: weights, averaged losses, and martingales
-sums              what that pass adds up, by bandit
-control_variates  estimates with standard errors from these sums
-pooled_runs       runs on several bandits, each with tallies of its arms; `seeds` has their random streams
-averaged_runs     runs on one bandit, averaged over labels
-decoys            bandits on which rare runs are common, as more sources of runs
-refinement        how precise estimates must be, and how many runs that takes
-evaluate_pooled   draws runs until the estimate of every bandit, or of every cost, is precise enough
+model       how likely a run is on each of several bandits, and under other labels of the arms
+columns     one compiled pass over runs: weights, averaged losses, and martingales
+estimates   estimates with standard errors, from what that pass adds up
+runs        runs on several bandits, or on one bandit and averaged over labels
+evaluate    draws runs until the estimate for every bandit is precise enough; decoys, on which rare runs are common
 
 Four ideas reduce the variance; none of them needs to know how the policy works.
 

@@ -61,6 +61,8 @@ class Mailbox:
     def expect(self) -> asyncio.Future[None]:
         """Return a future to pass to `deliver` later."""
         future = self.loop.create_future()
+        while self._expected and self._expected[0][1].done():  # a busy service would keep thousands until the next look
+            self._expected.popleft()
         self._expected.append((self.loop.time(), future))
         if not self._is_watching:
             self._watch()
