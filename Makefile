@@ -23,7 +23,7 @@ test: $(INSTALLED) packages
 	@$(BIN)/python -m compileall -q src # the tests start hundreds of processes
 	@for browser in $(BROWSERS); do command -v $$browser && break; done >/dev/null || export DBCARE_TESTS_WITHOUT_BROWSER=1; \
 	  PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) \
-	    --dist loadfile --no-loadscope-reorder $$($(BIN)/python tests/helpers/file_order.py)
+	    --dist loadfile --no-loadscope-reorder
 
 # Real parts for the tests: a browser for the dashboard, a proxy in front of the service, and clocks that jump. They are
 # installed where we may; else their tests are skipped, and say so. Chromium's headless shell is the same browser without

@@ -9,7 +9,7 @@ import time
 
 import dbcare
 from dbcare.errors import DbcareError
-from helpers.worker_main import draw_reward, report
+from tests.helpers.worker_main import draw_reward, report
 
 
 def carry_out(study: dbcare.Study, command: str, *arguments: str) -> str:

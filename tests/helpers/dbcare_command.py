@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from helpers.prepared_process import run_script
+from tests.helpers.prepared_process import run_script
 
 COMMAND = Path(sys.executable).with_name("dbcare")
 

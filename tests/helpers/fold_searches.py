@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 
 from dbcare.sklearn import BreakevenSearchCV
-from helpers.score_table import make_samples, make_task
+from tests.helpers.score_table import make_samples, make_task
 
 TIMES = ("mean_fit_time", "std_fit_time", "mean_score_time", "std_score_time")
 

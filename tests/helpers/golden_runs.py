@@ -1,6 +1,6 @@
 """Fixed runs of everything that decides or reports, as plain numbers, for tests/golden/runs.json and api.json.
 
-`PYTHONPATH=tests .venv/bin/python -m helpers.golden_runs` writes both files again, after a change that is meant to
+`.venv/bin/python -m tests.helpers.golden_runs` writes both files again, after a change that is meant to
 change numbers. Texts are left out: other tests state them.
 """
 
@@ -47,9 +47,9 @@ from dbcare.policies import (
 from dbcare.problem import GaussianBlocks
 from dbcare.server.app import make_app
 from dbcare.studies.stores.memory import MemoryStore
-from helpers import comparisons
-from helpers.fold_searches import search_table
-from helpers.score_table import draw_table
+from tests.helpers import comparisons
+from tests.helpers.fold_searches import search_table
+from tests.helpers.score_table import draw_table
 
 FOLDER = Path(__file__).parents[1] / "golden"
 # Times and texts: the former differ from run to run, the latter are stated elsewhere.

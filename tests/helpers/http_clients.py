@@ -8,8 +8,8 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
-from helpers.journal import Journal
-from helpers.worker_main import draw_reward
+from tests.helpers.journal import Journal
+from tests.helpers.worker_main import draw_reward
 
 
 class HttpClients:

@@ -7,8 +7,8 @@ from pathlib import Path
 from dbcare import Study
 from dbcare.studies.record.events import EventKind
 from dbcare.studies.stores.open import open_store
-from helpers.worker_main import draw_reward
-from helpers.worker_processes import list_rewarded_after, replay_study
+from tests.helpers.worker_main import draw_reward
+from tests.helpers.worker_processes import list_rewarded_after, replay_study
 
 
 class Journal:

@@ -11,8 +11,8 @@ from dbcare.server.access.keys import Keys
 from dbcare.server.access.records import open_records
 from dbcare.server.access.roles import Role
 from dbcare.studies.stores.open import open_store
-from helpers.api_client import STUDY
-from helpers.service_process import Service, run_limited_service
+from tests.helpers.api_client import STUDY
+from tests.helpers.service_process import Service, run_limited_service
 
 ROLES = {"admin": Role.ADMIN, "worker": Role.WORKER, "one": Role.VIEWER, "two": Role.VIEWER}
 

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from suites.studies.checks import NAMES
-
 from dbcare.studies.settings import Settings
 from dbcare.studies.stored import StoredStudy
 from dbcare.studies.stores.memory import MemoryStore
+from tests.suites.studies.checks import NAMES
 
 
 def create_memory_study(**settings: Any) -> StoredStudy:

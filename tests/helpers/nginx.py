@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.service_process import find_free_port
+from tests.helpers.service_process import find_free_port
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "nginx.conf"
 MAIN = """

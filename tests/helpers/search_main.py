@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbcare.sklearn import BreakevenSearchCV
-from helpers.score_table import draw_table, make_samples, make_task
+from tests.helpers.score_table import draw_table, make_samples, make_task
 
 TABLE = draw_table(6, 10, 7, spread=0.01)
 SECONDS = (0.04,) * 6

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from helpers.dbcare_command import COMMAND
-from helpers.prepared_process import PreparedProcess
+from tests.helpers.dbcare_command import COMMAND
+from tests.helpers.prepared_process import PreparedProcess
 
 MAX_START_SECONDS, MAX_STOP_SECONDS = 60.0, 30.0  # on a busy machine
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx2 as httpx
 
-from helpers.prepared_process import PreparedProcess
+from tests.helpers.prepared_process import PreparedProcess
 
 SCRIPT = Path(__file__).with_name("service_main.py")
 MAX_START_SECONDS = 60.0  # on a busy machine

@@ -14,7 +14,7 @@ from itertools import count
 
 import dbcare
 from dbcare.studies.stored import StoredStudy
-from helpers.worker_main import draw_reward, retry
+from tests.helpers.worker_main import draw_reward, retry
 
 
 def report(line: str) -> None:

@@ -9,8 +9,8 @@ from dbcare import Study
 from dbcare.studies.record.events import EventKind
 from dbcare.studies.record.ledger import Ledger
 from dbcare.studies.stores.open import open_store
-from helpers.prepared_process import PreparedProcess
-from helpers.worker_main import draw_reward
+from tests.helpers.prepared_process import PreparedProcess
+from tests.helpers.worker_main import draw_reward
 
 WORKER = Path(__file__).with_name("worker_main.py")
 ARMS = ["A", "B", "C"]

@@ -13,16 +13,16 @@ refusals    invalid arguments, and the messages about them
 checks      what the others share
 """
 
-from suites.studies.blocks import Blocks
-from suites.studies.counting import Counting
-from suites.studies.ending import Ending
-from suites.studies.leases import Leases
-from suites.studies.refusals import Refusals
-from suites.studies.reporting import Reporting
-from suites.studies.running import Running
-from suites.studies.showing import Showing
-from suites.studies.telling import Telling
-from suites.studies.units import Units
+from tests.suites.studies.blocks import Blocks
+from tests.suites.studies.counting import Counting
+from tests.suites.studies.ending import Ending
+from tests.suites.studies.leases import Leases
+from tests.suites.studies.refusals import Refusals
+from tests.suites.studies.reporting import Reporting
+from tests.suites.studies.running import Running
+from tests.suites.studies.showing import Showing
+from tests.suites.studies.telling import Telling
+from tests.suites.studies.units import Units
 
 
 class StudySuite(Counting, Leases, Units, Telling, Blocks, Ending, Running, Reporting, Showing, Refusals):

@@ -10,7 +10,7 @@ from dbcare.policies.rule import BlockRule
 from dbcare.problem.risk import Loss
 from dbcare.studies.study import Study
 from dbcare.studies.trial import Trial
-from suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
+from tests.suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
 
 QUESTIONS = [f"question {number}" for number in range(1, 31)]
 

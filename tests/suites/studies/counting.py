@@ -9,7 +9,7 @@ from itertools import product
 
 from dbcare.problem.risk import Loss
 from dbcare.studies.study import Study
-from suites.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_epochs
+from tests.suites.studies.checks import NAMES, Checks, ask_one, draw_rewards, is_close, works_in_epochs
 
 THREADS, TRIALS_PER_THREAD = 8, 4
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbcare.errors import InvalidValueError
-from suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
+from tests.suites.studies.checks import COST, NAMES, Checks, ask_one, catch_error, is_close
 
 
 class Ending(Checks):

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 
 from dbcare.errors import AlreadyToldError, InvalidValueError, StudyNotFoundError
-from suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
+from tests.suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
 
 
 class Leases(Checks):

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbcare.errors import InvalidRewardError, InvalidValueError, StudyExistsError, StudyNotFoundError
 from dbcare.studies.study import Study
-from suites.studies.checks import Checks, ask_one, catch_error
+from tests.suites.studies.checks import Checks, ask_one, catch_error
 
 # Arguments of `create_study`, and how the message about them begins.
 INVALID: list[tuple[dict[str, Any], str]] = [

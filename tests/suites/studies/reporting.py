@@ -14,7 +14,7 @@ from dbcare.errors import InvalidValueError
 from dbcare.policies.registry import DEFAULT_POLICY, POLICIES
 from dbcare.problem.risk import Loss
 from dbcare.studies.results.status import ArmStatus, Recommendation, Status
-from suites.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
+from tests.suites.studies.checks import NAMES, Checks, ask_one, catch_error, draw_rewards, is_close, works_in_epochs
 
 
 class Reporting(Checks):

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbcare.errors import InvalidValueError, TrialsFailedError
 from dbcare.studies.trial import Priced, Trial
-from suites.studies.checks import Checks, ask_one, catch_error, is_close
+from tests.suites.studies.checks import Checks, ask_one, catch_error, is_close
 
 REWARDS = {"A": 0.0, "B": 0.4, "C": 1.0}
 

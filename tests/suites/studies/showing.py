@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dbcare.errors import InvalidValueError
-from suites.studies.checks import NAMES, Checks, catch_error
+from tests.suites.studies.checks import NAMES, Checks, catch_error
 
 HOSTILE = "<script>alert(1)</script>"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from dbcare.base.frames import open_frame
 from dbcare.errors import AlreadyToldError, InvalidRewardError, InvalidValueError, StaleTrialError
-from suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
+from tests.suites.studies.checks import COST, Checks, ask_one, catch_error, is_close
 
 
 class Telling(Checks):

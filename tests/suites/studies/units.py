@@ -9,7 +9,7 @@ from functools import partial
 
 from dbcare.errors import AlreadyToldError, InvalidValueError
 from dbcare.studies.trial import Trial
-from suites.studies.checks import NAMES, Checks, ask_one, catch_error
+from tests.suites.studies.checks import NAMES, Checks, ask_one, catch_error
 
 THREADS = 8
 

@@ -1,6 +1,6 @@
 """Machine code on disk: what it is found by, where it is kept, and who compiles what is missing.
 
-Everything that numba does not document is used here only; tests/unit/test_private_parts.py says what we rely on.
+Everything that numba does not document is used here only; tests/test_private_parts.py says what we rely on.
 """
 
 import dis
