@@ -20,7 +20,7 @@ class Runs(Protocol):
     """Runs of one policy on one bandit, which can be continued, and what they show so far."""
 
     def extend(self, total: int) -> None:
-        """Continue to so many runs in all."""
+        """Continue until there are `total` runs."""
 
     def estimate(self, risk: Risk) -> Estimate:
         """Estimate the risk from all runs so far."""

@@ -53,7 +53,7 @@ from dbcare.policies.policy import CustomPolicy, Pace, Policy
 from dbcare.problem.bandits import Bandit
 from dbcare.problem.risk import Loss, Risk
 
-MAX_EXACT_EPOCHS = 8_000  # about a tenth of a second, which cannot be interrupted
+MAX_PLANNED_EPOCHS = 8_000  # about a tenth of a second, which cannot be interrupted
 MAX_TABLE_EPOCHS = 10_000_000  # of an elimination policy: 80 MB, and several times that to build
 
 
@@ -119,7 +119,7 @@ class Cell:
 
 def _takes_long(policy: Policy, bandit: Bandit) -> bool:
     """Return whether the exact engine takes long, though it applies."""
-    return policy.pace is Pace.ELIMINATION and exact.count_epochs(policy, bandit) > MAX_EXACT_EPOCHS
+    return policy.pace is Pace.ELIMINATION and exact.count_epochs(policy, bandit) > MAX_PLANNED_EPOCHS
 
 
 def build_cells(setting: PlanSetting, names: Sequence[str], gaps: Sequence[float]) -> list[Cell]:
@@ -222,7 +222,7 @@ class Source(ABC):
 
     @abstractmethod
     def extend(self, counts: Counts) -> float:
-        """Make so many runs at as many gaps; set `counts`, `known` and `run_work`, and return the work it took."""
+        """Go on to `counts` runs, one number per gap reached; set `known` and `run_work`, and return the work."""
 
     @abstractmethod
     def evaluate(self, place: int) -> Evaluation:

@@ -130,7 +130,7 @@ def _format_error(measured: Measured) -> str:
 
 
 def format_chance(chance: MeasuredChance) -> str:
-    """Return the chance of a wrong choice with its error, or the limit that so many runs allow."""
+    """Return the chance of a wrong choice with its error, or the limit that the number of runs allows."""
     if chance.is_small:
         return "<0.1%"
     if not chance.is_known:

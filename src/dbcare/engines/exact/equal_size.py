@@ -38,7 +38,7 @@ class OneBest:
     sigma: float | None = None
 
     def chance_wrong(self, pulls: int) -> float:
-        """Return the chance of a wrong choice after so many pulls of each arm."""
+        """Return the chance of a wrong choice after this many pulls of each arm."""
         if pulls == 0:
             return 1.0 - 1.0 / self.arms
         if self.sigma is not None:

@@ -71,7 +71,7 @@ class AveragedRuns:
         self.sums = SourceSums.empty(0, 1)
 
     def extend(self, total: int) -> None:
-        """Continue to so many runs in all."""
+        """Continue until there are `total` runs."""
         blocks = self.simulator.start_blocks(self.threads)
         done = self.outcomes
         self.outcomes = Outcomes.empty(total)

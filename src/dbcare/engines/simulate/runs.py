@@ -70,7 +70,7 @@ class PlainRuns:
         return cls(policy, bandit, seed, threads, simulator, outcomes)
 
     def extend(self, total: int) -> None:
-        """Continue to so many runs in all."""
+        """Continue until there are `total` runs."""
         self.outcomes = extend_runs(self.outcomes, self.simulator, total, self.threads)
         self.__dict__.pop("moments", None)
 
